@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Forbidden, Unavailable
 from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES, PODS
@@ -27,15 +26,13 @@ from tests.unit.server.test_answers import envelope
 PATH = "/v1alpha1/replicas"
 FAILED = f"{PATH}/failed"
 COORDINATOR = "cartpole-coordinator"
+AGGREGATOR = "cartpole-aggregator-bbbbb"
 CONFIG = ConfigRef("di-system", "aggregator-config")
-_GROUP = (
-    replica("cartpole-aggregator-bbbbb", "aggregator"),
-    replica(
-        "d1",
-        "ddp-learner",
-        aggregator="cartpole-aggregator-bbbbb",
-        resources={"nvidia.com/gpu": 2},
-    ),
+ONE: Object = {"collectors": {"replicas": 1}}
+TEN_GPUS: Object = {"learners": {"replicas": 1, "gpus": 10}}
+GROUP = (
+    replica(AGGREGATOR, "aggregator"),
+    replica("d1", "ddp-learner", aggregator=AGGREGATOR, resources={"nvidia.com/gpu": 2}),
 )
 
 
@@ -47,34 +44,37 @@ def harness() -> Harness:
     return harness
 
 
-def _config(port: int | None = None) -> Object:
-    return {
-        "metadata": {"name": CONFIG.name, "namespace": CONFIG.namespace},
-        "spec": {"aggregator": {"template": template(port)}},
-    }
+def _put_config(harness: Harness, port: int | None = None) -> None:
+    metadata = {"name": CONFIG.name, "namespace": CONFIG.namespace}
+    spec = {"aggregator": {"template": template(port)}}
+    harness.kube.put(AGGREGATOR_CONFIGS, {"metadata": metadata, "spec": spec})
 
 
-def _node(name: str, gpus: int) -> Object:
-    return {
-        "metadata": {"name": name},
-        "status": {"allocatable": {"nvidia.com/gpu": str(gpus)} if gpus else {}},
-    }
+def _put_nodes(harness: Harness, *gpus: int) -> None:
+    for index, count in enumerate(gpus):
+        allocatable = {"nvidia.com/gpu": str(count)} if count else {}
+        node = {"metadata": {"name": f"n{index}"}, "status": {"allocatable": allocatable}}
+        harness.kube.put(NODES, node)
 
 
-def _send(
-    harness: Harness, method: str = "POST", path: str = PATH, *, pod: str = COORDINATOR, **body: Any
-) -> TestResponse:
-    data = json.dumps({"namespace": "rl", "coordinator": pod, **body})
-    return harness.client.open(path, method=method, data=data)
+def _ask(
+    harness: Harness, body: Object, method: str = "POST", path: str = PATH, pod: str = COORDINATOR
+) -> tuple[int, Any]:
+    whole = {"namespace": "rl", "coordinator": pod, **body}
+    return harness.ask(path, whole, method=method)
 
 
-def _data(answer: TestResponse) -> Any:
-    assert answer.status_code == 200, answer.text
-    return envelope(answer)["data"]
+def _send(harness: Harness, body: Object, *request: str, **more: str) -> Any:
+    status, data = _ask(harness, body, *request, **more)
+    assert status == 200, data
+    return data
 
 
 def _get(harness: Harness, **query: str) -> Any:
-    return _data(harness.client.get(PATH, query_string={"namespace": "rl", **query}))
+    text = "&".join(f"{key}={value}" for key, value in {"namespace": "rl", **query}.items())
+    status, data = harness.ask(f"{PATH}?{text}")
+    assert status == 200, data
+    return data
 
 
 def _replicas(harness: Harness) -> list[Object]:
@@ -82,9 +82,16 @@ def _replicas(harness: Harness) -> list[Object]:
     return found
 
 
+def _live_and_watched(harness: Harness) -> Iterator[None]:
+    """Once without and once with filled caches."""
+    yield
+    watch(harness)
+    yield
+
+
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
 @pytest.mark.parametrize("watched", [False, True])
-def test_what_is_created_is_listed_until_it_is_deleted(
+def test_created_replicas_are_listed_until_they_are_deleted(
     harness: Harness, version: str, watched: bool
 ) -> None:
     if watched:
@@ -92,106 +99,91 @@ def test_what_is_created_is_listed_until_it_is_deleted(
     path = f"/{version}/replicas"
     empty = {"namespace": "rl", "coordinator": COORDINATOR, "collectors": [], "learners": []}
     assert _get(harness, coordinator=COORDINATOR) == empty
-    answer = _send(harness, path=path, collectors={"replicas": 2}, learners={"replicas": 1})
-    assert envelope(answer)["message"] == "successfully create replicas"
-    created = _data(answer)
-    assert (len(created["collectors"]), len(created["learners"])) == (2, 1)
+    asked = {"collectors": {"replicas": 2}, "learners": {"replicas": 1}}
+    created = _send(harness, asked, "POST", path)
     first, second = created["collectors"]
+    assert len(created["learners"]) == 1
     assert first.startswith("cartpole-collector-")
     assert first.endswith(".rl:22270")
     assert _get(harness, coordinator=COORDINATOR) == created
-    deleted = _data(_send(harness, "DELETE", path, collectors={"replicas": 1}))
-    assert deleted == {**empty, "collectors": [second]}
+    assert _send(harness, ONE, "DELETE", path) == {**empty, "collectors": [second]}
     assert _get(harness, coordinator=COORDINATOR) == {**created, "collectors": [first]}
 
 
 def test_a_failed_replica_is_replaced_once(harness: Harness) -> None:
-    harness.add(coordinated(replica("c1"), replica("c2"), *_GROUP))
-    answer = _send(harness, path=FAILED, collectors=["c1", "c1", "x"], learners=["c1"])
-    assert envelope(answer)["message"] == "successfully recreate replicas"
-    data = _data(answer)
-    assert len(data["collectors"]) == 1
-    assert data["learners"] == []
+    harness.add(coordinated(replica("c1"), replica("c2"), *GROUP))
+    failed: Object = {"collectors": ["c1", "c1", "x"], "learners": ["c1"]}
+    whole = {"namespace": "rl", "coordinator": COORDINATOR, **failed}
+    answer = envelope(harness.client.post(FAILED, json=whole))
+    assert answer["message"] == "successfully recreate replicas"
     names = [each["name"] for each in _replicas(harness)]
-    assert data["collectors"] == [f"{names[0]}.rl:22270"]
-    assert names[1:] == ["c2", *(each["name"] for each in _GROUP)]
+    data = answer["data"]
+    assert (data["collectors"], data["learners"]) == ([f"{names[0]}.rl:22270"], [])
+    assert names[1:] == ["c2", *(each["name"] for each in GROUP)]
 
 
 def test_an_aggregator_reports_and_lists_its_learners(harness: Harness) -> None:
-    harness.add(coordinated(replica("c1"), *_GROUP))
-    aggregator = _GROUP[0]["name"]
+    harness.add(coordinated(replica("c1"), *GROUP))
     listed = {
         "namespace": "rl",
-        "coordinator": aggregator,
+        "coordinator": AGGREGATOR,
         "collectors": [],
         "learners": ["d1.rl:22271", "d1.rl:22272"],
     }
     for key in ("aggregator", "coordinator", "name"):
-        assert _get(harness, **{key: aggregator}) == listed
-    data = _data(_send(harness, path=FAILED, pod=aggregator, learners=["d1", "d1"]))
+        assert _get(harness, **{key: AGGREGATOR}) == listed
+    data = _send(harness, {"learners": ["d1", "d1"]}, "POST", FAILED, AGGREGATOR)
     new = _replicas(harness)[2]
-    assert new["aggregator"] == aggregator
+    assert new["aggregator"] == AGGREGATOR
     assert data["learners"] == [f"{new['name']}.rl:22271", f"{new['name']}.rl:22272"]
-    assert _get(harness, aggregator=aggregator) == data
+    assert _get(harness, aggregator=AGGREGATOR) == data
+    # It may send a request in place of its coordinator.
+    created = _send(harness, ONE, pod=AGGREGATOR)
+    assert (created["coordinator"], len(created["collectors"])) == (COORDINATOR, 1)
 
 
-def test_an_aggregator_may_ask_in_the_place_of_its_coordinator(harness: Harness) -> None:
-    harness.add(coordinated(*_GROUP))
-    data = _data(_send(harness, pod=_GROUP[0]["name"], collectors={"replicas": 1}))
-    assert len(data["collectors"]) == 1
-    assert data["coordinator"] == COORDINATOR
-
-
-def test_nothing_asked_writes_nothing(harness: Harness) -> None:
-    for watched in (False, True):
-        if watched:
-            watch(harness)
+def test_an_empty_request_writes_nothing(harness: Harness) -> None:
+    for _ in _live_and_watched(harness):
         for method, path in (("POST", PATH), ("DELETE", PATH), ("POST", FAILED)):
-            data = _data(_send(harness, method, path))
+            data = _send(harness, {}, method, path)
             assert (data["collectors"], data["learners"]) == ([], [])
     assert harness.kube.calls["patch", "dijobs"] == 0
 
 
-def test_without_a_coordinator_all_that_run_are_listed(harness: Harness) -> None:
+def test_without_a_coordinator_all_running_jobs_are_listed(harness: Harness) -> None:
     harness.add(
         coordinated(name="second"),
         coordinated(name="third", namespace="other"),
         coordinated(name="done", phase="Succeeded"),
         job("tasks"),
     )
-    for watched in (False, True):
-        if watched:
-            watch(harness)
-        of_rl = ["cartpole-coordinator", "second-coordinator"]
+    of_rl = [COORDINATOR, "second-coordinator"]
+    for _ in _live_and_watched(harness):
         assert [each["coordinator"] for each in _get(harness)] == of_rl
-        everywhere = _data(harness.client.get(PATH))
+        everywhere = harness.ask(PATH)[1]
         assert [each["coordinator"] for each in everywhere] == ["third-coordinator", *of_rl]
 
 
 def test_learners_on_several_gpus_are_spread_over_nodes(harness: Harness) -> None:
-    harness.kube.put(AGGREGATOR_CONFIGS, _config(3000))
-    for index, gpus in enumerate((8, 8, 0, 4)):
-        harness.kube.put(NODES, _node(f"n{index}", gpus))
-    data = _data(_send(harness, learners={"replicas": 1, "gpus": 10}))
+    # As just made: the cache, which is filled, does not have the configuration yet.
+    harness.caches.configs.mark_synced()
+    _put_config(harness, 3000)
+    _put_nodes(harness, 8, 8, 0, 4)
+    data = _send(harness, TEN_GPUS)
     aggregator, *parts = _replicas(harness)
     assert data["learners"] == [f"{aggregator['name']}.rl:3000"]
     assert [each["resources"]["nvidia.com/gpu"] for each in parts] == [8, 2]
     assert len(_get(harness, aggregator=aggregator["name"])["learners"]) == 10
 
 
-def test_nodes_that_may_not_be_read_leave_a_learner_in_one_pod() -> None:
-    harness = make_harness(config=CONFIG, watch_nodes=False)
-    harness.add(coordinated())
-    harness.kube.put(AGGREGATOR_CONFIGS, _config())
-    harness.kube.put(NODES, _node("n", 8))
-    _data(_send(harness, learners={"replicas": 1, "gpus": 10}))
-    assert [each["role"] for each in _replicas(harness)] == ["aggregator", "ddp-learner"]
-
-
-def test_a_refusal_to_read_nodes_leaves_a_learner_in_one_pod(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_without_access_to_nodes_a_learner_has_one_pod(
+    is_refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    harness.kube.put(AGGREGATOR_CONFIGS, _config())
+    harness = make_harness(config=CONFIG, watch_nodes=is_refused)
+    harness.add(coordinated())
+    _put_config(harness)
+    _put_nodes(harness, 8)
     usual = harness.kube.list
 
     def forbidden(resource: Any, *args: Any, **kwargs: Any) -> Any:
@@ -200,87 +192,68 @@ def test_a_refusal_to_read_nodes_leaves_a_learner_in_one_pod(
         return usual(resource, *args, **kwargs)
 
     monkeypatch.setattr(harness.kube, "list", forbidden)
-    _data(_send(harness, learners={"replicas": 1, "gpus": 10}))
+    _send(harness, TEN_GPUS)
     assert [each["role"] for each in _replicas(harness)] == ["aggregator", "ddp-learner"]
 
 
 @pytest.mark.parametrize("config", [CONFIG, None])
-def test_only_who_needs_an_aggregator_hears_that_there_is_none(config: ConfigRef | None) -> None:
+def test_only_a_learner_on_several_gpus_needs_an_aggregator_config(
+    config: ConfigRef | None,
+) -> None:
     harness = make_harness(config=config)
     harness.add(coordinated())
-    _data(
-        _send(harness, learners={"replicas": 1, "gpus": 1}, collectors={"replicas": 1, "gpus": 2})
-    )
-    _data(_send(harness, learners={"replicas": 0, "gpus": 2}))
-    answer = _send(harness, learners={"replicas": 1, "gpus": 2}, collectors={"replicas": 1})
-    assert answer.status_code == 404
-    assert "AggregatorConfig" in envelope(answer)["message"]
+    one = {"replicas": 1, "gpus": 1}
+    _send(harness, {"learners": one, "collectors": one | {"gpus": 2}})
+    _send(harness, {"learners": {"replicas": 0, "gpus": 2}})
+    status, message = _ask(harness, ONE | {"learners": one | {"gpus": 2}})
+    assert (status, "AggregatorConfig" in message) == (404, True)
     assert len(_replicas(harness)) == 2
 
 
-def test_an_aggregator_config_made_a_moment_ago_is_found(harness: Harness) -> None:
-    harness.caches.configs.mark_synced()
-    harness.kube.put(AGGREGATOR_CONFIGS, _config(3000))
-    (aggregator,) = _data(_send(harness, learners={"replicas": 1, "gpus": 2}))["learners"]
-    assert aggregator.endswith(":3000")
+NOT_SUPPORTED = "request param foo is not supported"
+OF_TASKS = "namespace=rl&coordinator=tasks-learner-0"
 
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize(
-    ("query", "status"),
+    ("query", "status", "words"),
     [
-        ("namespace=rl&coordinator=missing-coordinator", 404),
-        ("namespace=rl&coordinator=cartpole", 404),
-        ("namespace=rl&aggregator=cartpole-aggregator-xxxxx", 404),
-        ("namespace=rl&coordinator=tasks-coordinator", 422),
-        ("coordinator=cartpole-coordinator", 400),
-        ("namespace=rl&foo=1", 400),
-        ("namespace=rl&Namespace=rl", 400),
-        ("namespace=RL", 400),
+        ("namespace=rl&coordinator=missing-coordinator", 404, ""),
+        ("namespace=rl&coordinator=cartpole", 404, ""),
+        (f"namespace=rl&aggregator={AGGREGATOR}", 404, ""),
+        ("namespace=rl&coordinator=tasks-coordinator", 422, ""),
+        (OF_TASKS, 404, "/v2alpha1/job/rl.<its name>/replicas"),
+        (f"coordinator={COORDINATOR}", 400, ""),
+        ("foo=1", 400, NOT_SUPPORTED),
+        ("namespace=rl&Namespace=rl", 400, ""),
+        ("namespace=RL", 400, ""),
     ],
 )
-def test_bad_queries(harness: Harness, watched: bool, query: str, status: int) -> None:
+def test_a_bad_query_is_refused(
+    harness: Harness, watched: bool, query: str, status: int, words: str
+) -> None:
     harness.add(job("tasks"))
     if watched:
         watch(harness)
-    answer = harness.client.get(f"{PATH}?{query}")
-    assert (answer.status_code, envelope(answer)["data"]) == (status, None)
-
-
-def test_a_pod_of_a_job_with_tasks_hears_where_to_ask(harness: Harness) -> None:
-    harness.add(job("tasks"))
-    answer = harness.client.get(f"{PATH}?namespace=rl&coordinator=tasks-learner-0")
-    assert answer.status_code == 404
-    assert "/v2alpha1/job/rl.<its name>/replicas" in envelope(answer)["message"]
-
-
-def test_an_unknown_key_is_named(harness: Harness) -> None:
-    answer = harness.client.get(f"{PATH}?foo=1")
-    assert envelope(answer)["message"] == "request param foo is not supported"
+    code, message = harness.ask(f"{PATH}?{query}")
+    assert (code, words in message) == (status, True)
 
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"coordinator": "missing-coordinator"}, 404),
-        ({"coordinator": "cartpole-aggregator-xxxxx"}, 404),
-        ({"coordinator": "tasks-coordinator"}, 422),
-        ({"coordinator": "done-coordinator"}, 409),
-        ({"coordinator": "paused-coordinator"}, 409),
-        ({"coordinator": "bare-coordinator"}, 422),
-        ({"coordinator": None}, 400),
-        ({"namespace": None}, 400),
-        ({"collectors": 3}, 400),
-        ({"collectors": {"replicas": "3"}}, 400),
-        ({"collectors": {"replicas": -1}}, 422),
-        ({"collectors": {"replicas": 2049}}, 422),
-        ({"collectors": {"replicas": 2**63 - 1}}, 422),
+        *(({"coordinator": name}, 404) for name in ("missing-coordinator", AGGREGATOR)),
+        *(({"coordinator": f"{name}-coordinator"}, 422) for name in ("tasks", "bare")),
+        *(({"coordinator": f"{name}-coordinator"}, 409) for name in ("done", "paused")),
+        *(({key: None}, 400) for key in ("coordinator", "namespace")),
+        *(({"collectors": given}, 400) for given in (3, {"replicas": "3"})),
+        *(({"collectors": {"replicas": count}}, 422) for count in (-1, 2049, 2**63 - 1)),
         ({"collectors": {"replicas": 1, "cpus": "x"}}, 400),
         ({"learners": {"replicas": 1, "gpus": 10**9}}, 422),
     ],
 )
-def test_bad_bodies_write_nothing(
+def test_a_bad_body_writes_nothing(
     harness: Harness, watched: bool, body: dict[str, Any], status: int
 ) -> None:
     harness.add(
@@ -291,136 +264,110 @@ def test_bad_bodies_write_nothing(
     )
     if watched:
         watch(harness)
-    asked = {"collectors": {"replicas": 1}, **body}
-    answer = harness.client.post(
-        PATH, json={"namespace": "rl", "coordinator": COORDINATOR, **asked}
-    )
-    assert (answer.status_code, envelope(answer)["data"]) == (status, None)
+    assert _ask(harness, ONE | body)[0] == status
     assert harness.kube.calls["patch", "dijobs"] == 0
 
 
-def test_a_body_has_to_be_an_object(harness: Harness) -> None:
+def test_a_body_that_is_no_object_or_too_long_is_refused(harness: Harness) -> None:
     for data in (b"", b"[]", b"{", b"\xff"):
-        assert harness.client.post(PATH, data=data).status_code == 400
-
-
-def test_a_list_of_all_pods_fits_in_a_body(harness: Harness) -> None:
+        assert harness.ask(PATH, data)[0] == 400
     names = [f"{index:063}" for index in range(2048)]
-    assert _data(_send(harness, path=FAILED, collectors=names))["collectors"] == []
-    assert _send(harness, path=FAILED, collectors=names * 2).status_code == 413
+    assert _send(harness, {"collectors": names}, "POST", FAILED)["collectors"] == []
+    assert _ask(harness, {"collectors": names * 2}, "POST", FAILED)[0] == 413
 
 
-@pytest.mark.parametrize("path", [PATH, FAILED, "/v1alpha2/replicas"])
-@pytest.mark.parametrize("method", ["PATCH", "PUT", "OPTIONS"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(
+            (method, path)
+            for method in ("PATCH", "PUT", "OPTIONS")
+            for path in (PATH, FAILED, "/v1alpha2/replicas")
+        ),
+        *((method, FAILED) for method in ("GET", "DELETE")),
+    ],
+)
 def test_other_methods_are_not_implemented(harness: Harness, path: str, method: str) -> None:
     answer = harness.client.open(path, method=method)
     assert answer.status_code == 501
     assert envelope(answer)["message"] == f"{method} not implemented"
 
 
-def test_failed_replicas_are_reported_and_not_listed(harness: Harness) -> None:
-    assert harness.client.get(FAILED).status_code == 501
-    assert harness.client.delete(FAILED).status_code == 501
-
-
-def test_tasks_of_such_a_job_are_not_scaled_and_have_no_addresses(harness: Harness) -> None:
+def test_a_coordinated_job_has_no_tasks_to_scale(harness: Harness) -> None:
     path = "/v2alpha1/rl.cartpole/replicas"
-    assert _data(harness.client.get(path)) == []
+    assert harness.ask(path) == (200, [])
     for method in ("POST", "DELETE"):
-        answer = harness.client.open(path, method=method, data='{"replicas": 1}')
-        assert answer.status_code == 422
-        assert "/v1alpha1/replicas" in envelope(answer)["message"]
+        status, message = harness.ask(path, {"replicas": 1}, method=method)
+        assert (status, "/v1alpha1/replicas" in message) == (422, True)
 
 
-def test_a_job_made_a_moment_ago_is_found(harness: Harness) -> None:
-    watch(harness)
-    harness.add(coordinated(name="new"))
-    data = _data(_send(harness, pod="new-coordinator", collectors={"replicas": 1}))
-    assert _get(harness, coordinator="new-coordinator") == data
-
-
-def test_a_job_made_anew_under_its_name_is_found(harness: Harness) -> None:
+def test_a_job_newer_than_the_cache_is_found(harness: Harness) -> None:
     harness.add(coordinated(phase="Succeeded"))
     watch(harness)
-    harness.add(coordinated(uid="uid-2"))
-    data = _data(_send(harness, collectors={"replicas": 1}))
-    assert _get(harness, coordinator=COORDINATOR) == data
+    harness.add(coordinated(name="new"), coordinated(uid="uid-2"))
+    for name in ("new-coordinator", COORDINATOR):
+        created = _send(harness, ONE, pod=name)
+        assert _get(harness, coordinator=name) == created
 
 
-def test_what_another_server_wrote_a_moment_ago_counts(harness: Harness) -> None:
+def test_changes_by_another_server_count(harness: Harness) -> None:
     watch(harness)
     harness.add(coordinated(replica("c1")))
-    assert _data(_send(harness, path=FAILED, collectors=["c1"]))["collectors"]
+    assert _send(harness, {"collectors": ["c1"]}, "POST", FAILED)["collectors"]
     harness.add(coordinated(replica("c1"), replica("c2")))
-    assert _data(_send(harness, collectors={"replicas": 1}))["collectors"]
+    assert _send(harness, ONE)["collectors"]
     assert [each["name"] for each in _replicas(harness)][:2] == ["c1", "c2"]
     harness.add(coordinated(replica("c3")))
-    assert _data(_send(harness, "DELETE", collectors={"replicas": 2}))["collectors"] == [
-        "c3.rl:22270"
-    ]
+    deleted = _send(harness, {"collectors": {"replicas": 2}}, "DELETE")
+    assert deleted["collectors"] == ["c3.rl:22270"]
 
 
-def test_a_list_is_made_from_the_cache(harness: Harness) -> None:
+def test_a_list_costs_no_request_and_a_write_costs_one(harness: Harness) -> None:
     watch(harness)
-    harness.kube.failure = Unavailable(kind="DIJob")
-    assert _get(harness, coordinator=COORDINATOR)["collectors"] == []
-    assert len(_get(harness)) == 1
-    assert _send(harness, collectors={"replicas": 1}).status_code == 503
-
-
-def test_a_write_costs_one_request(harness: Harness) -> None:
-    watch(harness)
-    _data(_send(harness, collectors={"replicas": 100}))
+    _send(harness, {"collectors": {"replicas": 100}})
     assert dict(harness.kube.calls) == {("patch", "dijobs"): 1}
+    harness.kube.failure = Unavailable(kind="DIJob")
+    assert len(_get(harness, coordinator=COORDINATOR)["collectors"]) == 100
+    assert len(_get(harness)) == 1
+    assert _ask(harness, ONE)[0] == 503
 
 
 def test_jobs_outside_the_served_namespace_do_not_exist() -> None:
     harness = make_harness(watch_namespace="other")
     harness.add(coordinated())
-    query = {"namespace": "rl", "coordinator": COORDINATOR}
-    assert harness.client.get(PATH, query_string=query).status_code == 404
+    assert harness.ask(f"{PATH}?namespace=rl&coordinator={COORDINATOR}")[0] == 404
     assert _get(harness) == []
-    assert _data(harness.client.get(PATH)) == []
+    assert harness.ask(PATH) == (200, [])
 
 
 def test_the_pod_of_an_earlier_job_of_the_name_is_refused(harness: Harness) -> None:
     harness.add_pods(pod(COORDINATOR, "", owner=job(uid="uid-0")))
-    for watched in (False, True):
-        if watched:
-            watch(harness)
-        assert _send(harness, collectors={"replicas": 1}).status_code == 403
-        query = {"namespace": "rl", "coordinator": COORDINATOR}
-        assert harness.client.get(PATH, query_string=query).status_code == 403
+    for _ in _live_and_watched(harness):
+        assert _ask(harness, ONE)[0] == 403
+        assert harness.ask(f"{PATH}?namespace=rl&coordinator={COORDINATOR}")[0] == 403
     assert _replicas(harness) == []
-    # It is gone, and the news has not come yet.
+    # It is deleted, and the watch has not shown that yet.
     del harness.kube.objects[PODS.plural, "rl", COORDINATOR]
-    _data(_send(harness, collectors={"replicas": 1}))
+    _send(harness, ONE)
 
 
 def test_each_aggregator_has_a_share_of_requests_of_its_own() -> None:
     harness = make_harness(rate=1, burst=2)
-    harness.add(coordinated(*_GROUP))
-    query = {"namespace": "rl", "coordinator": COORDINATOR}
-    assert [harness.client.get(PATH, query_string=query).status_code for _ in range(3)] == [
-        200,
-        200,
-        429,
-    ]
-    assert _get(harness, aggregator=_GROUP[0]["name"])["learners"]
+    harness.add(coordinated(*GROUP))
+    path = f"{PATH}?namespace=rl&coordinator={COORDINATOR}"
+    assert [harness.ask(path)[0] for _ in range(3)] == [200, 200, 429]
+    assert _get(harness, aggregator=AGGREGATOR)["learners"]
     for _ in range(2):
         _get(harness)
-    assert harness.client.get(f"{PATH}?namespace=rl").status_code == 429
+    assert harness.ask(f"{PATH}?namespace=rl")[0] == 429
 
 
-def test_metrics_count_answers_by_operation(harness: Harness) -> None:
+def test_metrics_count_answers_by_operation_and_show_cached_objects(harness: Harness) -> None:
     _get(harness, coordinator=COORDINATOR)
+    line = 'di_server_watched_objects{resource="dijobs"}'
     text = harness.client.get("/metrics").text
     assert 'requests_total{code="200",operation="listCoordinatedReplicas"} 1.0' in text
-
-
-def test_metrics_tell_what_is_cached(harness: Harness) -> None:
-    line = 'di_server_watched_objects{resource="dijobs"}'
-    assert f"{line} NaN" in harness.client.get("/metrics").text
+    assert f"{line} NaN" in text
     watch(harness)
     harness.clock.sleep(1)
     assert f"{line} 1.0" in harness.client.get("/metrics").text

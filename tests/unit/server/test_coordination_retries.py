@@ -1,8 +1,7 @@
-"""A coordinator that is refused ends its training, so it is kept waiting while there is hope."""
+"""Requests of coordinators are retried: a coordinator that is refused ends its training."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -23,6 +22,7 @@ from tests.unit.server.fakes import (
 )
 
 PATH = "/v1alpha1/replicas"
+REQUESTER = {"namespace": "rl", "coordinator": "cartpole-coordinator"}
 AWAY = Unavailable(kind="DIJob", reason="Timeout")
 CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "create": ("POST", PATH, {"collectors": {"replicas": 2}}, 4),
@@ -43,74 +43,66 @@ def harness(request: pytest.FixtureRequest) -> Harness:
 
 
 def _change(harness: Harness, kind: str) -> tuple[Any, list[str], int]:
-    """What the answer tells, the names of the replicas now, and how many there should be."""
+    """The answer, the names of the replicas now, and how many there should be."""
     method, path, body, count = CHANGES[kind]
-    whole = {"namespace": "rl", "coordinator": "cartpole-coordinator", **body}
-    answer = harness.client.open(path, method=method, data=json.dumps(whole))
-    assert answer.status_code == 200, answer.text
+    status, data = harness.ask(path, {**REQUESTER, **body}, method=method)
+    assert status == 200, data
     names = [each["name"] for each in harness.job()["spec"]["coordinated"]["replicas"]]
-    return json.loads(answer.data)["data"]["collectors"], names, count
+    return data["collectors"], names, count
 
 
-def _takes_effect_once(harness: Harness, kind: str) -> None:
-    told, names, count = _change(harness, kind)
+def _takes_effect_once(harness: Harness, kind: str, *, patches: int) -> None:
+    answered, names, count = _change(harness, kind)
     assert len(names) == count
-    pods = {each.partition(".")[0] for each in told}
+    pods = {each.partition(".")[0] for each in answered}
     assert pods == ({"c2"} if kind == "delete" else set(names) - {"c1", "c2"})
+    assert harness.kube.calls["patch", "dijobs"] == patches
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_a_write_that_never_arrived_is_sent_again(harness: Harness, kind: str) -> None:
-    answers = [AWAY, AWAY]
+class TestTakesEffectOnce:
+    def test_a_write_that_never_arrived(self, harness: Harness, kind: str) -> None:
+        answers = [AWAY, AWAY]
 
-    def before_patch() -> None:
-        if answers:
-            raise answers.pop()
+        def before_patch() -> None:
+            if answers:
+                raise answers.pop()
 
-    harness.kube.before_patch = before_patch
-    _takes_effect_once(harness, kind)
-    assert harness.kube.calls["patch", "dijobs"] == 3
+        harness.kube.before_patch = before_patch
+        _takes_effect_once(harness, kind, patches=3)
 
+    def test_a_write_whose_answer_was_lost(
+        self, harness: Harness, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        patch = harness.kube.patch
 
-@pytest.mark.parametrize("kind", CHANGES)
-def test_a_write_whose_answer_was_lost_is_not_made_twice(
-    harness: Harness, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patch = harness.kube.patch
-
-    def lose(*args: Any, **keywords: Any) -> Object:
-        patch(*args, **keywords)
-        raise AWAY
-
-    monkeypatch.setattr(harness.kube, "patch", lose)
-    _takes_effect_once(harness, kind)
-    assert harness.kube.calls["patch", "dijobs"] == 1
-
-
-@pytest.mark.parametrize("kind", CHANGES)
-def test_a_write_that_arrives_late_is_not_made_twice(
-    harness: Harness, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patch = harness.kube.patch
-    late: list[tuple[Any, Any]] = []
-
-    def delay(*args: Any, **keywords: Any) -> Object:
-        if not late:
-            late.append((args, keywords))
+        def lose(*args: Any, **keywords: Any) -> Object:
+            patch(*args, **keywords)
             raise AWAY
-        if len(late) == 1:
-            # Overtakes the one that was sent in its place.
+
+        monkeypatch.setattr(harness.kube, "patch", lose)
+        _takes_effect_once(harness, kind, patches=1)
+
+    def test_a_write_that_arrives_after_its_repetition(
+        self, harness: Harness, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        patch = harness.kube.patch
+        late: list[tuple[Any, Any]] = []
+
+        def delay(*args: Any, **keywords: Any) -> Object:
             late.append((args, keywords))
-            patch(*late[0][0], **late[0][1])
-        return patch(*args, **keywords)
+            if len(late) == 1:
+                raise AWAY
+            if len(late) == 2:
+                patch(*late[0][0], **late[0][1])
+            return patch(*args, **keywords)
 
-    monkeypatch.setattr(harness.kube, "patch", delay)
-    _takes_effect_once(harness, kind)
-    assert harness.kube.calls["patch", "dijobs"] == 2
+        monkeypatch.setattr(harness.kube, "patch", delay)
+        _takes_effect_once(harness, kind, patches=2)
 
 
-def test_a_write_that_met_a_conflict_is_not_taken_for_made(harness: Harness) -> None:
-    """Somebody else takes away the very replica, and this request is about one more."""
+def test_a_write_after_a_conflict_is_not_taken_for_done(harness: Harness) -> None:
+    """Another client deletes the same replica, so this request deletes one more."""
     answers = [Conflict(kind="DIJob", code=409)]
 
     def before_patch() -> None:
@@ -120,12 +112,12 @@ def test_a_write_that_met_a_conflict_is_not_taken_for_made(harness: Harness) -> 
             raise error
 
     harness.kube.before_patch = before_patch
-    told, names, _ = _change(harness, "delete")
-    assert (told, names) == (["c1.rl:22270"], [])
+    answered, names, _ = _change(harness, "delete")
+    assert (answered, names) == (["c1.rl:22270"], [])
 
 
 @pytest.mark.parametrize("query", [{"coordinator": "cartpole-coordinator"}, {}])
-def test_a_list_waits_for_the_api_server(query: dict[str, str]) -> None:
+def test_a_list_is_retried_until_the_api_server_answers(query: dict[str, str]) -> None:
     harness = make_harness()
     harness.add(coordinated(replica("c1")))
     harness.kube.failures = [AWAY] * 5
@@ -136,25 +128,25 @@ def test_a_list_waits_for_the_api_server(query: dict[str, str]) -> None:
     assert 1 < harness.clock.now - began < COORDINATION_SECONDS
 
 
-def test_a_throttled_one_waits_as_told(harness: Harness) -> None:
+def test_a_throttled_request_waits_for_retry_after(harness: Harness) -> None:
     harness.kube.failures = [Throttled(kind="DIJob", code=429, retry_after=7)]
     began = harness.clock.now
     _change(harness, "create")
     assert harness.clock.now - began == 7
 
 
-def test_retries_have_an_end(harness: Harness) -> None:
+def test_retries_end_with_503_and_retry_after(harness: Harness) -> None:
     harness.kube.failure = AWAY
     began = harness.clock.now
-    body = {"namespace": "rl", "coordinator": "cartpole-coordinator", "collectors": {"replicas": 1}}
-    answer = harness.client.post(PATH, data=json.dumps(body))
+    body = {**REQUESTER, "collectors": {"replicas": 1}}
+    answer = harness.client.post(PATH, json=body)
     assert answer.status_code == 503
     assert int(answer.headers["Retry-After"]) >= 1
     assert COORDINATION_SECONDS - 3 < harness.clock.now - began <= COORDINATION_SECONDS
 
 
-def test_not_all_threads_wait() -> None:
-    """Who asks while another has the only place is told at once; later the place is free."""
+def test_only_some_threads_wait_between_retries() -> None:
+    """A request fails at once while another one has the only place; later the place is free."""
     clock = Clock()
     refused: list[bool] = []
 
