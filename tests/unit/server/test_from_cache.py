@@ -1,8 +1,7 @@
-"""Jobs with tasks are scaled and listed from the cache, which shows in nothing but the time."""
+"""Jobs with tasks are scaled and listed from the cache, with the same answers."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -21,38 +20,41 @@ def watched(harness: Harness) -> Harness:
     return harness
 
 
-def _post(harness: Harness, key: str | None = None) -> tuple[int, Any]:
-    headers = {"Idempotency-Key": key} if key else {}
-    answer = harness.client.post(PATH, data='{"replicas": 1}', headers=headers)
-    return answer.status_code, json.loads(answer.data)["data"]
+def _add(harness: Harness, **headers: str) -> int:
+    """The status, or the replicas afterwards."""
+    status, data = harness.ask(PATH, {"replicas": 1}, headers=headers)
+    return data["replicas"] if status == 200 else status
+
+
+def _collectors(replicas: int, **more: Any) -> Any:
+    return job(tasks=[task("learner", 1), task("collector", replicas, **more)])
 
 
 def test_a_list_costs_no_request(watched: Harness) -> None:
     watched.kube.failure = Unavailable(kind="DIJob")
-    answer = watched.client.get(PATH)
-    assert json.loads(answer.data)["data"] == ["", "10.0.0.1:22270", ""]
+    assert watched.ask(PATH) == (200, ["", "10.0.0.1:22270", ""])
 
 
 def test_a_change_costs_one_request_and_is_listed_at_once(watched: Harness) -> None:
-    assert _post(watched) == (200, {"task": "collector", "replicas": 3})
-    assert len(json.loads(watched.client.get(PATH).data)["data"]) == 4
-    assert _post(watched) == (200, {"task": "collector", "replicas": 4})
+    assert _add(watched) == 3
+    assert len(watched.ask(PATH)[1]) == 4
+    assert _add(watched) == 4
     assert dict(watched.kube.calls) == {("patch", "dijobs"): 2}
 
 
-def test_what_another_server_wrote_a_moment_ago_counts(watched: Harness) -> None:
-    watched.add(job(tasks=[task("learner", 1), task("collector", 9)]))
-    assert _post(watched) == (200, {"task": "collector", "replicas": 10})
+def test_changes_by_another_server_count(watched: Harness) -> None:
+    watched.add(_collectors(9))
+    assert _add(watched) == 10
 
 
-def test_a_key_that_another_server_used_a_moment_ago_is_known(watched: Harness) -> None:
-    first = _post(watched, "k")
+def test_a_key_that_another_server_used_is_known(watched: Harness) -> None:
+    key = {"Idempotency-Key": "k"}
+    assert _add(watched, **key) == 3
     # As it was before, for a server that has not seen the change.
     watched.caches.jobs.clear()
     watched.caches.jobs.on_event("ADDED", job())
     watched.caches.jobs.mark_synced()
-    assert _post(watched, "k") == first == (200, {"task": "collector", "replicas": 3})
-    assert watched.replicas() == 3
+    assert _add(watched, **key) == watched.replicas() == 3
 
 
 def test_annotations_of_others_stay(watched: Harness) -> None:
@@ -60,36 +62,32 @@ def test_annotations_of_others_stay(watched: Harness) -> None:
     annotated["metadata"]["annotations"] = {"note": "keep me"}
     watched.add(annotated)
     watch(watched)
-    assert _post(watched, "k")[0] == 200
+    assert _add(watched, **{"Idempotency-Key": "k"}) == 3
     assert watched.job()["metadata"]["annotations"]["note"] == "keep me"
 
 
-def test_nobody_is_refused_from_the_cache(watched: Harness) -> None:
-    watched.add(job(tasks=[task("learner", 1), task("collector", 2, maxReplicas=2)]))
+def test_a_refusal_is_checked_at_the_api_server(watched: Harness) -> None:
+    watched.add(_collectors(2, maxReplicas=2))
     watch(watched)
-    watched.add(job(tasks=[task("learner", 1), task("collector", 2, maxReplicas=9)]))
-    assert _post(watched) == (200, {"task": "collector", "replicas": 3})
+    watched.add(_collectors(2, maxReplicas=9))
+    assert _add(watched) == 3
     watched.add(job(phase="Failed"))
-    assert _post(watched)[0] == 409
-
-
-def test_a_job_made_anew_under_its_name_is_scaled(watched: Harness) -> None:
-    watched.add(job(phase="Succeeded"))
+    assert _add(watched) == 409
     watch(watched)
+    # Another job under the name.
     watched.add(job(uid="uid-2"))
-    assert _post(watched) == (200, {"task": "collector", "replicas": 3})
+    assert _add(watched) == 3
 
 
-def test_what_admission_says_of_a_change_to_an_old_job_does_not_count(watched: Harness) -> None:
-    verdicts: list[ApiError] = [Invalid(kind="DIJob", code=422), Forbidden(kind="DIJob", code=403)]
+def test_a_refusal_by_admission_is_retried_on_the_newest_version(watched: Harness) -> None:
+    refusals: list[ApiError] = [Invalid(kind="DIJob", code=422), Forbidden(kind="DIJob", code=403)]
 
     def admission() -> None:
         if watched.kube.calls["get", "dijobs"] == 0:
-            raise verdicts.pop()
+            raise refusals.pop()
 
     watched.kube.before_patch = admission
-    for _ in range(2):
+    for replicas in (3, 4):
         watched.kube.calls.clear()
-        assert _post(watched)[0] == 200
-    assert verdicts == []
-    assert watched.replicas() == 4
+        assert _add(watched) == replicas
+    assert refusals == []

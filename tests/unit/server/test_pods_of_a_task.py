@@ -23,7 +23,7 @@ def fill(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_those_that_listen_are_told_by_rank(harness: Harness, cached: bool) -> None:
+def test_pods_that_listen_are_listed_by_rank(harness: Harness, cached: bool) -> None:
     fill(harness)
     if cached:
         watch(harness)
@@ -33,21 +33,19 @@ def test_those_that_listen_are_told_by_rank(harness: Harness, cached: bool) -> N
     ]
 
 
-def test_a_task_that_is_not_there_is_refused(harness: Harness) -> None:
-    answer = harness.client.get(f"{PATH}/actor")
-    assert answer.status_code == 422
-    assert "learner, collector" in answer.get_json()["message"]
-
-
-def test_a_job_with_a_coordinator_has_no_tasks(harness: Harness) -> None:
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("rl.cartpole/pods/actor", 422, "learner, collector"),
+        ("rl.led/pods/collector", 422, "coordinator"),
+        ("rl.absent/pods/collector", 404, ""),
+        ("rl.cartpole/pods/collector/0", 404, ""),
+    ],
+)
+def test_another_path_is_refused(harness: Harness, path: str, status: int, words: str) -> None:
     harness.add(coordinated(name="led", uid="uid-3"))
-    answer = harness.client.get("/v2alpha1/rl.led/pods/collector")
-    assert (answer.status_code, "coordinator" in answer.get_json()["message"]) == (422, True)
-
-
-def test_there_is_nothing_below_a_task(harness: Harness) -> None:
-    assert harness.client.get(f"{PATH}/collector/0").status_code in (400, 404)
-    assert harness.client.get("/v2alpha1/rl.absent/pods/collector").status_code == 404
+    found, message = harness.ask(f"/v2alpha1/{path}")
+    assert (found, words in message) == (status, True)
 
 
 @pytest.fixture
@@ -65,20 +63,20 @@ def ask(harness: Harness, tag: str, query: str = "wait=20") -> TestResponse:
     return harness.client.get(f"{PATH}/collector?{query}", headers={"If-None-Match": tag})
 
 
-def test_who_has_the_list_is_not_sent_it_again(watched: Harness) -> None:
+def test_an_unchanged_list_is_answered_with_304(watched: Harness) -> None:
     answer = ask(watched, tag_of(watched), "")
     assert (answer.status_code, answer.data) == (304, b"")
     assert answer.headers["ETag"] == tag_of(watched)
 
 
-def test_the_list_of_another_moment_is_told_at_once(watched: Harness) -> None:
+def test_another_list_is_answered_at_once(watched: Harness) -> None:
     before = watched.clock.now
     answer = ask(watched, '"of-before"')
     assert (answer.status_code, len(answer.get_json()["data"])) == (200, 2)
     assert watched.clock.now == before
 
 
-def test_who_has_the_list_is_told_when_others_run(watched: Harness) -> None:
+def test_a_request_waits_for_another_list(watched: Harness) -> None:
     began = watched.clock.now
 
     def start() -> None:
@@ -93,13 +91,13 @@ def test_who_has_the_list_is_told_when_others_run(watched: Harness) -> None:
     assert not watched.kube.calls
 
 
-def test_a_wait_for_others_ends(watched: Harness) -> None:
+def test_a_wait_ends_after_its_seconds(watched: Harness) -> None:
     before = watched.clock.now
     assert ask(watched, tag_of(watched), "wait=7").status_code == 304
     assert watched.clock.now - before == 7
 
 
-def test_without_a_cache_nobody_waits(harness: Harness) -> None:
+def test_without_a_cache_no_request_waits(harness: Harness) -> None:
     fill(harness)
     before = harness.clock.now
     assert ask(harness, tag_of(harness)).status_code == 304
@@ -109,5 +107,5 @@ def test_without_a_cache_nobody_waits(harness: Harness) -> None:
 @pytest.mark.parametrize(
     ("query", "status"), [("wait=21", 422), ("wait=x", 400), ("wait=1&wait=1", 400)]
 )
-def test_a_wait_without_bounds_is_refused(watched: Harness, query: str, status: int) -> None:
+def test_a_bad_wait_is_refused(watched: Harness, query: str, status: int) -> None:
     assert ask(watched, tag_of(watched), query).status_code == status
