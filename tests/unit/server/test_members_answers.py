@@ -14,12 +14,20 @@ from di_server.members.entry import HEARTBEAT, LIFETIME, MAX_SAYS
 from di_server.members.exchange import PATH as EXCHANGE
 from di_server.members.exchange import News
 from di_server.storage.transforms import transform_pod
-from tests.unit.server.fakes import Harness, Object, coordinated, job, make_harness, pod, watch
+from tests.unit.server.fakes import (
+    Harness,
+    Object,
+    coordinated,
+    job,
+    make_harness,
+    pod,
+    pod_user,
+    watch,
+)
 from tests.unit.server.test_members_board import entry
 
 PATH = "/v2alpha1/rl.cartpole/members"
-POD_NAME = "authentication.kubernetes.io/pod-name"
-POD_UID = "authentication.kubernetes.io/pod-uid"
+CALLER: dict[str, Any] = {"ip": "10.0.0.1", "scheme": "https"}
 SAYS = {"url": "http://10.0.0.1:8000", "worldSize": 2}
 
 
@@ -39,43 +47,20 @@ def world(auth: AuthMode = AuthMode.OFF, **options: Any) -> Harness:
 
 
 def put(
-    harness: Harness,
-    name: str,
-    body: object = SAYS,
-    *,
-    ip: str = "10.0.0.1",
-    path: str = PATH,
-    token: str | None = None,
+    harness: Harness, name: str, body: object = SAYS, *, path: str = PATH, **caller: Any
 ) -> tuple[int, Any]:
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return _open(harness, "PUT", f"{path}/{name}", data, ip, token)
+    return harness.ask(f"{path}/{name}", body, method="PUT", **CALLER | caller)
 
 
-def get(
-    harness: Harness, query: str = "", *, ip: str = "10.0.0.1", path: str = PATH
-) -> tuple[int, Any]:
-    return _open(harness, "GET", f"{path}?{query}", None, ip, None)
-
-
-def _open(  # noqa: PLR0917  a request line and who sends it
-    harness: Harness, method: str, path: str, data: bytes | None, ip: str, token: str | None
-) -> tuple[int, Any]:
-    answer = harness.client.open(
-        path,
-        method=method,
-        data=data,
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        environ_overrides={"REMOTE_ADDR": ip, "wsgi.url_scheme": "https"},
-    )
-    found = answer.get_json()
-    return answer.status_code, found["data"] if answer.status_code == 200 else found["message"]
+def get(harness: Harness, query: str = "", *, path: str = PATH, **caller: Any) -> tuple[int, Any]:
+    return harness.ask(f"{path}?{query}", **CALLER | caller)
 
 
 def says(data: Any) -> dict[str, Any]:
     return {member["pod"]: member["says"] for member in data["members"]}
 
 
-def test_what_a_pod_says_all_read() -> None:
+def test_all_pods_read_what_a_pod_has_published() -> None:
     harness = world()
     assert put(harness, "learner") == (
         200,
@@ -94,7 +79,7 @@ def test_what_a_pod_says_all_read() -> None:
     assert not harness.kube.calls
 
 
-def test_only_what_has_changed_since_is_told_on_request() -> None:
+def test_changes_since_a_generation_are_answered_on_request() -> None:
     harness = world()
     put(harness, "learner")
     put(harness, "one")
@@ -114,7 +99,7 @@ def _version(harness: Harness, name: str) -> Object:
 
 
 @pytest.mark.parametrize("change", [{"phase": "Succeeded"}, {"deletionTimestamp": "now"}])
-def test_a_pod_that_ends_is_no_member_and_cannot_be(change: Object) -> None:
+def test_a_pod_that_ends_is_no_member(change: Object) -> None:
     harness = world()
     put(harness, "one")
     body = harness.kube.objects["pods", "rl", "one"]
@@ -127,7 +112,7 @@ def test_a_pod_that_ends_is_no_member_and_cannot_be(change: Object) -> None:
     assert put(harness, "one") == (409, "one is ending")
 
 
-def test_who_knows_the_state_waits_for_another_without_a_thread() -> None:
+def test_a_request_waits_for_another_generation_without_a_thread() -> None:
     harness = world()
     put(harness, "learner")
     known = get(harness)[1]["generation"]
@@ -162,33 +147,33 @@ def test_who_knows_the_state_waits_for_another_without_a_thread() -> None:
     leave()
 
 
+NO_URL = "url: must be the URL"
+NO_NAME = "the name of a pod is 1 to 63 of a-z, 0-9 and -"
+NUMBERS = b'{"url": "http://x", "more": [%s]}' % b",".join([b"1e15"] * 190)
+NOT_ANSWERED = "generation: must be one that was answered"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({}, 400, "url: must be the URL"),
-        ({"url": 7}, 400, "url: must be the URL"),
-        ({"url": ""}, 400, "url: must be the URL"),
-        ({"url": "10.0.0.1:8000"}, 400, "url: must be the URL"),
-        ({"url": "http://"}, 400, "url: must be the URL"),
-        ({"url": "http://x:port"}, 400, "url: must be the URL"),
-        ({"url": "http://[x"}, 400, "url: must be the URL"),
-        ({"url": "http://x y"}, 400, "url: must be the URL"),
-        ({"url": "http://" + "x" * 512}, 400, "url: must be the URL"),
-        (b"[]", 400, "the body must be a JSON object"),
-        (b"{", 400, "the body must be JSON"),
-        (b"", 400, "the body must be JSON"),
-        ({"url": "http://x", "more": "x" * MAX_SAYS}, 413, "the body must not be longer than 1024"),
-        (
-            b'{"url": "http://x", "more": [%s]}' % b",".join([b"1e15"] * 190),
-            413,
-            "the body must not be longer than 1024 bytes, written without spaces",
+        ({}, 400, NO_URL),
+        *(
+            ({"url": url}, 400, NO_URL)
+            for url in (
+                *(7, "", "10.0.0.1:8000", "http://", "http://x:port", "http://[x", "http://x y"),
+                "http://" + "x" * 512,
+            )
         ),
+        (b"[]", 400, "the body must be a JSON object"),
+        *((body, 400, "the body must be JSON") for body in (b"{", b"")),
+        ({"url": "http://x", "more": "x" * MAX_SAYS}, 413, "the body must not be longer than 1024"),
+        (NUMBERS, 413, "the body must not be longer than 1024 bytes, written without spaces"),
     ],
 )
 def test_a_bad_entry_is_refused(body: object, status: int, words: str) -> None:
     harness = world()
-    found, said = put(harness, "one", body)
-    assert (found, said[: len(words)]) == (status, words)
+    found, message = put(harness, "one", body)
+    assert (found, message[: len(words)]) == (status, words)
     assert says(get(harness)[1]) == {}
 
 
@@ -200,8 +185,7 @@ def test_a_bad_entry_is_refused(body: object, status: int, words: str) -> None:
         ("wait=-1", 400, "wait: must be a whole number, 0 or more"),
         ("wait=1&wait=2", 400, "wait: is there twice"),
         ("changes=1", 400, "changes: must be true or false"),
-        ("generation=", 400, "generation: must be one that was answered"),
-        ("generation=" + "x" * 65, 400, "generation: must be one that was answered"),
+        *((f"generation={tag}", 400, NOT_ANSWERED) for tag in ("", "x" * 65)),
     ],
 )
 def test_a_bad_query_is_refused(query: str, status: int, words: str) -> None:
@@ -209,20 +193,24 @@ def test_a_bad_query_is_refused(query: str, status: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "status", "words"),
+    ("name", "status", "words"),
     [
-        (PATH, "none", 422, "none is no pod of job rl/cartpole"),
-        (PATH, "A", 400, "the name of a pod is 1 to 63 of a-z, 0-9 and -"),
-        (PATH, "a" * 64, 400, "the name of a pod is 1 to 63 of a-z, 0-9 and -"),
-        (PATH, "..", 400, "the name of a pod is 1 to 63 of a-z, 0-9 and -"),
-        (PATH, "theirs", 422, "theirs is no pod of job rl/cartpole"),
-        ("/v2alpha1/rl.led/members", "one", 422, "this job has a coordinator"),
-        ("/v2alpha1/rl.none/members", "one", 404, "no such job"),
+        *((name, 422, f"{name} is no pod of job rl/cartpole") for name in ("none", "theirs")),
+        *((name, 400, NO_NAME) for name in ("A", "a" * 64, "..")),
     ],
 )
-def test_what_is_no_member_says_so(path: str, name: str, status: int, words: str) -> None:
-    found, said = put(world(), name, path=path)
-    assert (found, said[: len(words)]) == (status, words)
+def test_another_name_is_no_member(name: str, status: int, words: str) -> None:
+    found, message = put(world(), name)
+    assert (found, message[: len(words)]) == (status, words)
+
+
+def test_another_job_has_no_members() -> None:
+    for job_, answer in (
+        ("led", (422, "this job has a coordinator")),
+        ("none", (404, "no such j")),
+    ):
+        status, message = put(world(), "one", path=f"/v2alpha1/rl.{job_}/members")
+        assert (status, message[: len(answer[1])]) == answer
 
 
 def test_a_job_or_a_pod_may_have_any_name() -> None:
@@ -242,7 +230,7 @@ def test_a_job_or_a_pod_may_have_any_name() -> None:
 
 
 class TestWhoMay:
-    def test_a_pod_says_something_for_itself_alone(self) -> None:
+    def test_a_pod_publishes_for_itself_alone(self) -> None:
         harness = world(AuthMode.OPTIONAL)
         assert put(harness, "one", ip="10.0.0.2")[0] == 200
         assert put(harness, "two", ip="10.0.0.2") == (
@@ -255,27 +243,25 @@ class TestWhoMay:
         assert list(says(get(harness, ip="10.0.0.1")[1])) == ["one"]
         assert get(harness, ip="10.0.0.9")[0] == 401
 
-    def test_a_token_tells_the_pod_and_the_watch_that_it_is_there(self) -> None:
+    def test_a_token_names_the_pod_and_the_watch_shows_it(self) -> None:
         harness = world(AuthMode.REQUIRED)
-        extra = {POD_NAME: ["one"], POD_UID: ["uid-of-one"]}
-        user = {"username": "system:serviceaccount:rl:default", "extra": extra}
-        harness.kube.users["t"] = user
+        harness.kube.users["t"] = pod_user("one")
         for _ in range(3):
             assert put(harness, "one", token="t", ip="10.8.8.8")[0] == 200
         assert put(harness, "two", token="t", ip="10.8.8.8")[0] == 403
         assert harness.kube.calls == {("create", "tokenreviews"): 1}
         # Of a pod that the watch does not show the API server knows more.
-        extra[POD_UID] = ["uid-of-another"]
+        harness.kube.users["t"] = pod_user("one", uid="uid-of-another")
         harness.clock.sleep(61)
         assert put(harness, "one", token="t")[0] == 403
         assert harness.kube.calls["get", "pods"] == 1
 
-    def test_people_read_and_say_nothing(self) -> None:
+    def test_a_person_reads_members_and_publishes_none(self) -> None:
         harness = world(AuthMode.REQUIRED)
         harness.kube.users["t"] = {"username": "ann"}
         for verb in ("get", "update"):
             harness.kube.allowed.add(("ann", verb, "rl/cartpole"))
-        assert _open(harness, "GET", PATH, None, "10.8.8.8", "t")[0] == 200
+        assert get(harness, token="t", ip="10.8.8.8")[0] == 200
         status, said = put(harness, "one", token="t")
         assert (status, said) == (403, "only one itself may say where it serves")
 
@@ -297,10 +283,9 @@ class TestPeers:
         return harness
 
     def _tell(self, harness: Harness, token: str | None, ip: str = "10.7.7.7") -> tuple[int, Any]:
-        body = json.dumps(self.NEWS.dump()).encode()
-        return _open(harness, "POST", EXCHANGE, body, ip, token)
+        return harness.ask(EXCHANGE, self.NEWS.dump(), **CALLER | {"token": token, "ip": ip})
 
-    def test_a_server_of_the_same_account_is_told_and_believed(self, tmp_path: Path) -> None:
+    def test_a_server_of_the_same_account_exchanges_members(self, tmp_path: Path) -> None:
         harness = self._harness(tmp_path)
         put(harness, "learner")
         status, data = self._tell(harness, "peer")
@@ -309,27 +294,29 @@ class TestPeers:
         assert list(says(get(harness)[1])) == ["learner", "one"]
 
     @pytest.mark.parametrize(("token", "status"), [("other", 403), ("forged", 401), (None, 401)])
-    def test_nobody_else_is(self, tmp_path: Path, token: str | None, status: int) -> None:
+    def test_other_callers_exchange_no_members(
+        self, tmp_path: Path, token: str | None, status: int
+    ) -> None:
         harness = self._harness(tmp_path)
         # Not a pod of a job either.
         assert self._tell(harness, token, "10.0.0.1")[0] == status
         assert says(get(harness)[1]) == {}
 
-    def test_a_server_that_has_no_peers_believes_nobody(self) -> None:
+    def test_a_server_without_peers_exchanges_no_members(self) -> None:
         harness = world(AuthMode.OPTIONAL)
         harness.kube.users["peer"] = {"username": "system:serviceaccount:di-system:di"}
         assert self._tell(harness, "peer")[0] == 403
 
     def test_a_broken_exchange_is_refused(self) -> None:
         harness = world()
-        found, said = _open(harness, "POST", EXCHANGE, b"{}", "10.7.7.7", None)
+        found, said = harness.ask(EXCHANGE, {})
         assert (found, said) == (400, "this is no exchange of members: KeyError")
 
-    def test_it_is_in_no_document(self) -> None:
+    def test_the_exchange_is_not_in_the_openapi_document(self) -> None:
         assert EXCHANGE not in world().client.get("/openapi.json").get_json()["paths"]
 
 
-def test_a_server_is_not_ready_before_it_has_asked_the_others() -> None:
+def test_a_server_is_ready_once_it_has_asked_the_others() -> None:
     harness = world()
     harness.asked.clear()
     answer = harness.client.get("/readyz")

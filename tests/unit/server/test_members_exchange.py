@@ -65,25 +65,28 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_one_exchange_tells_both(clock: Clock) -> None:
+@pytest.fixture
+def pair(clock: Clock) -> tuple[Server, Server]:
+    """Two servers, each with a member."""
     one, two = Server("one", clock), Server("two", clock)
     one.members.put(entry("a-0"))
     two.members.put(entry("a-1"))
+    return one, two
+
+
+def test_one_exchange_brings_both_up_to_date(pair: tuple[Server, Server], clock: Clock) -> None:
+    one, two = pair
     one.ask(two)
     assert one.pods() == two.pods() == ["a-0", "a-1"]
     assert one.generation() == two.generation()
-    # What is known is not told again, by neither.
+    # Known entries are not sent again.
     assert tell(one.members, "one", one.links[0].told, to="two").entries == []
     assert tell(two.members, "two", one.links[0].heard, to="one").entries == []
-
-
-def test_a_new_server_that_nobody_knows_yet_learns_all_by_asking(clock: Clock) -> None:
-    one, two, new = (Server(name, clock) for name in ("one", "two", "new"))
-    one.members.put(entry("a-0"))
-    two.members.put(entry("a-1"))
-    one.ask(two)
+    # A new server gets all by asking, and a restarted one by being asked.
+    new, again = Server("new", clock), Server("again", clock)
     new.ask(one)
-    assert new.generation() == one.generation()
+    one.ask(again)
+    assert new.generation() == again.generation() == one.generation()
 
 
 def test_a_heartbeat_at_one_server_keeps_the_entry_at_all(clock: Clock) -> None:
@@ -101,11 +104,9 @@ def test_a_heartbeat_at_one_server_keeps_the_entry_at_all(clock: Clock) -> None:
     assert two.pods() == []
 
 
-def test_an_exchange_without_answer_is_made_good_by_the_next(clock: Clock) -> None:
-    one, two = Server("one", clock), Server("two", clock)
-    one.ask(two)
-    one.members.put(entry("a-0"))
-    two.members.put(entry("a-1"))
+def test_a_lost_exchange_is_made_up_by_the_next(pair: tuple[Server, Server]) -> None:
+    one, two = pair
+    one.links[0] = Link()
 
     def lost(body: bytes) -> bytes:
         two.answer(body)
@@ -121,18 +122,7 @@ def test_an_exchange_without_answer_is_made_good_by_the_next(clock: Clock) -> No
     assert one.pods() == two.pods() == ["a-0", "a-1"]
 
 
-def test_a_server_that_began_anew_is_told_everything(clock: Clock) -> None:
-    one, two = Server("one", clock), Server("two", clock)
-    one.members.put(entry("a-0"))
-    two.members.put(entry("a-1"))
-    one.ask(two)
-    again = Server("again", clock)
-    one.ask(again)
-    # Also what the one before had told.
-    assert again.pods() == ["a-0", "a-1"]
-
-
-def test_a_large_board_is_told_in_parts_that_fit_into_a_request(clock: Clock) -> None:
+def test_a_large_board_is_sent_in_parts_that_fit_into_a_request(clock: Clock) -> None:
     one, two = Server("one", clock), Server("two", clock)
     # What grows most when it is written as a text.
     says = {"url": "http://x", "x": '"' * 490}
@@ -149,7 +139,7 @@ def test_a_large_board_is_told_in_parts_that_fit_into_a_request(clock: Clock) ->
     assert one.largest <= MAX_BODY + 4096
 
 
-def test_whatever_is_lost_all_agree_in_the_end(clock: Clock) -> None:
+def test_all_servers_agree_whatever_exchanges_are_lost(clock: Clock) -> None:
     for seed in range(10):
         rng = random.Random(seed)
         servers = [Server(f"s{number}", clock) for number in range(3)]
@@ -187,22 +177,20 @@ GOOD = News(server="s", entries=[(entry(), 1.0)], change=1).dump()
     "change",
     [
         {"server": 1},
-        {"change": -1},
-        {"change": True},
-        {"known": []},
-        {"known": {"server": "s", "change": "1"}},
-        {"entries": {}},
-        {"entries": [1]},
-        {"entries": [{}]},
-        {"entries": [{**GOOD["entries"][0], "age": -1}]},
-        {"entries": [{**GOOD["entries"][0], "age": "1"}]},
-        {"entries": [{**GOOD["entries"][0], "says": "x" * (MAX_SAYS + 1)}]},
-        {"entries": [{**GOOD["entries"][0], "says": "}"}]},
-        {"entries": [{**GOOD["entries"][0], "says": "[]"}]},
-        {"entries": [{**GOOD["entries"][0], "version": None}]},
+        *({"change": change} for change in (-1, True)),
+        *({"known": known} for known in ([], {"server": "s", "change": "1"})),
+        *({"entries": entries} for entries in ({}, [1], [{}])),
+        *(
+            {"entries": [{**GOOD["entries"][0], **change}]}
+            for change in (
+                *({"age": age} for age in (-1, "1")),
+                *({"says": says} for says in ("x" * (MAX_SAYS + 1), "}", "[]")),
+                {"version": None},
+            )
+        ),
     ],
 )
-def test_what_is_no_exchange_is_refused(change: dict[str, Any]) -> None:
+def test_a_bad_exchange_is_refused(change: dict[str, Any]) -> None:
     assert read_news(GOOD).entries[0][0].pod == "a-0"
     assert read_news({**GOOD, "new": 1}).server == "s"
     with pytest.raises(Malformed, match="this is no exchange of members"):
@@ -211,70 +199,53 @@ def test_what_is_no_exchange_is_refused(change: dict[str, Any]) -> None:
         read_news(None)
 
 
-def _peers(server: Server, found: list[Address], others: dict[int, Any]) -> Peers:
-    def connect(address: Address) -> Any:
-        def call(body: bytes) -> bytes:
-            other = others.get(address.port)
-            if other is None:
-                raise PeerError("refused")
-            answer: bytes = other.answer(body)
-            return answer
-
-        return call
-
+def _peers(server: Server, resolve: Any, connect: Any) -> Peers:
     return Peers(
         members=server.members,
         server=server.name,
-        resolve=lambda: found,
+        resolve=resolve,
         connect=connect,
         on_exchange=lambda _: None,
     )
 
 
-def test_all_who_are_there_are_asked_before_a_server_is_ready(clock: Clock) -> None:
-    one, two = Server("one", clock), Server("two", clock)
+def _refused(_: bytes) -> bytes:
+    raise PeerError("refused")
+
+
+def _at(*ports: int) -> list[Address]:
+    return [Address(host="h", port=port) for port in ports]
+
+
+def test_all_peers_are_asked_before_a_server_is_ready(clock: Clock) -> None:
+    one, two, three = (Server(name, clock) for name in ("one", "two", "three"))
     two.members.put(entry("a-0"))
-    found = [Address(host="h", port=port) for port in (1, 2, 3)]
-    peers = _peers(one, found, {1: one, 2: two})
+    # One of them is the server itself, and the third one is unreachable.
+    answers = {1: one.answer, 2: two.answer, 4: three.answer}
+    found = _at(1, 2, 3)
+    peers = _peers(one, lambda: found, lambda address: answers.get(address.port, _refused))
     assert not peers.asked
     peers.look()
-    # One of them is the server itself, and the third one is away.
     wait_until(lambda: peers.asked, 10, what="all peers to be asked")
     assert one.pods() == ["a-0"]
     one.members.put(entry("a-1"))
-    wait_until(lambda: two.pods() == ["a-0", "a-1"], 10, what="the other one to be told")
-    # Who goes is asked no more; who comes is.
-    three = Server("three", clock)
-    found[:] = [Address(host="h", port=4)]
-    peers_others = {4: three}
-    again = _peers(one, found, peers_others)
-    again.look()
-    wait_until(lambda: three.pods() == ["a-0", "a-1"], 10, what="the third to be told")
-    for each in (peers, again):
-        found.clear()
-        each.look()
+    wait_until(lambda: two.pods() == ["a-0", "a-1"], 10, what="the other one to be notified")
+    found[:] = _at(4)
+    peers.look()
+    wait_until(lambda: three.pods() == ["a-0", "a-1"], 10, what="the new one to be notified")
+    found.clear()
+    peers.look()
 
 
-def test_no_more_peers_are_followed_than_there_is_a_thread_for(clock: Clock) -> None:
-    server = Server("one", clock)
+def test_the_number_of_peers_is_bounded(clock: Clock) -> None:
     asked: set[int] = set()
 
     def connect(address: Address) -> Any:
         asked.add(address.port)
+        return _refused
 
-        def call(_: bytes) -> bytes:
-            raise PeerError("refused")
-
-        return call
-
-    found = [Address(host="h", port=port) for port in range(100, 200)]
-    peers = Peers(
-        members=server.members,
-        server="one",
-        resolve=lambda: found,
-        connect=connect,
-        on_exchange=lambda _: None,
-    )
+    found = _at(*range(100, 200))
+    peers = _peers(Server("one", clock), lambda: found, connect)
     peers.look()
     wait_until(lambda: peers.asked, 10, what="all peers to be asked")
     assert len(asked) == MAX_PEERS
@@ -282,9 +253,9 @@ def test_no_more_peers_are_followed_than_there_is_a_thread_for(clock: Clock) -> 
     peers.look()
 
 
-def test_a_name_server_that_is_away_ends_nothing(clock: Clock) -> None:
+def test_peers_are_kept_while_the_name_server_is_unreachable(clock: Clock) -> None:
     one, two = Server("one", clock), Server("two", clock)
-    answers: list[Any] = [[Address(host="h", port=2)], OSError("no name server"), []]
+    answers: list[Any] = [_at(2), OSError("no name server"), []]
 
     def resolve() -> list[Address]:
         answer = answers.pop(0)
@@ -293,21 +264,15 @@ def test_a_name_server_that_is_away_ends_nothing(clock: Clock) -> None:
         found: list[Address] = answer
         return found
 
-    peers = Peers(
-        members=one.members,
-        server="one",
-        resolve=resolve,
-        connect=lambda _: two.answer,
-        on_exchange=lambda _: None,
-    )
+    peers = _peers(one, resolve, lambda _: two.answer)
     peers.look()
     peers.look()
     one.members.put(entry())
-    wait_until(lambda: two.pods() == ["a-0"], 10, what="the peer to be told")
+    wait_until(lambda: two.pods() == ["a-0"], 10, what="the peer to be notified")
     peers.look()
 
 
-def test_an_entry_keeps_what_it_is_on_the_way() -> None:
+def test_an_entry_is_unchanged_by_an_exchange() -> None:
     says = {"url": "http://x", "é": [1.5, None, '"', "\\"]}
     told = entry("a-0", says, version=2**53 + 1)
     (found, age) = read_news(

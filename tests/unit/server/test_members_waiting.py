@@ -38,7 +38,7 @@ def known(members: Members, task: str | None = None, job: str = "job", **more: A
     return Watched(job_uid=job, task=task, known=now, **{"changes": False, **more})
 
 
-def test_all_who_wait_are_told_by_the_next_step_what_they_asked_for(world: World) -> None:
+def test_waiting_requests_are_answered_by_the_next_step(world: World) -> None:
     members = world.members()
     members.put(entry("a-0"))
     members.step()
@@ -61,7 +61,7 @@ def test_all_who_wait_are_told_by_the_next_step_what_they_asked_for(world: World
     assert [len(each) for each in told.values()] == [2, 1, 0]
 
 
-def test_who_subscribes_too_late_is_told_at_once(world: World) -> None:
+def test_a_request_for_an_old_generation_is_answered_at_once(world: World) -> None:
     members = world.members()
     watched = known(members)
     members.put(entry())
@@ -70,7 +70,7 @@ def test_who_subscribes_too_late_is_told_at_once(world: World) -> None:
     assert members.waiting == 0
 
 
-def test_a_heartbeat_wakes_nobody_and_the_end_of_them_does(world: World) -> None:
+def test_a_heartbeat_answers_no_request_and_an_expiry_does(world: World) -> None:
     members = world.members()
     members.put(entry())
     members.subscribe(known(members), world.told.append)
@@ -84,7 +84,7 @@ def test_a_heartbeat_wakes_nobody_and_the_end_of_them_does(world: World) -> None
     assert [shown(answer) for answer in world.told] == [{}]
 
 
-def test_a_pod_that_goes_is_news(world: World) -> None:
+def test_a_deleted_pod_answers_waiting_requests(world: World) -> None:
     members = world.members()
     members.put(entry())
     members.subscribe(known(members), world.told.append)
@@ -94,7 +94,7 @@ def test_a_pod_that_goes_is_news(world: World) -> None:
     assert [shown(answer) for answer in world.told] == [{}]
 
 
-def test_a_client_that_leaves_is_not_told(world: World) -> None:
+def test_a_client_that_leaves_is_not_answered(world: World) -> None:
     members = world.members()
     leave = members.subscribe(known(members), world.told.append)
     members.subscribe(known(members), lambda _: None)
@@ -108,7 +108,7 @@ def test_a_client_that_leaves_is_not_told(world: World) -> None:
     assert members.waiting == 0
 
 
-def test_news_after_news_waits_until_those_who_were_told_may_be_back(world: World) -> None:
+def test_changes_wait_until_answered_clients_may_have_returned(world: World) -> None:
     members = world.members()
     count = 100
     for _ in range(count):
@@ -129,7 +129,7 @@ def test_news_after_news_waits_until_those_who_were_told_may_be_back(world: Worl
     assert members.step() == pytest.approx(REST_SECONDS)
 
 
-def test_who_finds_no_place_is_answered_at_once(world: World) -> None:
+def test_requests_above_the_bound_are_answered_at_once(world: World) -> None:
     members = world.members(places=3, places_of_job=2)
     for _ in range(2):
         members.subscribe(known(members), lambda _: None)
@@ -146,7 +146,7 @@ def test_who_finds_no_place_is_answered_at_once(world: World) -> None:
     assert (members.waiting, len(world.told)) == (2, 2)
 
 
-def test_peers_are_told_of_new_words_at_once_and_of_heartbeats_later(world: World) -> None:
+def test_peers_are_notified_of_entries_at_once_but_not_of_heartbeats(world: World) -> None:
     members = world.members()
     news = members.follow()
     members.put(entry())
@@ -160,7 +160,7 @@ def test_peers_are_told_of_new_words_at_once_and_of_heartbeats_later(world: Worl
     assert not news.is_set()
 
 
-def test_what_a_peer_tells_is_as_old_as_it_says(world: World) -> None:
+def test_an_entry_of_a_peer_is_as_old_as_the_peer_reports(world: World) -> None:
     members = world.members()
     members.merge("peer", [(entry("a-0"), LIFETIME), (entry("a-1"), LIFETIME - 1)])
     assert list(shown(members.answer(known(members)))) == ["a-1"]

@@ -1,4 +1,4 @@
-"""What the members' board keeps takes little more room than what the members say."""
+"""The memory of the members' board is little more than the text of its entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRIES = 500
 MOST_OF_AN_ENTRY = 2000
 
 
-def test_an_entry_takes_no_more_than_it_has_to_say() -> None:
+def test_an_entry_takes_little_more_memory_than_its_text() -> None:
     board_of(2)  # what is made once for all
     gc.collect()
     tracemalloc.start()
@@ -32,7 +32,7 @@ def test_an_entry_takes_no_more_than_it_has_to_say() -> None:
 
 
 def board_of(entries: int) -> Board:
-    """As the handlers fill it, and shown to somebody once."""
+    """As the handlers fill it, and read once."""
     board = Board()
     for number in range(entries):
         body: dict[str, Any] = {"url": f"http://10.0.0.1:{number}", "rank": number}
