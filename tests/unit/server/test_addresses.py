@@ -8,21 +8,20 @@ from di_server.jobs.addresses import MAX_RANKS, addresses
 from tests.unit.server.fakes import Harness, Object, job, pod
 
 
-def test_addresses_come_by_rank_and_gaps_are_empty() -> None:
-    pods = [pod("c", 2, "10.0.0.3"), pod("a", 0, "10.0.0.1"), pod("b", 1)]
-    assert addresses(job(), pods) == ["10.0.0.1:22270", "", "10.0.0.3:22270"]
-
-
-def test_a_job_without_pods_has_a_gap_for_every_replica() -> None:
-    assert addresses(job(), []) == ["", "", ""]
-
-
-def test_a_rank_past_the_count_makes_the_list_longer() -> None:
-    assert addresses(job(), [pod("a", 4, "10.0.0.1")]) == ["", "", "", "", "10.0.0.1:22270"]
-
-
-def test_an_ipv6_address_is_bracketed() -> None:
-    assert addresses(job(), [pod("a", 0, "fd00::1")])[0] == "[fd00::1]:22270"
+@pytest.mark.parametrize(
+    ("pods", "listed"),
+    [
+        (
+            [pod("c", 2, "10.0.0.3"), pod("a", 0, "fd00::1"), pod("b", 1)],
+            ["[fd00::1]:22270", "", "10.0.0.3:22270"],
+        ),
+        ([], ["", "", ""]),
+        ([pod("a", 4, "10.0.0.1")], ["", "", "", "", "10.0.0.1:22270"]),
+    ],
+    ids=["a gap for a pod without an address", "no pods", "a rank above the replicas"],
+)
+def test_addresses_are_listed_by_rank(pods: list[Object], listed: list[str]) -> None:
+    assert addresses(job(), pods) == listed
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_an_ipv6_address_is_bracketed() -> None:
         ("sidecar", "di-port", 22270),
     ],
 )
-def test_only_the_named_port_of_the_named_container_overrides(
+def test_the_port_is_di_port_of_the_main_container(
     container: str, port_name: str, port: int
 ) -> None:
     ports = [{"name": port_name, "containerPort": 9000}]
@@ -41,30 +40,24 @@ def test_only_the_named_port_of_the_named_container_overrides(
     assert addresses(job(), [made])[0] == f"10.0.0.1:{port}"
 
 
-def _deleted(made: Object) -> Object:
-    made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return made
+ENDING = pod("a", 0, "10.0.0.1")
+ENDING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(pod("a", 0, "10.0.0.1", owner=job(uid="earlier")), id="of an earlier job"),
-        pytest.param(pod("a", 0, "10.0.0.1", phase="Failed"), id="failed"),
-        pytest.param(pod("a", 0, "10.0.0.1", phase="Succeeded"), id="succeeded"),
-        pytest.param(_deleted(pod("a", 0, "10.0.0.1")), id="ending"),
-        pytest.param(pod("a", "", "10.0.0.1"), id="without rank"),
-        pytest.param(pod("a", "-1", "10.0.0.1"), id="of a negative rank"),
-        pytest.param(pod("a", "9" * 5000, "10.0.0.1"), id="of an endless rank"),
-        pytest.param(pod("a", MAX_RANKS, "10.0.0.1"), id="of a rank nobody has"),
-        pytest.param(pod("a", "\u0663", "10.0.0.1"), id="of a rank in other digits"),
+        ENDING,
+        pod("a", 0, "10.0.0.1", owner=job(uid="earlier")),
+        *(pod("a", 0, "10.0.0.1", phase=phase) for phase in ("Failed", "Succeeded")),
+        *(pod("a", rank, "10.0.0.1") for rank in ("", "-1", "9" * 5000, MAX_RANKS, "\u0663")),
     ],
 )
 def test_a_pod_that_does_not_serve_the_job_is_not_listed(made: Object) -> None:
     assert addresses(job(), [made]) == ["", "", ""]
 
 
-def test_a_get_with_a_body_gets_the_list(harness: Harness) -> None:
+def test_addresses_are_answered_to_a_get_with_a_body(harness: Harness) -> None:
     harness.add_pods(pod("a", 0, "10.0.0.1"))
     answer = harness.client.get("/v2alpha1/job/rl/cartpole/replicas", data="{}")
     assert answer.json == {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from typing_extensions import override
@@ -62,7 +63,7 @@ class Bench:
         return self.coalescer.submit(ref, item, Deadline.after(self.clock))
 
 
-def test_the_first_is_written_at_once_and_the_next_a_second_later() -> None:
+def test_writes_of_a_job_are_a_second_apart() -> None:
     bench = Bench()
     began = bench.clock.now
     assert [bench.submit(1), bench.submit(2), bench.submit(3, OTHER)] == [
@@ -80,7 +81,7 @@ def test_the_first_is_written_at_once_and_the_next_a_second_later() -> None:
     assert bench.writes[-1] == (began + 2 * INTERVAL, JOB, [4])
 
 
-def test_two_hundred_in_a_second_are_two_writes_and_none_is_answered_before() -> None:
+def test_200_requests_in_a_second_are_two_writes() -> None:
     bench, numbers = Bench(), range(200)
     assert bench.submit(-1) == "wrote -1"
     answers: list[Future[str]] = []
@@ -98,8 +99,9 @@ def test_two_hundred_in_a_second_are_two_writes_and_none_is_answered_before() ->
     assert bench.places.taken == 0
 
 
-def test_who_finds_no_place_writes_for_those_who_wait() -> None:
-    bench = Bench(places=1)
+@contextmanager
+def waiting(bench: Bench) -> Iterator[None]:
+    """One request written, and another one that waits until the end."""
     bench.submit(1)
     sleeping, go_on = threading.Event(), threading.Event()
 
@@ -111,13 +113,25 @@ def test_who_finds_no_place_writes_for_those_who_wait() -> None:
     with ThreadPoolExecutor(1) as pool:
         second = pool.submit(bench.submit, 2)
         assert sleeping.wait(30)
-        assert bench.submit(3) == "wrote 3"
+        yield
         go_on.set()
         assert second.result(30) == "wrote 2"
+
+
+def test_a_request_above_the_bound_writes_for_those_that_wait() -> None:
+    bench = Bench(places=1)
+    with waiting(bench):
+        assert bench.submit(3) == "wrote 3"
     assert [items for _, _, items in bench.writes] == [[1], [2, 3]]
 
 
-def test_all_of_a_write_that_fails_are_told_and_the_next_is_another() -> None:
+def test_a_request_waits_for_a_write_until_its_deadline() -> None:
+    bench = Bench()
+    with waiting(bench), pytest.raises(Busy, match="too long"):
+        bench.coalescer.submit(JOB, 3, Deadline(bench.clock, bench.clock.now, 1.0))
+
+
+def test_a_failed_write_fails_its_requests_alone() -> None:
     bench = Bench()
 
     def fail() -> None:
@@ -131,26 +145,7 @@ def test_all_of_a_write_that_fails_are_told_and_the_next_is_another() -> None:
     assert bench.submit(3) == "wrote 3"
 
 
-def test_nobody_waits_longer_for_a_write_than_they_have_time() -> None:
-    bench = Bench()
-    bench.submit(1)
-    sleeping, go_on = threading.Event(), threading.Event()
-
-    def sleep() -> None:
-        sleeping.set()
-        assert go_on.wait(30)
-
-    bench.asleep = sleep
-    with ThreadPoolExecutor(1) as pool:
-        patient = pool.submit(bench.submit, 2)
-        assert sleeping.wait(30)
-        with pytest.raises(Busy, match="too long"):
-            bench.coalescer.submit(JOB, 3, Deadline(bench.clock, bench.clock.now, 1.0))
-        go_on.set()
-        assert patient.result(30) == "wrote 2"
-
-
-def test_jobs_that_wrote_once_are_forgotten() -> None:
+def test_the_memory_of_written_jobs_is_bounded() -> None:
     bench = Bench()
     for number in range(100):
         bench.submit(number, JobRef("rl", f"job-{number}"))

@@ -1,4 +1,4 @@
-"""Somebody else changes the job at the same time."""
+"""Conflicts with other writers of a job, and refusals of the API server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _data(answer: TestResponse) -> Any:
     return json.loads(answer.data)["data"]
 
 
-def test_a_conflict_is_repeated_on_the_new_count(harness: Harness) -> None:
+def test_a_conflict_is_retried_on_the_new_replicas(harness: Harness) -> None:
     raw = harness.job()
     conflicts = iter([True, True, False])
 
@@ -37,7 +37,7 @@ def test_a_conflict_is_repeated_on_the_new_count(harness: Harness) -> None:
     assert b"di_server_conflicts_total 2.0" in harness.client.get("/metrics").data
 
 
-def test_repeats_are_bounded_and_paused(harness: Harness) -> None:
+def test_retries_are_bounded_and_delayed(harness: Harness) -> None:
     def fail() -> None:
         raise Conflict(kind="DIJob", namespace="rl", name="cartpole", code=409)
 
@@ -50,7 +50,7 @@ def test_repeats_are_bounded_and_paused(harness: Harness) -> None:
     assert harness.replicas() == 2
 
 
-def test_answers_of_many_threads_are_the_values_they_set() -> None:
+def test_concurrent_answers_are_the_values_they_set() -> None:
     harness = make_harness(burst=1000)
     harness.add(make_job())
     harness.job()["spec"]["tasks"][1] |= {"replicas": 100, "maxReplicas": 200}

@@ -71,7 +71,7 @@ _HEADERS = st.dictionaries(
     body=_BODIES,
     headers=_HEADERS,
 )
-def test_no_request_is_answered_with_a_server_error(
+def test_no_request_is_a_server_error(
     ids: str, resource: str, method: str, body: bytes, headers: dict[str, str]
 ) -> None:
     harness = make_harness(rate=1e6, burst=1_000_000)
@@ -94,7 +94,7 @@ def test_no_request_is_answered_with_a_server_error(
     headers=_HEADERS,
     watched=st.booleans(),
 )
-def test_no_request_of_a_coordinator_is_answered_with_a_server_error(
+def test_no_request_of_a_coordinator_is_a_server_error(
     *,
     path: str,
     method: str,

@@ -39,7 +39,7 @@ def _version(cache: Kept) -> str | None:
     return found["metadata"]["resourceVersion"] if found else None
 
 
-def test_before_it_is_filled_it_shows_nothing() -> None:
+def test_a_cache_is_empty_until_it_is_synced() -> None:
     cache = Kept(
         transform=dict, view=lambda obj: obj, indexes={"value": lambda obj: [obj["value"]]}
     )
@@ -50,7 +50,7 @@ def test_before_it_is_filled_it_shows_nothing() -> None:
     assert len(cache.values()) == len(cache.by_index("value", "x")) == 1
 
 
-def test_changes_move_objects_between_values(cache: Kept) -> None:
+def test_changes_move_objects_between_index_values(cache: Kept) -> None:
     cache.on_event("MODIFIED", _object(11, value="y"))
     cache.on_event("ADDED", _object(12, "b", "y"))
     assert cache.by_index("value", "x") == []
@@ -60,7 +60,7 @@ def test_changes_move_objects_between_values(cache: Kept) -> None:
     assert _version(cache) is None
 
 
-def test_what_was_written_is_seen_before_the_watch_brings_it(cache: Kept) -> None:
+def test_an_own_write_is_cached_before_the_watch_shows_it(cache: Kept) -> None:
     cache.put_newer(_object(15, value="y"))
     found = cache.get("rl", "a")
     assert found is not None
@@ -72,32 +72,32 @@ def test_what_was_written_is_seen_before_the_watch_brings_it(cache: Kept) -> Non
     assert _version(cache) == "16"
 
 
-def test_what_was_written_before_a_deletion_does_not_come_back(cache: Kept) -> None:
+def test_an_own_write_does_not_bring_a_deleted_object_back(cache: Kept) -> None:
     cache.on_event("DELETED", _object(20))
     cache.put_newer(_object(15))
     assert _version(cache) is None
 
 
-def test_a_deletion_counts_in_whatever_version_it_comes(cache: Kept) -> None:
+def test_a_deletion_of_an_older_version_counts(cache: Kept) -> None:
     cache.put_newer(_object(15))
     cache.on_event("DELETED", _object(10))
     assert _version(cache) is None
 
 
-def test_the_deletion_of_an_earlier_object_leaves_the_next_one_of_its_name(cache: Kept) -> None:
+def test_the_deletion_of_an_earlier_object_of_the_name_is_ignored(cache: Kept) -> None:
     cache.put_newer(_object(15, uid="uid-2"))
     cache.on_event("DELETED", _object(12))
     assert _version(cache) == "15"
 
 
-def test_without_a_watch_it_forgets(cache: Kept) -> None:
+def test_a_cleared_cache_is_empty(cache: Kept) -> None:
     cache.clear()
     assert not cache.synced
     cache.mark_synced()
     assert (cache.get("rl", "a"), cache.by_index("value", "x")) == (None, [])
 
 
-def test_what_a_watch_has_shown_is_forgotten_when_it_breaks(
+def test_a_watch_that_breaks_clears_its_cache(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
@@ -136,14 +136,14 @@ def _picky() -> Kept:
     return cache
 
 
-def test_an_object_that_cannot_be_read_is_left_out_alone() -> None:
+def test_an_unreadable_object_is_left_out_alone() -> None:
     cache = _picky()
     cache.on_event("ADDED", _object(11, "b", "unbearable"))
     assert [each["metadata"]["name"] for each in cache.values()] == ["a"]
     assert (cache.get("rl", "b"), cache.unreadable) == (None, 1)
 
 
-def test_an_object_that_turns_unreadable_is_not_shown_as_it_was() -> None:
+def test_an_object_that_becomes_unreadable_is_left_out() -> None:
     cache = _picky()
     cache.on_event("MODIFIED", _object(11, value="unbearable"))
     assert (cache.get("rl", "a"), cache.by_index("value", "x"), cache.unreadable) == (None, [], 1)
@@ -151,7 +151,7 @@ def test_an_object_that_turns_unreadable_is_not_shown_as_it_was() -> None:
     assert (_version(cache), cache.unreadable) == ("12", 0)
 
 
-def test_what_the_watch_could_not_read_is_left_out() -> None:
+def test_an_object_that_the_watch_could_not_read_is_left_out() -> None:
     cache = _picky()
     cache.on_event("MODIFIED", {**_object(11), UNREADABLE: "AttributeError"})
     assert (cache.get("rl", "a"), cache.unreadable) == (None, 1)

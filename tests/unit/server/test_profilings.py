@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.errors import Unavailable
+from di_api.profilings import read_profilings
 from di_server.access.grants import Grant
 from di_server.jobs.profilings import MAX_BYTES, Merged, Report, merge, status_patch
 from di_server.jobs.requests import profilings
 from di_server.model.references import JobRef
 from di_server.problems import NotAllowed, OutOfBounds
-from tests.unit.server.fakes import Harness, job
+from tests.unit.server.fakes import Harness, Object, job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAGE = Path(__file__).parents[3] / "docs/teams-autoscalers.md"
 PATH = "/v2alpha1/rl.cartpole/profilings"
 
 
-def test_reports_are_merged(harness: Harness) -> None:
+def report(harness: Harness, body: Object) -> int:
+    return harness.ask(PATH, body)[0]
+
+
+def test_reports_are_merged_and_answered_as_they_are_held(harness: Harness) -> None:
+    assert harness.ask(PATH) == (200, {})
     for body in ({"loss": 1, "env": {"steps": 5}}, {"data": {"env": {"returns": [1, 2]}}}):
-        assert harness.client.post(PATH, data=json.dumps(body)).status_code == 200
+        assert report(harness, body) == 200
+    held = {"loss": 1, "env": {"steps": 5, "returns": [1, 2]}}
     assert harness.job()["status"] == {
         "phase": "Running",
-        "profilings": {"loss": 1, "env": {"steps": 5, "returns": [1, 2]}},
+        "profilings": held,
         "progress": {"reportedAt": "2026-01-01T00:00:01Z"},
     }
+    assert harness.ask(PATH) == (200, held)
+    assert report(harness, {"loss": None}) == 200
+    assert harness.ask(PATH)[1].keys() == {"env"}
 
 
-def test_the_answer_is_the_batch_that_the_allocator_advises(harness: Harness) -> None:
-    for written, answered in (
-        (None, None),
-        (256, {"batchSize": 256}),
-        ("many", None),
-        (True, None),
-        (0, None),
-    ):
-        harness.job()["status"]["batchSize"] = written
-        answer = harness.client.post(PATH, data='{"loss": 1}')
-        assert answer.get_json()["data"] == answered
-
-
-def test_null_removes_a_key(harness: Harness) -> None:
-    harness.client.post(PATH, data='{"a": 1, "b": 2}')
-    harness.client.post(PATH, data='{"a": null}')
-    assert harness.job()["status"]["profilings"] == {"b": 2}
+@pytest.mark.parametrize(
+    ("written", "answered"),
+    [(256, {"batchSize": 256}), *((other, None) for other in (None, "many", True, 0))],
+)
+def test_the_answer_is_the_batch_size_that_the_allocator_advises(
+    harness: Harness, written: object, answered: object
+) -> None:
+    harness.job()["status"]["batchSize"] = written
+    assert harness.ask(PATH, {"loss": 1}) == (200, answered)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_null_removes_a_key(harness: Harness) -> None:
         ({}, {}),
     ],
 )
-def test_only_a_lone_data_object_is_unwrapped(
+def test_only_a_single_data_object_is_unwrapped(
     body: dict[str, object], expected: dict[str, object]
 ) -> None:
     assert profilings(body) == expected
@@ -69,18 +74,34 @@ def test_only_a_lone_data_object_is_unwrapped(
 
 def test_all_reports_together_are_bounded(harness: Harness) -> None:
     half = "x" * (MAX_BYTES // 2)
-    assert harness.client.post(PATH, data=json.dumps({"a": half})).status_code == 200
-    refused = harness.client.post(PATH, data=json.dumps({"b": half}))
-    assert refused.status_code == 422
-    assert "at most 32768 bytes" in refused.text
+    assert report(harness, {"a": half}) == 200
+    status, message = harness.ask(PATH, {"b": half})
+    assert (status, "at most 32768 bytes" in message) == (422, True)
     assert harness.job()["status"]["profilings"].keys() == {"a"}
-    assert harness.client.post(PATH, data=json.dumps({"a": "small"})).status_code == 200
+    assert report(harness, {"a": "small"}) == 200
 
 
-def test_a_finished_job_is_left_untouched(harness: Harness) -> None:
+def test_a_job_that_has_finished_or_does_not_exist_takes_no_reports(harness: Harness) -> None:
     harness.job()["status"]["phase"] = "Failed"
-    assert harness.client.post(PATH, data='{"a": 1}').status_code == 409
+    assert report(harness, {"a": 1}) == 409
     assert harness.job()["status"] == {"phase": "Failed"}
+    assert harness.ask(PATH.replace("cartpole", "absent"))[0] == 404
+
+
+def test_profilings_of_another_type_are_answered_as_none(harness: Harness) -> None:
+    harness.job()["status"] = {"phase": "Running", "profilings": [1]}
+    assert harness.ask(PATH) == (200, {})
+
+
+def test_the_value_that_the_documents_configure_for_keda_is_answered(harness: Harness) -> None:
+    blocks = [yaml.safe_load(b) for b in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)]
+    ((trigger,),) = [block["triggers"] for block in blocks if "triggers" in block]
+    first, key = trigger["metadata"]["valueLocation"].split(".")
+    known, wrong = read_profilings({key: 0.6})
+    assert (list(known), wrong) == (["learner_wait_frac"], [])
+    report(harness, {key: 0.6})
+    assert harness.client.get(PATH).get_json()[first][key] == 0.6
+    assert trigger["metadata"]["url"].endswith("/v2alpha1/team.cartpole/profilings")
 
 
 def fold(held: object, *reports: dict[str, Any], phase: str = "Running") -> Merged:
@@ -98,7 +119,7 @@ REPORTS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 
 @given(st.lists(REPORTS, min_size=1, max_size=5))
-def test_reports_written_together_are_as_if_each_were_written_alone(
+def test_reports_written_together_equal_reports_written_alone(
     reports: list[dict[str, Any]],
 ) -> None:
     held, *together = reports
@@ -117,13 +138,13 @@ def test_reports_written_together_are_as_if_each_were_written_alone(
     )
 
 
-def test_what_one_removes_another_sets_anew() -> None:
+def test_a_removed_object_that_is_set_again_has_only_the_new_keys() -> None:
     found = fold({"env": {"steps": 1, "old": 2}}, {"env": None}, {"env": {"steps": 3}})
     assert found.patch is not None
     assert found.patch["status"]["profilings"] == {"env": {"steps": 3, "old": None}}
 
 
-def test_one_that_is_refused_keeps_no_other_from_being_written() -> None:
+def test_a_refused_report_leaves_the_others_to_be_written() -> None:
     large = {"b": "x" * MAX_BYTES}
     found = fold({}, {"a": 1}, large, {"c": 1})
     assert [type(problem) for problem in found.problems] == [type(None), OutOfBounds, type(None)]
@@ -148,14 +169,8 @@ def test_a_later_job_of_the_name_gets_only_its_own_reports() -> None:
 def test_a_job_writes_once_a_second_however_often_it_reports(harness: Harness) -> None:
     began = harness.clock.now
     for number in range(20):
-        answer = harness.client.post(PATH, data=json.dumps({"last": number, str(number): 1}))
-        assert answer.status_code == 200
-        # Whoever was answered finds it written.
+        assert report(harness, {"last": number}) == 200
         assert harness.job()["status"]["profilings"]["last"] == number
-    assert harness.kube.calls["patch", "dijobs"] == 20
     assert harness.clock.now - began >= 19
-
-
-def test_what_was_not_written_is_not_acknowledged(harness: Harness) -> None:
     harness.kube.failure = Unavailable(kind="DIJob", reason="ConnectionError")
-    assert harness.client.post(PATH, data='{"a": 1}').status_code == 503
+    assert report(harness, {"a": 1}) == 503

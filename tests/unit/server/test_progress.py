@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,7 +27,7 @@ def after(held: dict[str, Any] | None, **profilings: Any) -> dict[str, Any]:
 FIRST = advanced(None, {"envSteps": 10, "maxEnvSteps": 100}, NOW)
 
 
-def test_the_first_report() -> None:
+def test_the_first_report_begins_the_progress() -> None:
     assert FIRST == {
         "percent": "10%",
         "step": 10,
@@ -43,19 +42,19 @@ def test_the_first_report() -> None:
 @pytest.mark.parametrize(
     ("step", "progressed"),
     [(10, EARLY), (11, LATE), (10.5, LATE), (3, EARLY)],
-    ids=["the same", "more", "a little more", "begun anew"],
+    ids=["the same", "more", "a little more", "begun again"],
 )
 def test_only_a_step_that_grows_is_progress(step: float, progressed: str) -> None:
     found = after(FIRST, envSteps=step, maxEnvSteps=100)
     assert (found["step"], found["reportedAt"], found["progressedAt"]) == (step, LATE, progressed)
 
 
-def test_who_begins_anew_gets_further_from_there() -> None:
+def test_a_job_that_begins_again_progresses_from_there() -> None:
     again = after(FIRST, envSteps=3)
     assert after(again, envSteps=4)["progressedAt"] == LATE
 
 
-def test_a_step_of_its_own_goes_before_those_of_the_environment() -> None:
+def test_a_step_of_its_own_precedes_those_of_the_environment() -> None:
     found = after(FIRST, step=2, totalSteps=8, envSteps=10, maxEnvSteps=100)
     assert (found["step"], found["totalSteps"], found["percent"]) == (2, 8, "25%")
 
@@ -64,7 +63,9 @@ def test_a_step_of_its_own_goes_before_those_of_the_environment() -> None:
     ("step", "total", "percent"),
     [(29, 100, "29%"), (999, 1000, "99%"), (1001, 1000, "100%"), (1e300, 1e-300, "100%")],
 )
-def test_the_percentage(step: float, total: float, percent: str) -> None:
+def test_the_percentage_is_rounded_down_to_100_at_most(
+    step: float, total: float, percent: str
+) -> None:
     assert after(None, envSteps=step, maxEnvSteps=total)["percent"] == percent
 
 
@@ -73,7 +74,7 @@ def test_without_an_end_there_is_no_percentage(total: int | None) -> None:
     assert "percent" not in after(FIRST, envSteps=11, maxEnvSteps=total)
 
 
-def test_a_phase_and_when_it_changed() -> None:
+def test_a_phase_is_shown_with_the_time_of_its_change() -> None:
     evaluates = after(FIRST, envSteps=10, phase="evaluation")
     assert (evaluates["phase"], evaluates["phaseAt"]) == ("evaluation", LATE)
     still = advanced(evaluates, {"envSteps": 10, "phase": "evaluation"}, NOW + timedelta(hours=1))
@@ -86,7 +87,7 @@ def test_a_phase_and_when_it_changed() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*FIRST, "rejected", "phaseAt"]), st.integers() | st.text()))
-def test_what_somebody_wrote_by_hand_does_no_harm(held: dict[str, Any]) -> None:
+def test_progress_of_any_shape_is_replaced(held: dict[str, Any]) -> None:
     found = after(held, envSteps=10)
     assert (found["step"], found["reportedAt"]) == (10, LATE)
 
@@ -101,37 +102,34 @@ def test_what_somebody_wrote_by_hand_does_no_harm(held: dict[str, Any]) -> None:
         ({"perfParams": {"gamma": 2}}, "perfParams.alphaC: is missing"),
     ],
 )
-def test_a_report_that_makes_no_sense_is_refused_by_path_and_reason(
+def test_a_bad_report_is_refused_with_path_and_reason(
     harness: Harness, body: dict[str, Any], message: str
 ) -> None:
-    harness.client.post(PATH, data='{"envSteps": 5}')
-    answer = harness.client.post(PATH, data=json.dumps({**body, "loss": 1}))
-    assert answer.status_code == 422
-    assert message in answer.json["message"]  # type: ignore[index]  # of failures it is an object
+    harness.ask(PATH, {"envSteps": 5})
+    status_code, refusal = harness.ask(PATH, {**body, "loss": 1})
+    assert (status_code, message in refusal) == (422, True)
     status = harness.job()["status"]
     assert status["profilings"] == {"envSteps": 5}
     assert message in status["progress"]["rejected"]
 
 
-def test_it_is_written_once_and_gone_with_the_next_good_report(harness: Harness) -> None:
+def test_a_refusal_is_written_once_and_cleared_by_a_good_report(harness: Harness) -> None:
     for _ in range(3):
-        assert harness.client.post(PATH, data='{"reportedAt": 1}').status_code == 422
+        assert harness.ask(PATH, {"reportedAt": 1})[0] == 422
     assert harness.kube.calls["patch", "dijobs"] == 1
-    assert harness.client.post(PATH, data='{"envSteps": 5}').status_code == 200
+    assert harness.ask(PATH, {"envSteps": 5})[0] == 200
     assert "rejected" not in harness.job()["status"]["progress"]
 
 
-def test_unknown_keys_may_hold_anything(harness: Harness) -> None:
-    assert harness.client.post(PATH, data='{"curve": "x", "steps": []}').status_code == 200
-
-
-def test_what_was_wrong_before_is_no_fault_of_a_report(harness: Harness) -> None:
+def test_an_old_wrong_value_refuses_no_report(harness: Harness) -> None:
     harness.job()["status"]["profilings"] = {"reportedAt": 1767225600.5}
-    assert harness.client.post(PATH, data='{"envSteps": 5}').status_code == 200
-    assert harness.client.post(PATH, data='{"envSteps": "x"}').status_code == 422
+    # Unknown keys may hold anything.
+    assert harness.ask(PATH, {"curve": "x", "steps": []})[0] == 200
+    assert harness.ask(PATH, {"envSteps": 5})[0] == 200
+    assert harness.ask(PATH, {"envSteps": "x"})[0] == 422
 
 
-def test_of_several_reports_the_last_word_counts() -> None:
+def test_of_several_reports_the_last_sets_the_refusal() -> None:
     good, bad = {"envSteps": 5}, {"envSteps": "x"}
     for reports, rejected in (((good, bad), True), ((bad, good), False)):
         found = status_patch(job(), [Report(each, lambda _: None) for each in reports], NOW).patch
@@ -140,13 +138,13 @@ def test_of_several_reports_the_last_word_counts() -> None:
         assert ("rejected" in found["status"]["progress"]) is rejected
 
 
-def test_the_reason_is_bounded() -> None:
+def test_the_reason_of_a_refusal_is_bounded() -> None:
     many: dict[str, Any] = {"observations": [{} for _ in range(1000)]}
     found = status_patch(job(), [Report(many, lambda _: None)], NOW).patch
     assert found is not None
     assert len(found["status"]["progress"]["rejected"]) == LONGEST_REASON
 
 
-def test_a_report_about_another_job_leaves_no_trace() -> None:
+def test_a_report_about_another_job_writes_nothing() -> None:
     stranger = Report({"envSteps": "x"}, Grant(JobRef("rl", "cartpole"), "uid-of-another").check)
     assert status_patch(job(), [stranger], NOW).patch is None

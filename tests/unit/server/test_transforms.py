@@ -36,7 +36,7 @@ def _no_ballast(transformed: Object) -> bool:
     return "BALLAST" not in str(transformed)
 
 
-def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
+def test_a_cached_coordinated_job_has_replicas_ports_and_state() -> None:
     whole = coordinated(replica("c1", resources={"cpu": "1"}), suspend=True, phase="Failed")
     roles = whole["spec"]["coordinated"]
     roles["collector"]["template"] = template(4000)
@@ -60,7 +60,7 @@ def test_of_a_coordinated_job_replicas_ports_and_state() -> None:
         ]
 
 
-def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
+def test_a_cached_job_is_scaled_as_the_whole_one() -> None:
     whole = job(tasks=[task("learner", 1), task("collector", 2, minReplicas=1, maxReplicas=3)])
     whole["spec"]["tasks"][1]["template"] = {"spec": "BALLAST"}
     whole["metadata"]["annotations"] = {"note": "BALLAST", ANNOTATION_IDEMPOTENCY: "[]"}
@@ -77,7 +77,7 @@ def test_of_a_job_with_tasks_what_scaling_decides_on() -> None:
                 decide(transform_job(whole), ScalingRequest(past, "collector"), None)
 
 
-def test_of_a_process_group_what_is_told() -> None:
+def test_a_cached_process_group_is_described_as_the_whole_one() -> None:
     group = {"elastic": True, "processesPerReplica": 2}
     whole = job(tasks=[task("learner", 2, processGroup=group)])
     formed = {"generation": 1, "state": "Formed", "members": {"0": "u"}}
@@ -88,7 +88,7 @@ def test_of_a_process_group_what_is_told() -> None:
     assert described(transform_job(whole), "learner", "svc") == told
 
 
-def test_of_other_objects_owners_addresses_and_gpus() -> None:
+def test_cached_pods_configs_and_nodes_have_addresses_and_gpus() -> None:
     made = pod("p", 0, "10.0.0.1", ports=_PORTS, hostNetwork=True)
     _with_ballast(made["spec"])
     transformed: Any = transform_pod(made)
@@ -111,7 +111,7 @@ def test_of_other_objects_owners_addresses_and_gpus() -> None:
     assert _no_ballast(transform_node(node))
 
 
-def test_what_is_missing_or_empty_does_not_hurt() -> None:
+def test_objects_without_spec_or_status_are_cached() -> None:
     bare = {"metadata": {"name": "x", "namespace": "rl"}}
     rests: list[Object] = [{}, {"spec": {}, "status": {}}, {"spec": None, "status": None}]
     for transform in (transform_job, transform_pod, transform_config, transform_node):
