@@ -63,7 +63,7 @@ JOBS = st.builds(
 
 
 @given(JOBS | JSON, JOBS | JSON)
-def test_validation_never_raises_and_its_messages_can_be_sent(old: Any, new: Any) -> None:
+def test_validation_never_raises_and_its_messages_can_be_encoded(old: Any, new: Any) -> None:
     for error in [*validate_job(new), *validate_update(old, new)]:
         assert str(error).encode()
         assert error.message
@@ -77,13 +77,13 @@ def test_validation_never_raises_and_its_messages_can_be_sent(old: Any, new: Any
     ],
     ids=["a list", "an object"],
 )
-def test_a_name_of_another_type_is_told_as_an_error(replica: Job, path: str) -> None:
+def test_a_name_of_another_type_is_an_error(replica: Job, path: str) -> None:
     errors = validate_job(of_spec({"coordinated": {"replicas": [replica]}}))
     assert f"spec.coordinated.replicas[0].{path}" in {error.path for error in errors}
 
 
 @given(JOBS)
-def test_validation_says_the_same_about_a_copy(each: Job) -> None:
+def test_validation_of_a_copy_finds_the_same_errors(each: Job) -> None:
     assert [*map(str, validate_job(each))] == [*map(str, validate_job(deepcopy(each)))]
 
 
@@ -101,7 +101,7 @@ def test_defaults_are_idempotent(spec: Job) -> None:
 
 
 @given(SPECS)
-def test_the_patch_makes_what_the_function_makes(spec: Job) -> None:
+def test_the_patch_and_the_function_give_the_same_defaults(spec: Job) -> None:
     patched: Any = {"spec": deepcopy(spec)}
     for operation in defaults_patch({"spec": spec}):
         *above, field = operation["path"].removeprefix("/").split("/")
@@ -144,10 +144,10 @@ LARGE_INPUTS = {
 
 
 @pytest.mark.parametrize("large", LARGE_INPUTS.values(), ids=LARGE_INPUTS)
-def test_large_input_is_judged_in_linear_time(large: Job) -> None:
+def test_large_input_is_validated_in_linear_time(large: Job) -> None:
     started = time.process_time()
     errors = validate_job(large)
-    # Quadratic work on these would take minutes; the bound leaves a slow machine room.
+    # Quadratic work on these would take minutes; the bound allows for a slow machine.
     assert time.process_time() - started < 10
     assert errors
     assert max(len(str(error)) for error in errors) < 1000

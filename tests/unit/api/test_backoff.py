@@ -19,13 +19,13 @@ def test_delays_double_with_jitter_up_to_the_maximum() -> None:
         whole = min(30, whole * 2)
 
 
-def test_the_server_may_ask_for_more_but_not_for_less() -> None:
+def test_the_server_may_lengthen_a_delay_but_not_shorten_it() -> None:
     backoff = make()
     assert backoff.delay(at_least=7) == 7
     assert backoff.delay(at_least=0.001) >= 0.1
 
 
-def test_reset_begins_anew() -> None:
+def test_after_a_reset_delays_begin_at_the_minimum() -> None:
     backoff = make()
     for _ in range(10):
         backoff.delay()
@@ -33,5 +33,5 @@ def test_reset_begins_anew() -> None:
     assert backoff.delay() <= 0.1
 
 
-def test_two_clients_do_not_wait_alike() -> None:
+def test_two_clients_wait_for_different_delays() -> None:
     assert make(1).delay() != make(2).delay()

@@ -53,53 +53,51 @@ def nested(depth: int) -> Object:
         companion(spec=nested(MAX_DEPTH - 2)),
     ],
 )
-def test_what_may_be_allowed_somewhere_is_taken(good: Object) -> None:
+def test_a_good_companion_is_accepted(good: Object) -> None:
     assert complaints(good, namespace="rl") == {}
     spec = load_leniently(job(companions=[good])["spec"])
     assert spec.companions == (good,)
 
 
+NOT_NAMED = "must be $(JOB), or $(JOB)- and then"
+
+
 @pytest.mark.parametrize(
     ("bad", "path", "words"),
     [
-        (companion("shared"), ".metadata.name", "must be $(JOB), or $(JOB)- and then"),
-        (companion("$(JOB)x"), ".metadata.name", "must be $(JOB)"),
-        (companion("$(JOB)-"), ".metadata.name", "must be $(JOB)"),
-        (companion("$(JOB)-A"), ".metadata.name", "must be $(JOB)"),
-        (companion("$$(JOB)"), ".metadata.name", "must be $(JOB)"),
-        (companion("$(JOB)-a\n"), ".metadata.name", "must be $(JOB)"),
+        *(
+            (companion(name), ".metadata.name", NOT_NAMED)
+            for name in (
+                *("shared", "$(JOB)x", "$(JOB)-", "$(JOB)-A", "$$(JOB)", "$(JOB)-a\n", None, 7),
+                "$(JOB)-" + "a" * 9999,
+            )
+        ),
         (companion("$(JOB)-" + "a" * 62), ".metadata.name", "characters; it may have 63"),
-        (companion("$(JOB)-" + "a" * 9999), ".metadata.name", "must be $(JOB)"),
-        (companion(None), ".metadata.name", "must be $(JOB)"),
-        (companion(7), ".metadata.name", "must be $(JOB)"),
-        (companion() | {"metadata": None}, ".metadata", "must be an object with a name"),
-        (companion() | {"metadata": []}, ".metadata", "must be an object with a name"),
+        *(
+            (companion() | {"metadata": metadata}, ".metadata", "must be an object with a name")
+            for metadata in (None, [])
+        ),
         (companion() | {"kind": None}, ".kind", "is required"),
         (companion() | {"apiVersion": 1}, ".apiVersion", "is required"),
-        ("text", "", "must be an object"),
-        (None, "", "must be an object"),
+        *((bad, "", "must be an object") for bad in ("text", None)),
         (companion(metadata={"namespace": "other"}), ".metadata.namespace", "the job's own"),
-        (companion(metadata={"ownerReferences": []}), ".metadata.ownerReferences", "not taken"),
-        (companion(metadata={"finalizers": ["a/b"]}), ".metadata.finalizers", "not taken"),
-        (companion(metadata={"generateName": "a"}), ".metadata.generateName", "not taken"),
-        (companion(metadata={"uid": "a"}), ".metadata.uid", "not taken"),
-        (
-            companion(metadata={"labels": {"diengine/job": "b"}}),
-            '.metadata.labels["diengine/job"]',
-            "are reserved",
+        *(
+            (companion(metadata={field: value}), f".metadata.{field}", "not taken")
+            for field, value in (
+                *(("ownerReferences", []), ("finalizers", ["a/b"])),
+                *(("generateName", "a"), ("uid", "a")),
+            )
         ),
-        (
-            companion(metadata={"annotations": {"diengine/x": ""}}),
-            '.metadata.annotations["diengine/x"]',
-            "are reserved",
+        *(
+            (companion(metadata={field: {key: "b"}}), f'.metadata.{field}["{key}"]', "are reserved")
+            for field, key in (("labels", "diengine/job"), ("annotations", "diengine/x"))
         ),
         (companion(metadata={"labels": {"a": 1}}), ".metadata.labels.a", "must be a string"),
         (companion(metadata={"labels": ["a"]}), ".metadata.labels", "must be an object"),
-        (companion(spec=nested(MAX_DEPTH)), "", "within each other"),
-        (companion(spec=nested(100_000)), "", "within each other"),
+        *((companion(spec=nested(depth)), "", "within each other") for depth in (MAX_DEPTH, 9**5)),
     ],
 )
-def test_what_no_cluster_takes_is_refused_by_path_and_reason(
+def test_a_bad_companion_is_refused_with_path_and_reason(
     bad: object, path: str, words: str
 ) -> None:
     found = complaints(bad, namespace="rl")
@@ -107,13 +105,13 @@ def test_what_no_cluster_takes_is_refused_by_path_and_reason(
     assert words in found[f"spec.companions[0]{path}"]
 
 
-def test_the_name_with_the_jobs_own_has_to_fit_and_to_be_free() -> None:
-    long = "$(JOB)-" + "a" * 56
-    assert complaints(companion(long), name="x" * 6) == {}
-    assert list(complaints(companion(long), name="x" * 7)) == ["spec.companions[0].metadata.name"]
+def test_the_name_of_a_companion_has_to_fit_and_to_be_free() -> None:
+    long = companion("$(JOB)-" + "a" * 56)
     generated = {"name": None, "generateName": "x"}
-    assert list(complaints(companion(long), **generated)) == []
-    assert list(complaints(companion(long), **generated | {"generateName": "xx"})) != []
+    for fits, too_long in (({"name": "x" * 6}, {"name": "x" * 7}),
+                           (generated, {**generated, "generateName": "xx"})):  # fmt: skip
+        assert complaints(long, **fits) == {}
+        assert list(complaints(long, **too_long)) == ["spec.companions[0].metadata.name"]
     # That of the job's node lists: only where the job is called di.
     assert complaints(companion("$(JOB)-di"), name="di") == {
         "spec.companions[0].metadata.name": "is di-di then, the ConfigMap of the job's node lists"
@@ -122,7 +120,7 @@ def test_the_name_with_the_jobs_own_has_to_fit_and_to_be_free() -> None:
     assert complaints(companion("$(JOB)-di"), name="dj") == {}
 
 
-def test_names_may_not_repeat_within_a_kind() -> None:
+def test_names_of_companions_are_unique_within_a_kind() -> None:
     assert complaints(companion(), claim()) == {}
     assert complaints(companion(), claim(), companion()) == {
         "spec.companions[2].metadata.name": "is the name of spec.companions[0] already"
@@ -131,7 +129,7 @@ def test_names_may_not_repeat_within_a_kind() -> None:
     assert list(complaints(*versions)) == ["spec.companions[1].metadata.name"]
 
 
-def test_their_number_and_size_are_bounded() -> None:
+def test_number_and_size_of_companions_are_bounded() -> None:
     some = [companion(f"$(JOB)-{number}") for number in range(MAX_COMPANIONS + 1)]
     assert complaints(*some[:-1]) == {}
     assert complaints(*some) == {
@@ -151,11 +149,7 @@ def test_their_number_and_size_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [
-        ("v1", "Pod"),
-        ("v1", "Secret"),
-        ("v1", "Service"),
-        ("v1", "ServiceAccount"),
-        ("v1", "Namespace"),
+        *(("v1", kind) for kind in ("Pod", "Secret", "Service", "ServiceAccount", "Namespace")),
         ("v1", "PersistentVolume"),
         ("apps/v1", "Deployment"),
         ("batch/v1", "Job"),
@@ -168,17 +162,12 @@ def test_their_number_and_size_are_bounded() -> None:
         ("diengine.opendilab.org/v2alpha1", "DIJob"),
         ("x.resource.k8s.io/v1", "ResourceClaim"),
         ("resource.k8s.io/v1", "ResourceSlice"),
-        ("v1/../../v1", "ConfigMap"),
-        ("x.org/v1/../../..", "ConfigMap"),
-        ("X.org/v1", "Pool"),
-        ("x.org/", "Pool"),
+        *((version, "ConfigMap") for version in ("v1/../../v1", "x.org/v1/../../..", "")),
+        *((version, "Pool") for version in ("X.org/v1", "x.org/")),
         ("/v1", "Secret"),
-        ("", "ConfigMap"),
     ],
 )
-def test_kinds_that_would_give_an_author_more_rights_are_never_taken(
-    api_version: str, kind: str
-) -> None:
+def test_kinds_that_would_add_permissions_are_never_accepted(api_version: str, kind: str) -> None:
     assert not may_be_allowed(api_version, kind)
     found = complaints(companion(apiVersion=api_version, kind=kind))
     assert list(found) == ["spec.companions[0].kind"]
@@ -187,7 +176,7 @@ def test_kinds_that_would_give_an_author_more_rights_are_never_taken(
         list(read_kinds([{"apiVersion": api_version, "kind": kind, "resource": "secrets"}]))
 
 
-def test_the_kinds_of_a_cluster_are_read() -> None:
+def test_a_list_of_kinds_is_read() -> None:
     raw = {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps"}
     pool = {"apiVersion": "x.org/v1", "kind": "Pool", "resource": "pools"}
     assert list(read_kinds([raw, pool])) == [
@@ -203,18 +192,21 @@ def test_the_kinds_of_a_cluster_are_read() -> None:
         [7],
         [{"apiVersion": "v1", "kind": "ConfigMap"}],
         [{"apiVersion": "v1", "kind": "ConfigMap", "resource": "secrets"}],
-        [{"apiVersion": "x.org/v1", "kind": "Pool", "resource": "pools/status"}],
-        [{"apiVersion": "x.org/v1", "kind": "Pool", "resource": "*"}],
-        [{"apiVersion": "x.org/v1", "kind": "pool", "resource": "pools"}],
-        [{"apiVersion": "x.org/*", "kind": "Pool", "resource": "pools"}],
+        *(
+            [{"apiVersion": "x.org/v1", "kind": "Pool", "resource": "pools", **wrong}]
+            for wrong in (
+                *({"resource": "pools/status"}, {"resource": "*"}),
+                *({"kind": "pool"}, {"apiVersion": "x.org/*"}),
+            )
+        ),
     ],
 )
-def test_kinds_that_are_none_are_refused(bad: object) -> None:
+def test_a_bad_list_of_kinds_is_refused(bad: object) -> None:
     with pytest.raises(ValueError, match=r"."):
         list(read_kinds(bad))
 
 
-def test_a_cluster_takes_the_kinds_that_it_allows() -> None:
+def test_a_cluster_accepts_the_kinds_that_it_allows() -> None:
     body = job(companions=[companion(), claim(), companion(apiVersion="apps/v1"), "text"])
     (error,) = foreign_kinds(body, [CONFIG_MAP])
     assert error.path == "spec.companions[1].kind"
@@ -233,7 +225,7 @@ def test_companions_may_not_change() -> None:
     assert len(validate_update(old, job())) == 1
 
 
-def test_the_jobs_name_stands_in_all_texts_and_in_no_key() -> None:
+def test_the_name_of_the_job_is_substituted_in_texts_but_not_in_keys() -> None:
     given = {"$(JOB)": ["$(JOB)-a", {"b": "$(JOB)/$(JOB)"}, 7, None, True], "c": "$$(JOB) $(JOB"}
     assert with_job_name(given, "x") == {
         "$(JOB)": ["x-a", {"b": "x/x"}, 7, None, True],

@@ -28,14 +28,14 @@ STATUS: dict[str, Any] = ROOT["status"]["properties"]
 LARGEST_ANNOTATION = 262_144
 
 
-def test_the_names() -> None:
+def test_the_crd_has_the_names_of_the_library() -> None:
     assert CRD["metadata"]["name"] == f"{names.PLURAL}.{names.GROUP}"
     assert CRD["spec"]["group"] == names.GROUP
     assert CRD["spec"]["names"]["kind"] == names.KIND
     assert VERSION["name"] == names.VERSION
 
 
-def test_the_columns_in_order() -> None:
+def test_kubectl_get_shows_the_columns_in_order() -> None:
     columns = [c["name"] for c in VERSION["additionalPrinterColumns"] if not c.get("priority")]
     assert columns == [
         *("Phase", "ReadyReplicas", "Replicas", "Restarts", "Reschedules"),
@@ -43,7 +43,7 @@ def test_the_columns_in_order() -> None:
     ]
 
 
-def test_the_older_versions_have_one_schema_and_wait_for_a_conversion() -> None:
+def test_the_older_versions_have_one_schema_and_are_not_served() -> None:
     assert {version["name"] for version in OLDER_VERSIONS} == set(names.COORDINATED_VERSIONS)
     one, other = ({**version, "name": ""} for version in OLDER_VERSIONS)
     assert one == other
@@ -69,11 +69,11 @@ def test_the_older_versions_have_one_schema_and_wait_for_a_conversion() -> None:
     ],
     ids=["priority", "cleanPodPolicy", "type", "phase"],
 )
-def test_the_values_of_an_enumeration(field: dict[str, Any], values: Any) -> None:
+def test_an_enumeration_has_the_values_of_the_library(field: dict[str, Any], values: Any) -> None:
     assert field["enum"] == [value.value for value in values]
 
 
-def test_the_library_knows_the_fields_of_the_crd_and_no_others() -> None:
+def test_the_library_has_the_fields_of_the_crd_and_no_others() -> None:
     for fields, path, bad in (
         (SPEC, "spec.", job(unknownXyz=1)),
         (TASK, "spec.tasks[0].", job(task(unknownXyz=1))),
@@ -83,7 +83,7 @@ def test_the_library_knows_the_fields_of_the_crd_and_no_others() -> None:
         assert error.message.endswith(f"the fields here are {', '.join(sorted(fields))}")
 
 
-def test_the_defaults() -> None:
+def test_the_crd_has_the_defaults_of_the_library() -> None:
     """All but a task's name, which depends on its type; a schema cannot say that."""
     filled = with_defaults({"tasks": [{"type": "none", "name": "a"}]})
     written = {name: field["default"] for name, field in SPEC.items() if "default" in field}
@@ -99,7 +99,9 @@ NUMBERS = [(SPEC, name, None) for name, field in SPEC.items() if field["type"] =
 
 
 @pytest.mark.parametrize(("fields", "name", "index"), NUMBERS, ids=[n[1] for n in NUMBERS])
-def test_the_limits_of_a_number(fields: dict[str, Any], name: str, index: int | None) -> None:
+def test_a_number_has_the_limits_of_the_library(
+    fields: dict[str, Any], name: str, index: int | None
+) -> None:
     lowest = fields[name]["minimum"]
     largest = 2 ** (63 if fields[name]["format"] == "int64" else 31) - 1
     highest = fields[name].get("maximum", largest)
@@ -115,7 +117,7 @@ def test_the_limits_of_a_number(fields: dict[str, Any], name: str, index: int | 
         assert [e.path for e in shape] == ([] if is_allowed else [path])
 
 
-def test_the_pods_of_a_job() -> None:
+def test_the_crd_bounds_the_pods_of_a_job() -> None:
     rules = SPEC["tasks"]["x-kubernetes-validations"]
     created, changed = [each for each in rules if "sum" in each["rule"]]
     assert created["rule"].endswith(f"<= {MAX_PODS}")
@@ -137,14 +139,16 @@ def test_the_pods_of_a_job() -> None:
     ],
     ids=["tasks", "volumes", "dependsOn"],
 )
-def test_the_length_of_a_list(crd_field: dict[str, Any], owner: str, items: Any) -> None:
+def test_a_list_has_the_length_of_the_library(
+    crd_field: dict[str, Any], owner: str, items: Any
+) -> None:
     most = crd_field["maxItems"]
     for count, is_allowed in ((most, True), (most + 1, False)):
         errors = [e for e in validate_job(of_spec(items(count))) if "at most" in e.message]
         assert (owner in [e.path for e in errors]) != is_allowed
 
 
-def test_every_field_of_ours_is_described() -> None:
+def test_every_field_has_a_description() -> None:
     def undescribed(schema: dict[str, Any], path: str) -> list[str]:
         found = [] if schema.get("description") else [path]
         # What users write for pods is described by Kubernetes.
@@ -159,5 +163,5 @@ def test_every_field_of_ours_is_described() -> None:
     assert undescribed(older["spec"], "spec") + undescribed(older["status"], "status") == []
 
 
-def test_it_fits_in_the_annotation_of_client_side_apply() -> None:
+def test_the_crd_fits_in_the_annotation_of_client_side_apply() -> None:
     assert len(json.dumps(CRD, separators=(",", ":"))) < LARGEST_ANNOTATION * 3 / 4

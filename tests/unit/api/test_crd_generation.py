@@ -71,7 +71,7 @@ POD_TEMPLATE = document(
 )
 
 
-def test_the_pod_template() -> None:
+def test_a_pod_template_becomes_a_structural_schema() -> None:
     container = {
         "type": "object",
         "required": ["name"],
@@ -126,7 +126,9 @@ def list_by(key: dict[str, Any], **item: Any) -> dict[str, Any]:
     ],
     ids=["an optional key gets a default", "its own default stays", "a required key needs none"],
 )
-def test_a_key_of_a_list_is_always_there(given: dict[str, Any], made: dict[str, Any]) -> None:
+def test_a_key_of_a_list_is_required_or_has_a_default(
+    given: dict[str, Any], made: dict[str, Any]
+) -> None:
     assert core_schema(given, "Kind")["items"]["properties"]["key"] == made
 
 
@@ -142,7 +144,7 @@ def test_a_key_of_a_list_is_always_there(given: dict[str, Any], made: dict[str, 
     ],
     ids=["missing", "two in allOf", "oneOf", "a circle", "elsewhere", "an optional number as key"],
 )
-def test_what_is_not_understood_is_refused(given: dict[str, Any], message: str) -> None:
+def test_an_unsupported_schema_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedSchema, match=message):
         core_schema(given, "Kind")
 
@@ -157,7 +159,7 @@ schema:
 """
 
 
-def test_the_text_around_a_generated_part_stays() -> None:
+def test_the_text_around_a_generated_part_is_kept() -> None:
     schema = {"type": "object", "enum": ["yes", "1", "Always"], "properties": {"on": {}, "a": {}}}
     schema["properties"] |= {"long": {"enum": [f"value-number-{n}" for n in range(9)]}}  # type: ignore[operator]
     text = place(TEXT, "Thing", schema)
@@ -183,7 +185,7 @@ def test_long_texts_are_folded_and_long_lists_are_blocks() -> None:
     assert "  - rule: >-\n" in text
 
 
-def test_what_is_shared_is_there_once() -> None:
+def test_a_shared_schema_is_written_once() -> None:
     shared = Shared("same", {"type": "object"})
     text = place(TEXT, "Thing", {"one": shared, "other": shared})
     assert "  one: &same\n    type: object\n  other: *same\n" in text
@@ -194,14 +196,12 @@ def test_what_is_shared_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["", TEXT.replace("# end of Thing", ""), TEXT + TEXT])
-def test_markers_must_be_there_once(text: str) -> None:
+def test_each_marker_is_required_exactly_once(text: str) -> None:
     with pytest.raises(MissingMarker):
         place(text, "Thing", {})
 
 
-def test_the_command_checks_writes_and_is_then_content(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_checks_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     openapi, definition = tmp_path / "v1.json", tmp_path / "crd.yaml"
     openapi.write_text(json.dumps(POD_TEMPLATE))
     definition.write_text(
@@ -222,7 +222,7 @@ def test_the_command_checks_writes_and_is_then_content(
     assert main([*arguments, "--check"]) == 0
 
 
-def test_what_is_generated_and_checked_in_is_up_to_date() -> None:
+def test_the_generated_files_are_up_to_date() -> None:
     """But for Kubernetes' own types, which `make verify` takes from an API server."""
     files = [
         *sorted((ROOT / "charts/di-orchestrator/files").glob("*-crd.yaml")),
@@ -232,7 +232,7 @@ def test_what_is_generated_and_checked_in_is_up_to_date() -> None:
     assert main(["--check", *map(str, files)]) == 0
 
 
-def test_the_definition_says_what_was_generated() -> None:
+def test_the_crd_has_the_generated_schemas() -> None:
     text = (ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text()
     newest, *older = yaml.safe_load(text)["spec"]["versions"]
     schemas = SpecSchemas(pod_template())
@@ -241,7 +241,7 @@ def test_the_definition_says_what_was_generated() -> None:
         assert version["schema"]["openAPIV3Schema"]["properties"]["spec"] == schemas.older()
 
 
-def test_a_definition_has_only_the_schemas_it_has_a_place_for() -> None:
+def test_a_file_without_markers_is_refused() -> None:
     assert markers(TEXT) == ["Thing"]
     with pytest.raises(MissingMarker):
         markers("a: 1")

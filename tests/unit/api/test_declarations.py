@@ -44,7 +44,7 @@ class Owner:
     )
 
 
-def test_the_name_the_default_and_whether_it_is_required_follow_from_the_attribute() -> None:
+def test_a_field_is_derived_from_its_attribute() -> None:
     assert {f.name: (f.default, f.is_required) for f in fields_of(Owner).values()} == {
         "someLimit": (3, False),
         "aFlag": (None, False),
@@ -60,7 +60,7 @@ def test_the_name_the_default_and_whether_it_is_required_follow_from_the_attribu
     }
 
 
-def test_the_rules_of_the_crd_about_an_object() -> None:
+def test_fixed_fields_of_an_object_become_crd_rules() -> None:
     assert fixed_fields(Owner) == [
         {"rule": rule, "message": ANEW, "fieldPath": path}
         for path, rule in (
@@ -80,7 +80,7 @@ def test_the_rules_of_the_crd_about_an_object() -> None:
     ]
 
 
-def test_the_rules_of_the_crd_about_a_list() -> None:
+def test_fixed_fields_of_list_items_become_crd_rules() -> None:
     name = "has(t.someName) ? t.someName : t.colour"
     limit = "has(t.limit) ? t.limit : 0"
     assert fixed_in_items(fields_of(Owner)["parts"]) == [
@@ -106,7 +106,7 @@ def test_the_rules_of_the_crd_about_a_list() -> None:
 
 
 @pytest.mark.parametrize("field", ["service", "ports"])
-def test_objects_and_lists_of_them_in_a_lists_items_are_compared_as_wholes(field: str) -> None:
+def test_objects_and_lists_in_list_items_are_compared_as_a_whole(field: str) -> None:
     rules = fixed_in_items(fields_of(JobSpec)["tasks"])
     (rule,) = [each["rule"] for each in rules if each["message"].startswith(f"{field} of a task ")]
     presence = f"map(t, has(t.{field}))"
@@ -114,7 +114,7 @@ def test_objects_and_lists_of_them_in_a_lists_items_are_compared_as_wholes(field
     assert rule == f"self.{presence} == oldSelf.{presence} && self.{value} == oldSelf.{value}"
 
 
-def test_what_may_change() -> None:
+def test_fields_that_may_change_are_listed() -> None:
     assert [*may_change(Owner)] == ["aText", "count"]
     assert [*may_change(Owner, with_lists=True)] == ["aText", "parts[].count"]
 
@@ -130,7 +130,7 @@ TYPES: dict[type[Kind], Any] = {Flag: bool, Whole: int, Text: str, Label: str}
 @pytest.mark.parametrize(
     ("owner", "field"), DECLARED, ids=[f"{o.__name__}.{f.name}" for o, f in DECLARED]
 )
-def test_the_type_of_an_attribute_is_that_of_its_kind(owner: type, field: Field) -> None:
+def test_an_attribute_has_the_type_of_its_field(owner: type, field: Field) -> None:
     hint = get_type_hints(owner)[field.attribute]
     (attribute,) = (a for a in dataclasses.fields(owner) if a.name == field.attribute)
     takes_none = type(None) in get_args(hint)

@@ -19,20 +19,19 @@ SPEC_DEFAULTS: dict[str, Any] = {
 }
 
 
-def test_a_bare_spec_gets_all_defaults() -> None:
-    bare = job(task("collector"))["spec"]
+def test_a_bare_spec_gets_all_defaults_and_no_bounds() -> None:
+    bare = job(task("collector"), task("none"))["spec"]
     assert with_defaults(bare) == SPEC_DEFAULTS | {
-        "tasks": [task("collector", name="collector", replicas=1)]
+        "tasks": [task("collector", name="collector", replicas=1), task("none", replicas=1)]
     }
 
 
-def test_bounds_are_not_written() -> None:
-    """An absent bound means one thing to the allocator and another to REST."""
-    (filled,) = with_defaults(job()["spec"])["tasks"]
-    assert filled.keys().isdisjoint({"minReplicas", "maxReplicas"})
+def test_null_counts_as_missing() -> None:
+    null = job(task(replicas=None, name=None), backoffLimit=None)["spec"]
+    assert with_defaults(null) == with_defaults(job()["spec"])
 
 
-def test_what_the_user_wrote_stays() -> None:
+def test_given_values_stay() -> None:
     written = {
         "priority": "high",
         "cleanPodPolicy": "None",
@@ -45,7 +44,7 @@ def test_what_the_user_wrote_stays() -> None:
     assert defaults_patch({"spec": written}) == []
 
 
-def test_what_lists_of_a_task_lack_is_filled_in_as_the_crd_does() -> None:
+def test_items_of_lists_get_defaults_as_in_the_crd() -> None:
     port = {"name": "http", "port": 80}
     whole = {**port, "protocol": "UDP"}
     task = {"type": "learner", "ports": [{"name": "rpc"}], "service": {"ports": [port, whole]}}
@@ -60,18 +59,7 @@ def test_what_lists_of_a_task_lack_is_filled_in_as_the_crd_does() -> None:
     }
 
 
-def test_null_counts_as_missing() -> None:
-    filled = with_defaults(job(task(replicas=None, name=None), backoffLimit=None)["spec"])
-    assert (filled["backoffLimit"], filled["tasks"][0]["replicas"]) == (3, 1)
-    assert filled["tasks"][0]["name"] == "learner"
-
-
-def test_a_task_of_type_none_gets_no_name() -> None:
-    (filled,) = with_defaults(job(task("none"))["spec"])["tasks"]
-    assert "name" not in filled
-
-
-def test_the_patch_says_what_is_missing_and_where() -> None:
+def test_the_patch_adds_missing_fields_by_path() -> None:
     mutated = job(task("none", name="a", replicas=2), task(), **SPEC_DEFAULTS)
     assert defaults_patch(mutated) == [
         {"op": "add", "path": "/spec/tasks/1/name", "value": "learner"},
@@ -88,12 +76,12 @@ def test_the_input_is_not_modified() -> None:
 
 
 @pytest.mark.parametrize("strange", [None, 1, "a", [], {}, {"spec": []}, {"spec": None}])
-def test_what_is_no_job_gets_no_patch(strange: Any) -> None:
+def test_an_object_that_is_no_job_gets_no_patch(strange: Any) -> None:
     assert defaults_patch(strange) == []
 
 
 PORT: dict[str, Any] = {"name": "http", "port": 80}
-TOLD: dict[str, dict[str, Any]] = {
+GIVEN: dict[str, dict[str, Any]] = {
     "nothing": {},
     "tasks that name themselves": {"tasks": [{"type": "collector"}, {"type": "none"}]},
     "another name": {"tasks": [{"type": "collector", "name": "work", "replicas": 2}]},
@@ -107,13 +95,13 @@ TOLD: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "nothing that anybody understands": {"tasks": [7, None], "backoffLimit": "x", "no": {"a": 1}},
+    "values of other types": {"tasks": [7, None], "backoffLimit": "x", "no": {"a": 1}},
 }
 
 
-@pytest.mark.parametrize("told", TOLD.values(), ids=[*TOLD])
-def test_what_a_user_said_is_seen_beneath_the_defaults(told: dict[str, Any]) -> None:
-    filled = with_defaults(told)
-    assert without_defaults(filled) == told
-    assert without_defaults({**filled, "priorityClassName": None}) == told
+@pytest.mark.parametrize("given", GIVEN.values(), ids=[*GIVEN])
+def test_defaults_are_removed_and_given_values_stay(given: dict[str, Any]) -> None:
+    filled = with_defaults(given)
+    assert without_defaults(filled) == given
+    assert without_defaults({**filled, "priorityClassName": None}) == given
     assert with_defaults(without_defaults(filled)) == filled

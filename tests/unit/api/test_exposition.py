@@ -1,4 +1,4 @@
-"""Metrics are rendered once a second at most, whoever asks how often."""
+"""Metrics are rendered once a second at most."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def exposition(registry: Registry) -> Exposition:
     return Exposition(registry.render, clock=lambda: registry.now)
 
 
-def test_one_rendering_serves_a_second(registry: Registry, exposition: Exposition) -> None:
+def test_metrics_are_rendered_once_a_second(registry: Registry, exposition: Exposition) -> None:
     assert {exposition() for _ in range(100)} == {b"1"}
     registry.now += 0.9
     assert exposition() == b"1"
@@ -50,14 +50,16 @@ def test_one_rendering_serves_a_second(registry: Registry, exposition: Expositio
     assert registry.renderings == 2
 
 
-def test_one_that_takes_long_is_followed_by_a_pause(
+def test_a_long_rendering_is_followed_by_a_pause(
     registry: Registry, exposition: Exposition
 ) -> None:
     registry.takes = 5
     assert exposition() == exposition() == b"1"
 
 
-def test_who_asks_during_one_gets_the_last(registry: Registry, exposition: Exposition) -> None:
+def test_a_request_during_a_rendering_gets_the_last_one(
+    registry: Registry, exposition: Exposition
+) -> None:
     exposition()
     registry.now += 1
     registry.began.clear()
@@ -70,7 +72,9 @@ def test_who_asks_during_one_gets_the_last(registry: Registry, exposition: Expos
         assert slow.result(10) == b"2"
 
 
-def test_the_first_is_waited_for_and_made_once(registry: Registry, exposition: Exposition) -> None:
+def test_concurrent_first_requests_share_one_rendering(
+    registry: Registry, exposition: Exposition
+) -> None:
     registry.go_on.clear()
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(exposition) for _ in range(4)]
@@ -79,7 +83,7 @@ def test_the_first_is_waited_for_and_made_once(registry: Registry, exposition: E
         assert {future.result(10) for future in asked} == {b"1"}
 
 
-def test_a_failure_is_not_kept(registry: Registry, exposition: Exposition) -> None:
+def test_a_failed_rendering_is_not_cached(registry: Registry, exposition: Exposition) -> None:
     registry.failure = ValueError("no")
     with pytest.raises(ValueError, match="no"):
         exposition()

@@ -7,7 +7,7 @@ import pytest
 from di_api import names
 
 
-def test_the_names_of_a_pod() -> None:
+def test_a_pod_has_a_name_and_a_dns_name() -> None:
     pod = names.pod_name("cartpole", "collector", 2)
     assert pod == "cartpole-collector-2"
     assert names.pod_fqdn(pod, "cartpole", "rl") == (
@@ -18,12 +18,12 @@ def test_the_names_of_a_pod() -> None:
     )
 
 
-def test_the_variables_of_a_task() -> None:
+def test_a_task_has_variables_of_its_nodes() -> None:
     assert names.task_nodes_env("replay-buffer") == "DI_REPLAY_BUFFER_NODES"
     assert names.task_nodes_file_env("learner") == "DI_LEARNER_NODES_FILE"
 
 
-def test_where_a_job_finds_the_server() -> None:
+def test_a_job_finds_the_server_by_url_and_id() -> None:
     assert names.job_id("rl", "cartpole") == "rl/cartpole"
     assert names.server_url("di-system") == "http://di-server.di-system.svc.cluster.local:8081"
     assert names.server_url("di-system", tls=True) == (

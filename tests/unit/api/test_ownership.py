@@ -1,4 +1,4 @@
-"""Whose an object is."""
+"""Which job controls an object."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_the_controller_of_the_jobs_uid_owns_an_object() -> None:
         pytest.param({"controller": "true"}, id="a text in place of true"),
     ],
 )
-def test_nobody_else_does(changes: dict[str, Any]) -> None:
+def test_other_owners_do_not_control_an_object(changes: dict[str, Any]) -> None:
     assert not is_controlled_by(owned_by(**changes), "u")
 
 
-def test_older_versions_of_the_kind_own_as_well() -> None:
+def test_a_job_of_an_older_version_controls_an_object() -> None:
     assert is_controlled_by(owned_by(apiVersion="diengine.opendilab.org/v1alpha1"), "u")
 
 
@@ -53,6 +53,6 @@ def test_an_earlier_job_is_one_of_the_same_name_and_another_uid() -> None:
 
 
 @given(JSON)
-def test_what_cannot_be_read_belongs_to_nobody(references: object) -> None:
+def test_unreadable_owners_control_no_object(references: object) -> None:
     found = {"metadata": {"ownerReferences": references}}
     assert controller_uid(found) is None or isinstance(controller_uid(found), str)

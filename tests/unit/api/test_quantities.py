@@ -26,7 +26,7 @@ from tests.unit.api.quantities import REFUSED, TAKEN, TOO_LARGE
 @pytest.mark.parametrize(
     ("text", "value"), [*TAKEN.items(), (2, "2"), (0.1, "0.1"), ("-3k", -3000)]
 )
-def test_read(text: str | int | float, value: str) -> None:
+def test_a_quantity_is_read(text: str | int | float, value: str) -> None:
     assert parse_quantity(text) == Decimal(value)
 
 
@@ -46,13 +46,13 @@ NO_QUANTITIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("text", NO_QUANTITIES.values(), ids=NO_QUANTITIES)
-def test_refused(text: Any) -> None:
+def test_another_text_is_no_quantity(text: Any) -> None:
     with pytest.raises(ValueError, match="quantity"):
         parse_quantity(text)
 
 
 @pytest.mark.parametrize("text", [*TOO_LARGE, 2**63])
-def test_what_is_too_large_is_told_from_what_is_none(text: str | int) -> None:
+def test_too_large_quantities_are_told_from_other_texts(text: str | int) -> None:
     with pytest.raises(QuantityRangeError):
         parse_quantity(text)
     assert fault_of_amount(text) == "must be at most 9223372036854775807"
@@ -75,12 +75,12 @@ SERVED = {
 
 
 @pytest.mark.parametrize(("text", "value"), SERVED.items(), ids=[t[:16] for t in SERVED])
-def test_what_the_api_server_has_taken_is_read_within_its_range(text: str, value: str) -> None:
+def test_a_quantity_of_the_api_server_is_read_within_its_range(text: str, value: str) -> None:
     assert read_quantity(text) == Decimal(value)
 
 
 @given(st.text(alphabet="0129.+-eEinumkKMGTP \n", max_size=12) | st.text(max_size=3))
-def test_the_pattern_of_the_definition_and_the_parser_agree(text: str) -> None:
+def test_the_pattern_of_the_crd_and_the_parser_agree(text: str) -> None:
     # As Go understands it: the end of a text is not before its last newline.
     matches = re.fullmatch(AMOUNT_PATTERN.removesuffix("$"), text) is not None
     fault = fault_of_amount(text)
@@ -90,7 +90,7 @@ def test_the_pattern_of_the_definition_and_the_parser_agree(text: str) -> None:
 
 
 @pytest.mark.parametrize(("digits", "is_taken"), [(LONGEST, True), (LONGEST + 1, False)])
-def test_the_longest_text(digits: int, is_taken: bool) -> None:
+def test_the_length_of_a_quantity_is_bounded(digits: int, is_taken: bool) -> None:
     assert (fault_of_amount("0" * digits) is None) == is_taken
 
 
@@ -104,7 +104,7 @@ def test_an_amount_is_never_negative(text: str | int) -> None:
     [("0", "0"), ("1.5", "1500m"), ("1000", "1000"), ("1024", "1Ki"), ("0.0001", "1m"),
      ("0.9999", "1"), (str(3 * 2**29), "1536Mi"), ("-0.5", "-500m")],
 )  # fmt: skip
-def test_written(value: str, text: str) -> None:
+def test_a_quantity_is_written(value: str, text: str) -> None:
     assert format_quantity(Decimal(value)) == text
 
 

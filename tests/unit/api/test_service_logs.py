@@ -25,7 +25,7 @@ def _logs_as_they_were() -> Iterator[None]:
         logging.getLogger(name).propagate = True
 
 
-def test_what_a_library_adds_to_a_line_is_in_it() -> None:
+def test_fields_that_a_library_adds_are_in_the_line() -> None:
     record = logging.makeLogRecord(
         {
             "msg": "watch failed",
@@ -47,14 +47,14 @@ def test_what_a_library_adds_to_a_line_is_in_it() -> None:
 
 
 @pytest.mark.parametrize("gunicorn", [False, True], ids=["alone", "under gunicorn"])
-def test_each_line_comes_once_and_from_its_level_on(
+def test_each_line_is_written_once_and_from_its_level_on(
     gunicorn: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("warning")
     if gunicorn:
         logging.config.dictConfig(gunicorn_logs("warning"))
     log = structlog.get_logger("service")
-    log.info("nobody reads this")
+    log.info("below the level")
     log.warning("ours", job="x")
     logging.getLogger("gunicorn.error").error("theirs")
     logging.getLogger("gunicorn.access").error("GET /")
@@ -64,6 +64,6 @@ def test_each_line_comes_once_and_from_its_level_on(
     assert lines[0]["job"] == "x"
 
 
-def test_a_huge_text_of_a_stranger_makes_no_huge_line() -> None:
+def test_a_huge_text_is_cut() -> None:
     record = logging.makeLogRecord({"msg": "x" * 1_000_000, "levelname": "WARNING"})
     assert len(formatter().format(record)) < 2 * LONGEST

@@ -43,7 +43,7 @@ def read(*argv: str, **environ: str) -> dict[str, Any]:
     )
 
 
-def test_what_is_not_given_or_empty_has_its_default() -> None:
+def test_missing_and_empty_variables_have_their_defaults() -> None:
     assert read(DI_THING_COUNT="", COUNT="4", PATH="/bin") == {
         "bind": Address(host="::", port=80),
         "others": (),
@@ -55,7 +55,7 @@ def test_what_is_not_given_or_empty_has_its_default() -> None:
     }
 
 
-def test_values_are_read_by_type_and_a_flag_wins() -> None:
+def test_values_are_read_by_type_and_flags_override_variables() -> None:
     values = read(
         *("--count", "5", "--bind", "[::1]:9"),
         DI_THING_COUNT="4",
@@ -109,7 +109,7 @@ def test_help_names_the_variable_and_the_default(capsys: pytest.CaptureFixture[s
     assert "--home TEXT where it lives [HOME]" in said
 
 
-def test_a_service_that_cannot_start_says_why_and_ends_with_2(
+def test_a_service_that_cannot_start_prints_why_and_exits_with_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -26,7 +26,7 @@ class Clock:
         return self.now
 
 
-def test_so_many_faults_are_forgiven_and_more_come_back_with_time() -> None:
+def test_a_source_above_its_burst_of_faults_is_slowed_until_it_refills() -> None:
     clock = Clock()
     penalties = Penalties(clock=clock)
     for _ in range(FAULTS_AT_ONCE):
@@ -40,7 +40,7 @@ def test_so_many_faults_are_forgiven_and_more_come_back_with_time() -> None:
     assert penalties.slows("a")
 
 
-def test_a_source_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_slowed_source_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     penalties = Penalties(clock=clock)
 
@@ -60,7 +60,7 @@ def test_a_source_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> 
         assert lines() == 2
 
 
-def test_the_memory_for_sources_is_bounded() -> None:
+def test_the_number_of_remembered_sources_is_bounded() -> None:
     penalties = Penalties(clock=Clock())
     for _ in range(FAULTS_AT_ONCE):
         penalties.count("first", "noise")
@@ -123,7 +123,7 @@ def test_sources_begin_in_turn() -> None:
     assert asyncio.run(run()) == ["a1", "b1", "c1", "a2", "a3", "a4", "a5"]
 
 
-def test_others_have_their_turn_between_connections_that_begin() -> None:
+def test_the_event_loop_runs_between_connections_that_begin() -> None:
     async def run() -> int:
         hall = Hall()
         hall.come(*(f"a{number}" for number in range(20)))
@@ -148,7 +148,7 @@ def test_a_slow_source_begins_one_at_a_time_and_others_do_not_wait_for_it(
     asyncio.run(run())
 
 
-def test_who_begins_more_than_it_may_have_waits_and_others_do_not() -> None:
+def test_a_source_above_its_burst_waits_and_others_do_not() -> None:
     async def run() -> list[str]:
         hall = Hall(at_once=3)
         hall.come("a1", "a2", "a3", "a4", "a5")
@@ -160,7 +160,7 @@ def test_who_begins_more_than_it_may_have_waits_and_others_do_not() -> None:
     assert asyncio.run(run()) == ["a1", "a2", "a3", "b1", "b2"]
 
 
-def test_who_waits_for_its_pace_goes_on_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_source_goes_on_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> list[str]:
         hall = Hall(slow="b", at_once=1, per_second=100.0)
         monkeypatch.setattr(arrivals, "SLOW_SECONDS", 3600.0)
@@ -175,7 +175,7 @@ def test_who_waits_for_its_pace_goes_on_with_it(monkeypatch: pytest.MonkeyPatch)
     assert asyncio.run(run()) == ["b1", "a1", "a2", "a3"]
 
 
-def test_who_hangs_up_while_it_waits_is_dropped_and_costs_its_source_nothing() -> None:
+def test_a_waiting_connection_that_hangs_up_is_dropped_without_cost() -> None:
     async def run() -> None:
         hall = Hall(at_once=2)
         hall.gone |= {"a1", "a2", "a3", "a6"}
@@ -188,7 +188,7 @@ def test_who_hangs_up_while_it_waits_is_dropped_and_costs_its_source_nothing() -
     asyncio.run(run())
 
 
-def test_who_uses_a_connection_again_may_open_another() -> None:
+def test_a_reused_connection_lets_its_source_open_another() -> None:
     async def run() -> None:
         hall = Hall(at_once=2)
         first, second = hall.come("a1", "a2")
@@ -210,7 +210,7 @@ def test_who_uses_a_connection_again_may_open_another() -> None:
     asyncio.run(run())
 
 
-def test_a_source_that_has_come_alone_again_goes_on_after_its_pause() -> None:
+def test_a_single_waiting_connection_goes_on_after_its_delay() -> None:
     async def run() -> list[str]:
         hall = Hall(at_once=1, per_second=100.0)
         hall.come("a1")
@@ -224,7 +224,7 @@ def test_a_source_that_has_come_alone_again_goes_on_after_its_pause() -> None:
     assert asyncio.run(run()) == ["a1", "a2"]
 
 
-def test_a_slow_source_goes_on_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_source_goes_on_after_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> list[str]:
         monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
         hall = Hall(slow="a")
@@ -237,7 +237,9 @@ def test_a_slow_source_goes_on_after_its_pause(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(run()) == ["a1", "a2", "a3"]
 
 
-def test_who_waits_too_long_or_loses_its_place_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_waits_too_long_or_is_ended_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def run() -> None:
         monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.05)
         hall = Hall(slow="a", seconds=0.01)
@@ -253,7 +255,7 @@ def test_who_waits_too_long_or_loses_its_place_is_dropped(monkeypatch: pytest.Mo
     asyncio.run(run())
 
 
-def test_at_the_end_all_begin_but_the_slow_ones() -> None:
+def test_on_close_all_connections_but_slow_ones_begin() -> None:
     async def run() -> None:
         hall = Hall(slow="a")
         hall.come("a1", "a2", "b1", "b2", "b3")
@@ -265,7 +267,7 @@ def test_at_the_end_all_begin_but_the_slow_ones() -> None:
     asyncio.run(run())
 
 
-def test_a_slow_source_has_one_place_and_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_source_has_one_turn_and_a_delay_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         monkeypatch.setattr(turns, "SLOW_SECONDS", 0.02)
         slow = Turns(2, slows=lambda source: source == "a")

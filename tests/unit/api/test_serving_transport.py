@@ -74,7 +74,7 @@ def write(*parts: bytes) -> Callable[[LingeringTransport], None]:
     return act
 
 
-def test_a_head_goes_with_its_body() -> None:
+def test_head_and_body_are_one_packet() -> None:
     assert seen(write(HEAD, BODY)) == [HEAD + BODY]
     assert seen(write(HEAD, BODY), turns=2) == [HEAD + BODY]
 
@@ -83,19 +83,19 @@ def test_two_answers_are_two_packets() -> None:
     assert seen(write(HEAD, BODY, HEAD, BODY)) == [HEAD + BODY, HEAD + BODY]
 
 
-def test_what_nothing_follows_goes_with_the_turn_of_the_loop() -> None:
+def test_a_head_alone_is_sent_at_the_next_turn_of_the_loop() -> None:
     assert seen(write(HEAD)) == []
     assert seen(write(HEAD), turns=1) == [HEAD]
 
 
-def test_what_is_long_does_not_wait() -> None:
+def test_a_long_write_is_sent_at_once() -> None:
     long = b"x" * 65536
     assert seen(write(long)) == [long]
     assert seen(write(HEAD, long, long)) == [HEAD + long, long]
 
 
 @pytest.mark.parametrize(("end", "then"), [("close", "end"), ("close_now", "close")])
-def test_what_is_held_goes_before_the_end(end: str, then: str) -> None:
+def test_a_held_head_is_sent_before_the_end(end: str, then: str) -> None:
     def act(transport: LingeringTransport) -> None:
         transport.write(HEAD)
         getattr(transport, end)()
@@ -104,7 +104,7 @@ def test_what_is_held_goes_before_the_end(end: str, then: str) -> None:
     assert seen(act, turns=2) == [HEAD, then]
 
 
-def test_who_is_cut_off_gets_nothing_more() -> None:
+def test_an_abort_sends_nothing_more() -> None:
     def act(transport: LingeringTransport) -> None:
         transport.write(HEAD)
         transport.abort()

@@ -1,4 +1,4 @@
-"""Who goes and who is next where clients are too many."""
+"""Which connections end and which are served next when clients are too many."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Door:
         return connection
 
 
-def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
+def test_a_source_above_its_bound_loses_its_longest_idle_connection() -> None:
     door = Door()
     first = door.at("a1")
     for name in ("a2", "a3", "b1", "a4"):
@@ -46,7 +46,7 @@ def test_one_more_than_a_source_may_have_ends_its_longest_quiet_one() -> None:
     assert len(door.connections) == 4
 
 
-def test_who_has_had_an_answer_stays_longer_than_who_never_asked() -> None:
+def test_a_connection_with_an_answer_outlives_unused_ones() -> None:
     door = Door()
     asked = door.at("a1")
     asked.begin()
@@ -56,7 +56,7 @@ def test_who_has_had_an_answer_stays_longer_than_who_never_asked() -> None:
     assert door.ended == ["a2", "a3"]
 
 
-def test_nobody_is_ended_while_a_thread_works_for_it() -> None:
+def test_a_connection_in_use_by_a_thread_is_not_ended() -> None:
     door = Door()
     for name in ("a1", "a2", "a3"):
         door.at(name).begin()
@@ -65,7 +65,7 @@ def test_nobody_is_ended_while_a_thread_works_for_it() -> None:
     assert door.ended == []
 
 
-def test_when_all_places_are_taken_the_source_with_most_loses_one() -> None:
+def test_above_the_bound_the_source_with_most_connections_loses_one() -> None:
     door = Door()
     for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
         door.at(name)
@@ -74,7 +74,7 @@ def test_when_all_places_are_taken_the_source_with_most_loses_one() -> None:
     assert len(door.connections) == 6
 
 
-def test_bodies_over_the_bound_end_the_largest_of_the_source_that_holds_most() -> None:
+def test_above_the_bound_of_bodies_the_largest_source_loses_its_largest() -> None:
     door = Door()
     small, large, other = door.at("a1"), door.at("a2"), door.at("b1")
     small.grow(20)
@@ -89,7 +89,7 @@ def test_bodies_over_the_bound_end_the_largest_of_the_source_that_holds_most() -
     assert door.ended == ["a2"]
 
 
-def test_a_body_that_a_thread_works_on_is_not_taken_away() -> None:
+def test_a_body_in_use_by_a_thread_is_kept() -> None:
     door = Door()
     working, late = door.at("a1"), door.at("b1")
     working.grow(90)
@@ -127,7 +127,7 @@ def test_sources_are_served_in_turn() -> None:
     assert asyncio.run(run()) == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
 
 
-def test_who_gave_up_waiting_takes_no_turn() -> None:
+def test_a_caller_that_gave_up_takes_no_turn() -> None:
     async def run() -> None:
         turns = Turns(1, slows=_never)
         await turns.take("a", 10)

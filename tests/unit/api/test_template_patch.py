@@ -1,4 +1,4 @@
-"""What is different in one pod template from another."""
+"""Merge patches of pod templates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BY_NAME: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("target", "patch", "result"), OF_THE_RFC)
-def test_fields_are_patched_as_rfc_7386_has_it(target: Any, patch: Any, result: Any) -> None:
+def test_fields_are_patched_as_in_rfc_7386(target: Any, patch: Any, result: Any) -> None:
     before = deepcopy((target, patch))
     assert patched(target, patch) == result
     assert (target, patch) == before

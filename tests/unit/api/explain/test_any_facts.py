@@ -45,7 +45,9 @@ _MESSAGES = {
 @given(
     job=st.none() | st.dictionaries(_WORDS, _JSON), pods=_OBJECTS, events=_OBJECTS, nodes=_OBJECTS
 )
-def test_it_never_fails(job: object, pods: object, events: object, nodes: object) -> None:
+def test_an_explanation_never_fails(
+    job: object, pods: object, events: object, nodes: object
+) -> None:
     seen = Facts(name="x", namespace="n", now=NOW, job=job, pods=pods, events=events, nodes=nodes)  # type: ignore[arg-type]  # any shape
     assert explain(seen).summary
 

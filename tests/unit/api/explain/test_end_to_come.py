@@ -1,4 +1,4 @@
-"""A job that goes on says when it is expected to be complete."""
+"""An explanation shows when a job is expected to be complete."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def evidence(latest: timedelta) -> list[tuple[str, str]]:
     return [(each.label, each.text) for each in found.evidence]
 
 
-def test_the_end_to_come_is_told_with_its_interval() -> None:
+def test_the_expected_completion_is_shown_with_its_interval() -> None:
     assert evidence(timedelta(hours=1))[-1] == (
         "ends",
         "expected in about 20m, in four of five cases in 0s to 1h",
     )
 
 
-def test_one_that_should_have_come_is_not() -> None:
+def test_an_expected_completion_in_the_past_is_not_shown() -> None:
     assert "ends" not in dict(evidence(timedelta(seconds=-1)))

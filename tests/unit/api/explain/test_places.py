@@ -47,6 +47,6 @@ def _labels(key: str, operator: str, *values: str) -> dict[str, Any]:
         ({"nodeSelector": {"no": "such"}, **_affinity(_labels("pool", "Exists"))}, False),
     ],
 )
-def test_a_pod_asks_for_a_kind_of_node(spec: dict[str, Any], fits: bool) -> None:
+def test_a_pod_fits_the_nodes_that_its_selectors_match(spec: dict[str, Any], fits: bool) -> None:
     assert any_of_its_kind({"spec": spec}, [NODE]) is fits
     assert not any_of_its_kind({"spec": spec}, [])
