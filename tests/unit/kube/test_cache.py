@@ -1,8 +1,8 @@
-"""Whatever a server does to its watches, the cache ends up right; no sockets, no waiting.
+"""The cache is right in the end whatever a server does to its watches; no sockets, no waiting.
 
 A scripted API server keeps the truth and a history. Random scripts write, delete, re-create, cut,
 forget, lose events, replay the past and poll; at the end the cache, and a replica built from what
-subscribers were told, must equal the truth.
+subscribers were notified of, must equal the truth.
 """
 
 from __future__ import annotations
@@ -185,16 +185,37 @@ def perform(
             raise AssertionError(f"unknown step {step}")
 
 
+@asynccontextmanager
+async def following(server: Any, **parts: Any) -> AsyncIterator[WatchCache]:
+    """A cache that follows the server without waiting between attempts."""
+    limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
+    parts = {"clock": lambda: 0.0, "limits": limits, **parts}
+    cache = WatchCache(cast(KubeClient, server), CONFIGMAPS, rng=Random(0), **parts)
+    run = asyncio.create_task(cache.run())
+    try:
+        yield cache
+        assert not run.done()
+    finally:
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+
+
+@asynccontextmanager
+async def filled(server: ScriptedServer) -> AsyncIterator[tuple[WatchCache, list[tuple[str, str]]]]:
+    """A cache with all objects of the server, and the kinds and UIDs of events from now on."""
+    events: list[tuple[str, str]] = []
+    async with following(server) as cache:
+        await settle(cache.synced.is_set)
+        cache.subscribe(lambda kind, obj: events.append((kind, obj["metadata"]["uid"])))
+        yield cache, events
+
+
 async def play(steps: list[tuple[str, str, int]], *, lossy: bool) -> None:
     server, replica = ScriptedServer(), Replica()
-    limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
-    cache = WatchCache(
-        cast(KubeClient, server), CONFIGMAPS, clock=lambda: 0.0, rng=Random(0), limits=limits
-    )
-    cache.subscribe(replica)
-    run = asyncio.create_task(cache.run())
     polls: list[asyncio.Task[None]] = []
-    try:
+    async with following(server) as cache:
+        cache.subscribe(replica)
         for step, name, pauses in steps:
             perform(step, name, server, cache, polls)
             for _ in range(pauses):
@@ -203,15 +224,10 @@ async def play(steps: list[tuple[str, str, int]], *, lossy: bool) -> None:
         server.write("marker", tell=True)
         await settle(lambda: cache.resource_version == str(server.version))
         if lossy:
-            # Only a poll can find what no watch will ever tell.
+            # Only a poll can find what no watch will ever report.
             await cache.relist()
         assert by_name(cache) == server.objects
         assert replica.objects == server.objects
-        assert not run.done()
-    finally:
-        run.cancel()
-        with suppress(asyncio.CancelledError):
-            await run
 
 
 def scripts(steps: list[str]) -> st.SearchStrategy[list[tuple[str, str, int]]]:
@@ -222,50 +238,30 @@ def scripts(steps: list[str]) -> st.SearchStrategy[list[tuple[str, str, int]]]:
 
 @settings(max_examples=300, deadline=None)
 @given(scripts(LOSSLESS))
-def test_the_watch_alone_leads_to_the_truth(steps: list[tuple[str, str, int]]) -> None:
+def test_the_watch_alone_brings_the_cache_up_to_date(steps: list[tuple[str, str, int]]) -> None:
     asyncio.run(play(steps, lossy=False))
 
 
 @settings(max_examples=300, deadline=None)
 @given(scripts(LOSSY))
-def test_a_poll_finds_what_the_watch_never_told(steps: list[tuple[str, str, int]]) -> None:
+def test_a_poll_finds_lost_events(steps: list[tuple[str, str, int]]) -> None:
     asyncio.run(play(steps, lossy=True))
 
 
-@asynccontextmanager
-async def following(server: ScriptedServer) -> AsyncIterator[WatchCache]:
-    limits = WatchLimits(backoff_minimum=0, backoff_maximum=0)
-    cache = WatchCache(
-        cast(KubeClient, server), CONFIGMAPS, clock=lambda: 0.0, rng=Random(0), limits=limits
-    )
-    run = asyncio.create_task(cache.run())
-    try:
-        await settle(cache.synced.is_set)
-        yield cache
-        assert not run.done()
-    finally:
-        run.cancel()
-        with suppress(asyncio.CancelledError):
-            await run
-
-
-def test_the_same_name_with_another_uid_is_an_end_and_a_beginning() -> None:
+def test_another_uid_of_the_name_is_a_deletion_and_an_addition() -> None:
     async def main() -> None:
-        server, told = ScriptedServer(), list[tuple[str, str]]()
+        server = ScriptedServer()
         old = server.write("a", tell=True)["metadata"]["uid"]
-        async with following(server) as cache:
-            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["uid"])))
+        async with filled(server) as (_, events):
             server.delete("a", tell=False)
             new = server.write("a", tell=True)["metadata"]["uid"]
-            await settle(lambda: len(told) == 2)
-            assert told == [("DELETED", old), ("ADDED", new)]
+            await settle(lambda: len(events) == 2)
+            assert events == [("DELETED", old), ("ADDED", new)]
 
     asyncio.run(main())
 
 
-def test_a_collection_whose_stream_falls_silent_is_a_failure(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_silent_stream_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     class Mute:
         streams = 0
 
@@ -280,45 +276,34 @@ def test_a_collection_whose_stream_falls_silent_is_a_failure(
 
     async def main() -> None:
         server = Mute()
-        cache = WatchCache(
-            cast(KubeClient, server),
-            CONFIGMAPS,
-            clock=lambda: float(server.streams),
-            rng=Random(0),
-            limits=WatchLimits(backoff_minimum=0, backoff_maximum=0),
-        )
-        run = asyncio.create_task(cache.run())
-        await settle(lambda: server.streams >= 5)
-        assert cache.stats.errors >= 4
-        assert cache.away >= 4, "no stream has brought the collection"
-        run.cancel()
-        with suppress(asyncio.CancelledError):
-            await run
+        async with following(server, clock=lambda: float(server.streams)) as cache:
+            await settle(lambda: server.streams >= 5)
+            assert cache.stats.errors >= 4
+            assert cache.away >= 4, "no stream has brought the collection"
 
     asyncio.run(main())
     assert "watch failed" in caplog.text
 
 
-def test_an_object_absorbed_early_outlives_the_news_of_its_predecessors_end() -> None:
+def test_a_new_object_survives_the_deletion_event_of_the_old_one() -> None:
     async def main() -> None:
-        server, told = ScriptedServer(), list[tuple[str, str]]()
+        server = ScriptedServer()
         old = server.write("a", tell=True)["metadata"]["uid"]
-        async with following(server) as cache:
-            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["uid"])))
+        async with filled(server) as (cache, events):
             server.delete("a", tell=True)
             created = server.write("a", tell=True)
             cache.absorb(created)
             assert cache.get("ns", "a") == created
             await settle(lambda: cache.resource_version == str(server.version))
-            assert told == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
+            assert events == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
 
     asyncio.run(main())
 
 
-def test_an_object_absorbed_too_late_stays_gone() -> None:
+def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
     async def main() -> None:
         server = ScriptedServer()
-        async with following(server) as cache:
+        async with filled(server) as (cache, _):
             created = server.write("a", tell=True)
             server.delete("a", tell=True)
             await settle(lambda: cache.resource_version == str(server.version))
@@ -328,12 +313,12 @@ def test_an_object_absorbed_too_late_stays_gone() -> None:
     asyncio.run(main())
 
 
-def test_a_poll_reads_one_by_one_what_differs_and_everything_where_that_is_much() -> None:
+def test_a_poll_reads_up_to_64_differences_one_by_one() -> None:
     async def main(lost: int) -> int:
         server = ScriptedServer()
         for number in range(100):
             server.write(f"n{number}", tell=True)
-        async with following(server) as cache:
+        async with filled(server) as (cache, _):
             for number in range(lost):
                 server.write(f"n{number}", tell=False)
             await cache.relist()
@@ -344,12 +329,11 @@ def test_a_poll_reads_one_by_one_what_differs_and_everything_where_that_is_much(
     assert [asyncio.run(main(lost)) for lost in (0, 1, 64, 65)] == [1, 2, 65, 2]
 
 
-def test_a_poll_overtaken_by_a_new_list_says_nothing() -> None:
+def test_a_poll_overtaken_by_a_new_list_is_ignored() -> None:
     async def main() -> None:
-        server, told = ScriptedServer(), list[tuple[str, str]]()
-        server.write("a", tell=True)
-        async with following(server) as cache:
-            cache.subscribe(lambda kind, obj: told.append((kind, obj["metadata"]["name"])))
+        server = ScriptedServer()
+        uid = server.write("a", tell=True)["metadata"]["uid"]
+        async with filled(server) as (cache, events):
             server.list_is_held = asyncio.Event()
             poll = asyncio.create_task(cache.relist())
             await settle(lambda: server.lists_read == 1)
@@ -359,6 +343,28 @@ def test_a_poll_overtaken_by_a_new_list_says_nothing() -> None:
             await settle(lambda: cache.stats.lists == 2)
             server.list_is_held.set()
             await poll
-            assert told == [("DELETED", "a")], "the poll has read the past"
+            assert events == [("DELETED", uid)], "the poll has read the past"
 
     asyncio.run(main())
+
+
+def test_the_event_of_an_own_write_is_not_transformed_again() -> None:
+    server, read = ScriptedServer(), list[str]()
+
+    def transform(obj: Object) -> Object:
+        read.append(obj["metadata"]["resourceVersion"])
+        return {**obj, "data": {}}
+
+    async def main() -> None:
+        async with following(server, transform=transform) as cache:
+            await settle(cache.synced.is_set)
+            for _ in range(3):
+                cache.absorb(server.write("own", tell=True))
+                kept = cache.get("ns", "own")
+                await settle(lambda: cache.resource_version == str(server.version))
+                assert cache.get("ns", "own") is kept
+            server.write("another", tell=True)
+            await settle(lambda: cache.get("ns", "another") is not None)
+
+    asyncio.run(main())
+    assert read == ["1", "2", "3", "4"]

@@ -15,25 +15,16 @@ from di_api.kube.errors import ApiError, Forbidden, from_status
 @pytest.mark.parametrize(
     ("code", "reason", "expected"),
     [
-        (400, "BadRequest", errors.Invalid),
         (401, "Unauthorized", errors.Unauthorized),
         (403, "Forbidden", errors.Forbidden),
         (404, "NotFound", errors.NotFound),
         (405, "MethodNotAllowed", ApiError),
-        (408, "", errors.Unavailable),
         (409, "AlreadyExists", errors.AlreadyExists),
         (409, "Conflict", errors.Conflict),
-        (410, "Expired", errors.Gone),
-        (410, "Gone", errors.Gone),
-        (413, "RequestEntityTooLarge", errors.Invalid),
-        (415, "UnsupportedMediaType", errors.Invalid),
-        (422, "Invalid", errors.Invalid),
+        *((410, reason, errors.Gone) for reason in ("Expired", "Gone")),
+        *((code, "Invalid", errors.Invalid) for code in (400, 413, 415, 422)),
         (429, "TooManyRequests", errors.Throttled),
-        (500, "InternalError", errors.Unavailable),
-        (502, "", errors.Unavailable),
-        (503, "ServiceUnavailable", errors.Unavailable),
-        (504, "Timeout", errors.Unavailable),
-        (0, "", errors.Unavailable),
+        *((code, "Timeout", errors.Unavailable) for code in (0, 408, 500, 502, 503, 504)),
     ],
 )
 def test_each_status_has_its_type(code: int, reason: str, expected: type[ApiError]) -> None:
@@ -42,13 +33,13 @@ def test_each_status_has_its_type(code: int, reason: str, expected: type[ApiErro
     assert (error.code, error.reason) == (code, reason)
 
 
-def test_a_version_from_the_servers_future_counts_as_gone() -> None:
+def test_a_version_newer_than_the_servers_counts_as_gone() -> None:
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     body = {"reason": "Timeout", "details": {"causes": causes}}
     assert isinstance(from_status(504, body, {}, kind="Pod"), errors.Gone)
 
 
-def test_fields_that_are_wrong_are_kept_each_with_why() -> None:
+def test_causes_have_fields_and_bounded_messages() -> None:
     causes: list[Any] = [{"field": "spec.a", "message": "m" * 5000}, "none", {"field": 3}] * 40
     found = from_status(422, {"details": {"causes": causes}}, {}, kind="Pod").causes
     assert found[:2] == (("spec.a", "m" * 2048), ("", ""))
@@ -62,7 +53,7 @@ def test_fields_that_are_wrong_are_kept_each_with_why() -> None:
         ('pods "a" is forbidden: User "x" cannot create resource "pods"', False),
     ],
 )
-def test_quota_is_told_from_other_refusals(message: str, expected: bool) -> None:
+def test_a_quota_is_told_from_other_refusals(message: str, expected: bool) -> None:
     error = from_status(403, {"message": message}, {}, kind="Pod")
     assert isinstance(error, Forbidden)
     assert error.is_quota is expected
@@ -82,11 +73,13 @@ def test_quota_is_told_from_other_refusals(message: str, expected: bool) -> None
         ({}, None, None),
     ],
 )
-def test_the_wait_asked_for(headers: dict[str, str], details: Any, expected: float | None) -> None:
+def test_the_delay_is_that_of_the_header_or_the_details(
+    headers: dict[str, str], details: Any, expected: float | None
+) -> None:
     assert from_status(429, {"details": details}, headers, kind="Pod").retry_after == expected
 
 
-def test_the_text_names_object_code_and_reason() -> None:
+def test_the_message_names_object_code_and_reason() -> None:
     body = {"reason": "NotFound", "message": 'pods "a" not found'}
     error = from_status(404, body, {}, kind="Pod", namespace="ns", name="a")
     assert str(error) == 'Pod ns/a: 404 NotFound: pods "a" not found'

@@ -84,7 +84,7 @@ async def ask(connections: Connections, method: str = "GET", body: bytes | None 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_requests_go_out_on_the_connection_that_is_there(
+def test_requests_reuse_one_connection(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], secure: bool
 ) -> None:
     write_certificates(tmp_path, [HOST], now=datetime.now(UTC), lifetime=timedelta(days=1))
@@ -111,23 +111,18 @@ def test_a_get_is_sent_again_if_the_server_had_hung_up() -> None:
     assert talk([OK, HANG_UP, OK], story).accepted == 2
 
 
-def test_a_write_is_never_sent_again() -> None:
+@pytest.mark.parametrize(("used_before", "method"), [(True, "POST"), (False, "GET")])
+def test_a_write_or_a_request_on_a_new_connection_is_not_sent_again(
+    used_before: bool, method: str
+) -> None:
     async def story(connections: Connections, served: Scripted) -> None:
-        await ask(connections)
-        with pytest.raises(HungUp):
-            await ask(connections, "POST", b"{}")
-        assert len(served.requests) == 2
-
-    talk([OK, HANG_UP, OK], story)
-
-
-def test_a_server_that_hangs_up_on_a_fresh_connection_is_not_asked_again() -> None:
-    async def story(connections: Connections, served: Scripted) -> None:
-        with pytest.raises(HungUp):
+        if used_before:
             await ask(connections)
-        assert len(served.requests) == 1
+        with pytest.raises(HungUp):
+            await ask(connections, method, b"{}" if method == "POST" else None)
+        assert len(served.requests) == 1 + used_before
 
-    talk([HANG_UP, OK], story)
+    talk([*([OK] if used_before else []), HANG_UP, OK], story)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +132,7 @@ def test_a_server_that_hangs_up_on_a_fresh_connection_is_not_asked_again() -> No
         pytest.param(OK + OK, id="it said more than it was asked"),
     ],
 )
-def test_a_connection_is_not_used_again(first: bytes) -> None:
+def test_a_closed_or_confused_connection_is_not_used_again(first: bytes) -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         assert (await ask(connections)).code == 200
         assert (await ask(connections)).code == 200
@@ -145,7 +140,7 @@ def test_a_connection_is_not_used_again(first: bytes) -> None:
     assert talk([first, OK], story).accepted == 2
 
 
-def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         await ask(connections)
         monkeypatch.setattr(http, "IDLE_SECONDS", -1.0)
@@ -154,7 +149,7 @@ def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) ->
     assert talk([OK, OK], story).accepted == 2
 
 
-def test_a_request_that_was_given_up_leaves_its_answer_to_nobody() -> None:
+def test_the_answer_to_a_cancelled_request_is_not_read_by_another() -> None:
     async def story(connections: Connections, served: Scripted) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
@@ -165,7 +160,7 @@ def test_a_request_that_was_given_up_leaves_its_answer_to_nobody() -> None:
     assert talk([OK[:-1], OK], story).accepted == 2
 
 
-def test_whoever_waits_for_a_handshake_takes_what_has_become_free() -> None:
+def test_a_request_waiting_for_a_handshake_takes_a_free_connection() -> None:
     async def story(connections: Connections, served: Scripted) -> None:
         await asyncio.gather(*(ask(connections) for _ in range(100)))
 
@@ -174,7 +169,7 @@ def test_whoever_waits_for_a_handshake_takes_what_has_become_free() -> None:
     assert served.accepted < 50
 
 
-def test_nobody_waits_for_handshakes_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_handshakes_do_not_hold_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
 
     async def never(_: Connections, seconds: float) -> None:
@@ -198,14 +193,14 @@ def test_nobody_waits_for_handshakes_that_take_long(monkeypatch: pytest.MonkeyPa
     talk([OK], story)
 
 
-def test_what_comes_before_the_answer_is_none() -> None:
+def test_early_hints_are_no_answer() -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         assert (await ask(connections)).code == 200
 
     talk([b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK], story)
 
 
-def test_a_chunked_answer_is_one() -> None:
+def test_a_chunked_answer_is_joined() -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         assert (await ask(connections)).body == b'{"a":1}'
 
@@ -223,7 +218,9 @@ def test_a_chunked_answer_is_one() -> None:
         ),
     ],
 )
-def test_an_answer_that_cannot_be_used(reply: bytes, error: type[Exception]) -> None:
+def test_an_unusable_answer_is_an_error_and_closes_the_connection(
+    reply: bytes, error: type[Exception]
+) -> None:
     async def story(connections: Connections, _: Scripted) -> None:
         with pytest.raises(error):
             await ask(connections)

@@ -78,7 +78,7 @@ def cache_of(stream: Stream, **parts: Any) -> WatchCache:
     )
 
 
-def test_an_object_that_cannot_be_transformed_is_kept_by_its_metadata_and_marked() -> None:
+def test_an_object_that_cannot_be_transformed_is_marked_unreadable() -> None:
     async def scenario() -> None:
         stream = Stream("a", BAD, "b")
         cache = cache_of(stream, transform=choose_transform)
@@ -96,7 +96,7 @@ def test_an_object_that_cannot_be_transformed_is_kept_by_its_metadata_and_marked
     asyncio.run(scenario())
 
 
-def test_an_object_that_cannot_be_indexed_is_found_under_nothing() -> None:
+def test_an_object_that_cannot_be_indexed_is_in_no_index() -> None:
     def index(obj: Object) -> Iterable[str]:
         choose_transform(obj)
         yield "x"
@@ -111,7 +111,7 @@ def test_an_object_that_cannot_be_indexed_is_found_under_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_a_subscriber_that_fails_neither_stops_the_watch_nor_the_next_subscriber(
+def test_a_failing_subscriber_stops_neither_watch_nor_subscribers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard: list[str] = []
@@ -129,7 +129,7 @@ def test_a_subscriber_that_fails_neither_stops_the_watch_nor_the_next_subscriber
     assert [record.object for record in caplog.records if hasattr(record, "object")] == [BAD]
 
 
-def test_a_mistake_in_the_watch_itself_is_outlived() -> None:
+def test_the_watch_goes_on_after_an_unexpected_exception() -> None:
     class Broken(Stream):
         @override
         async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[tuple[str, Object], None]:

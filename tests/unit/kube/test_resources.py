@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from di_api.kube.resources import DIJOBS, NODES, PODS
 
 
-def test_paths() -> None:
+def test_a_path_names_a_collection_an_object_or_a_subresource() -> None:
     assert PODS.path() == "/api/v1/pods"
     assert PODS.path("ns") == "/api/v1/namespaces/ns/pods"
     assert PODS.path("ns", "a", "status") == "/api/v1/namespaces/ns/pods/a/status"
@@ -30,7 +30,7 @@ def test_a_part_that_would_name_something_else_is_refused(text: str) -> None:
         PODS.path("ns", "a", text)
 
 
-def test_scopes_are_not_mixed_up() -> None:
+def test_a_namespace_is_given_for_namespaced_resources_alone() -> None:
     with pytest.raises(ValueError, match="needs its namespace"):
         PODS.path(None, "a")
     with pytest.raises(ValueError, match="cluster-scoped"):

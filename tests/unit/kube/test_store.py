@@ -67,5 +67,5 @@ def test_an_unknown_index_is_a_mistake() -> None:
 
 
 @pytest.mark.parametrize(("version", "number"), [("17", 17), ("", 0), ("x1", 0), ("-1", 0)])
-def test_versions_as_numbers(version: str, number: int) -> None:
+def test_a_version_is_read_as_a_number(version: str, number: int) -> None:
     assert as_number(version) == number

@@ -15,7 +15,7 @@ from di_api.kube.wire import Target
 TARGET = Target(PODS, "ns", "a")
 
 
-def test_delete_options_carry_only_what_was_asked() -> None:
+def test_delete_options_have_only_the_given_fields() -> None:
     plain = wire.delete_options(
         uid=None, resource_version=None, grace_period_seconds=None, propagation="Background"
     )
@@ -31,7 +31,7 @@ def test_delete_options_carry_only_what_was_asked() -> None:
     assert full["gracePeriodSeconds"] == 0, "zero is not nothing"
 
 
-def test_list_items_get_the_kind_the_list_leaves_out() -> None:
+def test_items_of_a_list_get_kind_and_api_version() -> None:
     page = {"items": [{"metadata": {}}, {"kind": "Other", "apiVersion": "x/v1"}]}
     assert wire.take_items(page, PODS) == [
         {"metadata": {}, "apiVersion": "v1", "kind": "Pod"},
@@ -40,7 +40,7 @@ def test_list_items_get_the_kind_the_list_leaves_out() -> None:
     assert wire.take_items({"items": None}, PODS) == []
 
 
-def test_queries_leave_out_what_is_none() -> None:
+def test_a_query_leaves_out_none() -> None:
     path = wire.url_path("/p", {"watch": True, "limit": 5, "continue": None, "l": "a=b,c"})
     assert path == "/p?watch=true&limit=5&l=a%3Db%2Cc"
     assert wire.url_path("/p", {"a": None}) == "/p"
@@ -61,13 +61,13 @@ def test_an_error_event_is_raised() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"[]", b"1", b'{"type":"ADDED"}', b'{"type":"ADDED","object":1}']
 )
-def test_a_line_that_is_no_event_cuts_the_stream(raw: bytes) -> None:
+def test_a_line_that_is_no_event_ends_the_stream(raw: bytes) -> None:
     with pytest.raises(Unavailable) as caught:
         wire.decode_event(raw, TARGET)
     assert caught.value.reason == "WatchCut"
 
 
-def test_the_collector_runs_again_after_a_large_answer_even_a_broken_one() -> None:
+def test_the_garbage_collector_runs_again_after_a_large_answer() -> None:
     large = b"[" + b" " * (2 << 20) + b"]"
     assert gc.isenabled()
     with pytest.raises(Unavailable):
@@ -78,7 +78,7 @@ def test_the_collector_runs_again_after_a_large_answer_even_a_broken_one() -> No
     assert gc.isenabled()
 
 
-def test_a_collector_that_was_off_stays_off() -> None:
+def test_a_disabled_garbage_collector_stays_disabled() -> None:
     gc.disable()
     try:
         wire.decode_object(b"{" + b" " * (2 << 20) + b"}", TARGET)

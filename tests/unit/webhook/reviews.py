@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
+
+from di_webhook.review import Answer
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
@@ -54,3 +57,11 @@ def review(obj: Any, *, old: Any = None, operation: Any = "CREATE", **request: A
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     ).encode()
+
+
+def patch_of(answer: Answer) -> list[dict[str, Any]]:
+    """The operations of an answer that allows; empty without a patch."""
+    response = answer.body["response"]
+    assert response["allowed"]
+    found: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    return found

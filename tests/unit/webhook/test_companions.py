@@ -1,4 +1,4 @@
-"""What jobs may bring along is asked of new jobs, by the kinds of this cluster."""
+"""The companions of new jobs are of the kinds that this cluster allows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def answer(body: bytes, *kinds: CompanionKind) -> dict[str, Any]:
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # JSON again
 
 
-def test_a_new_job_brings_along_what_this_cluster_allows_and_is_told_what_that_is() -> None:
+def test_a_new_job_may_have_the_kinds_that_this_cluster_allows() -> None:
     assert answer(review(job(companions=[CONFIG])), *KINDS)["allowed"]
     refused = answer(review(job(companions=[CONFIG, CLAIM])), *KINDS)
     (cause,) = refused["status"]["details"]["causes"]
@@ -28,14 +28,14 @@ def test_a_new_job_brings_along_what_this_cluster_allows_and_is_told_what_that_i
     assert not answer(review(job(companions=[CONFIG])))["allowed"]
 
 
-def test_one_of_a_kind_that_nobody_may_have_is_told_of_once() -> None:
+def test_a_kind_that_is_never_allowed_is_one_error() -> None:
     secret = CONFIG | {"kind": "Secret"}
     refused = answer(review(job(companions=[secret])), *KINDS)
     (cause,) = refused["status"]["details"]["causes"]
     assert "no kind that jobs may ever bring along" in cause["message"]
 
 
-def test_a_job_keeps_what_it_has_when_kinds_are_taken_off_the_list() -> None:
+def test_an_old_job_keeps_companions_that_are_no_longer_allowed() -> None:
     old = job(companions=[CLAIM])
     assert answer(review(job(companions=[CLAIM], suspend=True), old=old, operation="UPDATE"))[
         "allowed"

@@ -8,7 +8,7 @@ from di_api.service.settings import SettingsError
 from di_webhook.config import load_config
 
 
-def test_an_empty_environment_gives_the_ports_of_the_chart() -> None:
+def test_the_defaults_are_the_ports_of_the_chart() -> None:
     config = load_config([], {})
     assert str(config.bind) == "0.0.0.0:8443"
     assert str(config.health_bind) == "0.0.0.0:8080"
@@ -18,12 +18,9 @@ def test_an_empty_environment_gives_the_ports_of_the_chart() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("DI_WEBHOOK_BIND", "8443"),
-        ("DI_WEBHOOK_BIND", "host:"),
-        ("DI_WEBHOOK_BIND", "host:70000"),
+        *(("DI_WEBHOOK_BIND", value) for value in ("8443", "host:", "host:70000")),
         ("DI_WEBHOOK_HEALTH_BIND", ":8080"),
-        ("DI_WEBHOOK_THREADS", "0"),
-        ("DI_WEBHOOK_THREADS", "many"),
+        *(("DI_WEBHOOK_THREADS", value) for value in ("0", "many")),
         ("DI_WEBHOOK_LOG_LEVEL", "loud"),
         ("DI_WEBHOOK_COMPANION_KINDS", "ConfigMap"),
         ("DI_WEBHOOK_COMPANION_KINDS", "{}"),

@@ -53,7 +53,7 @@ READABLE_UID = {
 
 @pytest.mark.parametrize("decide", [mutate, validate, convert])
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_without_a_readable_uid_the_answer_is_400(decide: Any, body: bytes) -> None:
+def test_a_review_without_a_readable_uid_is_answered_with_400(decide: Any, body: bytes) -> None:
     answer = decide(body)
     assert answer.status == 400
     assert answer.outcome is Outcome.MALFORMED
@@ -63,7 +63,7 @@ def test_without_a_readable_uid_the_answer_is_400(decide: Any, body: bytes) -> N
 
 @pytest.mark.parametrize("decide", [mutate, validate])
 @pytest.mark.parametrize("body", READABLE_UID.values(), ids=READABLE_UID.keys())
-def test_with_a_readable_uid_the_400_is_a_denial(decide: Any, body: bytes) -> None:
+def test_a_malformed_review_with_a_uid_is_denied_with_400(decide: Any, body: bytes) -> None:
     answer = decide(body)
     assert answer.status == 400
     assert answer.body["response"]["uid"] == UID

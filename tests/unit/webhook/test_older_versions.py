@@ -1,8 +1,7 @@
-"""What the webhook says to writers of the older versions, and what it converts."""
+"""Requests of the older versions, and conversions between versions."""
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
@@ -16,7 +15,7 @@ from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome
 from tests.unit.api.jobs import template
 from tests.unit.api.test_any_json import JSON
-from tests.unit.webhook.reviews import UID, review
+from tests.unit.webhook.reviews import UID, patch_of, review
 
 Job = dict[str, Any]
 OLDER = {
@@ -39,7 +38,7 @@ def denial(found: Answer) -> Job:
     return status
 
 
-def test_the_clean_up_policy_is_refused_in_the_words_programs_look_for() -> None:
+def test_a_bad_clean_up_policy_is_refused_with_the_old_message() -> None:
     status = denial(validate(review(coordinated(cleanPodPolicy="hello"), **OLDER)))
     said = "Invalid CleanPodPolicy hello, expected in [None, Running, All]"
     assert status["message"] == said
@@ -48,13 +47,13 @@ def test_the_clean_up_policy_is_refused_in_the_words_programs_look_for() -> None
 
 
 @pytest.mark.parametrize("value", [1, ["a"], {}, "x" * 1000, "\ud800", True])
-def test_whatever_the_policy_is_the_answer_can_be_sent(value: object) -> None:
+def test_the_refusal_of_any_clean_up_policy_can_be_encoded(value: object) -> None:
     found = validate(review(coordinated(cleanPodPolicy=value), **OLDER))
     assert found.outcome is Outcome.DENIED
     assert len(found.message.encode()) < 300
 
 
-def test_paths_are_those_of_the_version_written() -> None:
+def test_paths_are_those_of_the_version_of_the_request() -> None:
     bad = coordinated(group=1)
     bad["spec"]["coordinated"]["coordinator"]["template"]["spec"]["containers"][0]["imagee"] = "x"
     fields = ("spec.group", "spec.coordinator.template.spec.containers[0].imagee")
@@ -65,23 +64,18 @@ def test_paths_are_those_of_the_version_written() -> None:
     assert newest["details"]["causes"][1]["field"].startswith("spec.coordinated.coordinator")
 
 
-def test_without_a_coordinator_the_field_is_named() -> None:
+def test_a_missing_coordinator_is_named_by_its_old_path() -> None:
     bad = coordinated(coordinated={})
     assert denial(validate(review(bad, **OLDER)))["message"] == "spec.coordinator: is required"
 
 
-def patch_of(found: Answer) -> list[Job]:
-    encoded = found.body["response"].get("patch")
-    return json.loads(base64.b64decode(encoded)) if encoded else []
-
-
 @pytest.mark.parametrize(("given", "wanted"), [("ALL", "All"), ("", "Running")])
-def test_older_spellings_of_the_policy_are_mended(given: str, wanted: str) -> None:
+def test_old_spellings_of_the_clean_up_policy_are_replaced(given: str, wanted: str) -> None:
     patch = patch_of(mutate(review(coordinated(cleanPodPolicy=given), **OLDER)))
     assert {"op": "add", "path": "/spec/cleanPodPolicy", "value": wanted} in patch
 
 
-def test_who_replaces_a_job_keeps_what_the_version_does_not_show() -> None:
+def test_an_update_keeps_fields_that_the_version_does_not_have() -> None:
     old = coordinated(priority="high", cleanPodPolicy="All") | {"status": {"restarts": 2}}
     old["spec"]["coordinated"]["replicas"] = [{"name": "a", "role": "collector"}]
     new = coordinated(cleanPodPolicy="None") | {"status": {}}
@@ -146,7 +140,7 @@ def test_a_review_fails_as_a_whole(body: bytes, message: str) -> None:
     [b"", b"[]", b"{}", b'{"request": {}}', review(coordinated()), conversion([], uid="")],
     ids=["empty", "list", "no request", "no uid", "another kind of review", "empty uid"],
 )
-def test_what_is_no_review_of_conversion_is_malformed(body: bytes) -> None:
+def test_another_body_is_no_conversion_review(body: bytes) -> None:
     found = answer(body)
     assert (found.status, found.outcome) == (400, Outcome.MALFORMED)
 

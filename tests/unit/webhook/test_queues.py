@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 import pytest
 
 from di_webhook.admission import mutate, validate
-from tests.unit.webhook.reviews import UID, job, review
+from tests.unit.webhook.reviews import UID, job, patch_of, review
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 SUSPENDED_BY = "/metadata/annotations/diengine~1suspended-by"
@@ -21,32 +19,21 @@ def queued(queue: str = "team", **spec: Any) -> dict[str, Any]:
     return body
 
 
-def patch_of(body: bytes) -> list[dict[str, Any]]:
-    response = mutate(body).body["response"]
-    assert response["allowed"]
-    patch: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
-    return patch
-
-
 def refusals(old: dict[str, Any], new: dict[str, Any]) -> str:
     response = validate(review(new, old=old, operation="UPDATE")).body["response"]
     message: str = response.get("status", {}).get("message", "")
     return message
 
 
-def test_a_new_job_with_a_queue_is_suspended_by_it() -> None:
+@pytest.mark.parametrize("annotations", [{"mine": "kept"}, None])
+def test_a_new_job_with_a_queue_is_suspended(annotations: dict[str, str] | None) -> None:
     body = queued()
-    body["metadata"]["annotations"] = {"mine": "kept"}
-    assert patch_of(review(body)) == [
+    if annotations is not None:
+        body["metadata"]["annotations"] = annotations
+    object_ = {"op": "add", "path": "/metadata/annotations", "value": {}}
+    assert patch_of(mutate(review(body))) == [
         {"op": "add", "path": "/spec/suspend", "value": True},
-        {"op": "add", "path": SUSPENDED_BY, "value": "queue"},
-    ]
-
-
-def test_it_is_noted_also_where_there_was_no_annotation() -> None:
-    assert patch_of(review(queued())) == [
-        {"op": "add", "path": "/spec/suspend", "value": True},
-        {"op": "add", "path": "/metadata/annotations", "value": {}},
+        *([] if annotations else [object_]),
         {"op": "add", "path": SUSPENDED_BY, "value": "queue"},
     ]
 
@@ -54,16 +41,17 @@ def test_it_is_noted_also_where_there_was_no_annotation() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(job(), id="no queue"),
-        pytest.param(queued(""), id="an empty label"),
-        pytest.param(queued(suspend=True), id="suspended by its user"),
+        pytest.param(review(job()), id="no queue"),
+        pytest.param(review(queued("")), id="an empty label"),
+        pytest.param(review(queued(suspend=True)), id="suspended by its user"),
+        pytest.param(review(queued(), old=queued(suspend=True), operation="UPDATE"), id="resumed"),
     ],
 )
-def test_others_are_as_they_were(body: dict[str, Any]) -> None:
-    assert patch_of(review(body)) == []
+def test_other_jobs_are_not_suspended(body: bytes) -> None:
+    assert patch_of(mutate(body)) == []
 
 
-def test_a_queue_asks_for_nodes_itself() -> None:
+def test_a_provisioning_class_beside_a_queue_is_refused() -> None:
     body = queued(scheduling={"provisioningClassName": "a"})
     message = validate(review(body)).body["response"]["status"]["message"]
     assert message.startswith(
@@ -74,11 +62,6 @@ def test_a_queue_asks_for_nodes_itself() -> None:
         "uid": UID,
         "allowed": True,
     }
-
-
-def test_one_that_is_resumed_is_not_suspended_again() -> None:
-    old = queued(suspend=True)
-    assert patch_of(review(queued(), old=old, operation="UPDATE")) == []
 
 
 @pytest.mark.parametrize(
@@ -108,22 +91,18 @@ def sent(replicas: int = 1, **status: Any) -> dict[str, Any]:
     return body | ({"status": status} if status else {})
 
 
-def test_what_another_cluster_is_to_run_needs_a_queue_that_sends_it_there() -> None:
+def test_a_multikueue_job_needs_a_queue() -> None:
     message = validate(review(job(managedBy=MULTIKUEUE))).body["response"]["status"]["message"]
     assert message.startswith(f'spec.managedBy: "{MULTIKUEUE}": {MULTIKUEUE} runs jobs with')
     for body in (queued(managedBy=MULTIKUEUE), job(managedBy="example.com/other")):
         assert validate(review(body)).body["response"]["allowed"]
 
 
-def test_what_another_cluster_runs_is_suspended_before_it_changes() -> None:
-    runs: dict[str, Any] = {
-        "phase": "Running",
-        "conditions": [{"type": "Queued", "status": "False"}],
-    }
-    waits: dict[str, Any] = {
-        "phase": "Pending",
-        "conditions": [{"type": "Queued", "status": "True"}],
-    }
+def test_a_multikueue_job_may_change_only_while_suspended() -> None:
+    runs, waits = (
+        {"phase": phase, "conditions": [{"type": "Queued", "status": status}]}
+        for phase, status in (("Running", "False"), ("Pending", "True"))
+    )
     assert "while another cluster runs the job" in refusals(sent(**runs), sent(2))
     assert not refusals(sent(**waits), sent(2))
     assert not refusals(sent(), sent(2))
