@@ -50,10 +50,6 @@ spec.priority: {}: must be one of normal, high
 spec.cleanPodPolicy: "ALL": must be one of Running, All, None
 spec.preemptible: "yes": must be true or false
 spec.suspend: 1: must be true or false
-spec.backoffLimit: -1: must be 0 or more
-spec.activeDeadlineSeconds: 0: must be 1 or more
-spec.ttlSecondsAfterFinished: -1: must be 0 or more
-spec.pendingTimeoutSeconds: 0: must be 1 or more
 spec.backofLimit: 2: unknown field; did you mean backoffLimit?
 spec.cleanpodpolicy: "All": unknown field; did you mean cleanPodPolicy?
 spec.volumes: 1: must be a list
@@ -117,12 +113,10 @@ spec.tasks[0].name: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 spec.tasks[0].template: is required
 spec.tasks[0].template: "busybox": must be an object
 spec.tasks[0].replicas: 0: must be 1 or more
-spec.tasks[0].replicas: -1: must be 1 or more
 spec.tasks[0].replicas: "two": must be a whole number, 1 or more
 spec.tasks[0].replicas: 1.5: must be a whole number, 1 or more
 spec.tasks[0].replicas: true: must be a whole number, 1 or more
 spec.tasks[0].replicas: 2147483648: must be 2147483647 or less
-spec.tasks[0].minReplicas: 0: must be 1 or more
 (tasks[0].maxReplicas=2) spec.tasks[0].minReplicas: 3: must be at most maxReplicas, 2
 (tasks[0].minReplicas=2) spec.tasks[0].replicas: 1: must be at least minReplicas, 2
 (tasks[0].maxReplicas=2) spec.tasks[0].replicas: 3: must be at most maxReplicas, 2
@@ -136,8 +130,6 @@ spec.tasks[0].minReplicas: 0: must be 1 or more
 (tasks[0].replicas=3; tasks[0].maxReplicas=5; tasks[0].podsPerReplica=1000) spec.tasks: a list of 1:
   may reach 5000 pods, of each task the larger of replicas and maxReplicas counted, and a job may
   have 4096; lower some, or make it several jobs
-spec.tasks[0].podsPerReplica: 0: must be 1 or more
-spec.tasks[0].podsPerReplica: 1025: must be 1024 or less
 spec.tasks[0].podsPerReplica: "2": must be a whole number, 1 or more
 (tasks[0].podsPerReplica=2; tasks[0].minReplicas=1; tasks[0].maxReplicas=2)
   spec.tasks[0].processGroup.elastic: true: must be false with podsPerReplica above 1, each replica
@@ -153,7 +145,6 @@ spec.tasks[0].dependsOn: "collector": must be a list
 spec.tasks[0].backoffLimit: -1: must be 0 or more
 spec.tasks[0].backoffLimit: "unlimited": must be Unlimited, or a number
 spec.tasks[0].backoffLimit: true: must be a whole number, 0 or more
-spec.tasks[0].activeDeadlineSeconds: -1: must be 1 or more
 (tasks[0].processGroup.framework=jax) spec.tasks[0].processGroup.processesPerReplica: 2: must be 1,
   jax has one process in each pod
 (tasks[0].processGroup.framework=jax; tasks[0].minReplicas=1; tasks[0].maxReplicas=2)

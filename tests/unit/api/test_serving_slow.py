@@ -14,6 +14,7 @@ from di_api.serving.arrivals import Arrivals
 from di_api.serving.connections import Connection, Connections
 from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Penalties
 from di_api.serving.turns import Turns
+from tests.unit.asynchronous import asynchronous
 
 
 class Clock:
@@ -113,174 +114,152 @@ class Hall:
             await asyncio.sleep(0)
 
 
-def test_sources_begin_in_turn() -> None:
-    async def run() -> list[str]:
-        hall = Hall()
-        hall.come("a1", "a2", "a3", "a4", "a5", "b1", "c1")
-        await hall.turns(10)
-        return hall.begun
-
-    assert asyncio.run(run()) == ["a1", "b1", "c1", "a2", "a3", "a4", "a5"]
+@asynchronous
+async def test_sources_begin_in_turn() -> None:
+    hall = Hall()
+    hall.come("a1", "a2", "a3", "a4", "a5", "b1", "c1")
+    await hall.turns(10)
+    assert hall.begun == ["a1", "b1", "c1", "a2", "a3", "a4", "a5"]
 
 
-def test_the_event_loop_runs_between_connections_that_begin() -> None:
-    async def run() -> int:
-        hall = Hall()
-        hall.come(*(f"a{number}" for number in range(20)))
-        await hall.turns(3)
-        return len(hall.begun)
-
-    assert 0 < asyncio.run(run()) < 10
+@asynchronous
+async def test_the_event_loop_runs_between_connections_that_begin() -> None:
+    hall = Hall()
+    hall.come(*(f"a{number}" for number in range(20)))
+    await hall.turns(3)
+    assert 0 < len(hall.begun) < 10
 
 
-def test_a_slow_source_begins_one_at_a_time_and_others_do_not_wait_for_it(
+@asynchronous
+async def test_a_slow_source_begins_one_at_a_time_and_others_do_not_wait_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def run() -> None:
-        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 60.0)
-        hall = Hall(slow="a")
-        hall.come("a1", "a2", "a3")
-        await hall.turns(10)
-        hall.come("b1", "b2")
-        await hall.turns(10)
-        assert hall.begun == ["a1", "b1", "b2"]
-
-    asyncio.run(run())
+    monkeypatch.setattr(arrivals, "SLOW_SECONDS", 60.0)
+    hall = Hall(slow="a")
+    hall.come("a1", "a2", "a3")
+    await hall.turns(10)
+    hall.come("b1", "b2")
+    await hall.turns(10)
+    assert hall.begun == ["a1", "b1", "b2"]
 
 
-def test_a_source_above_its_burst_waits_and_others_do_not() -> None:
-    async def run() -> list[str]:
-        hall = Hall(at_once=3)
-        hall.come("a1", "a2", "a3", "a4", "a5")
-        await hall.turns(20)
-        hall.come("b1", "b2", "a6")
-        await hall.turns(20)
-        return hall.begun
-
-    assert asyncio.run(run()) == ["a1", "a2", "a3", "b1", "b2"]
+@asynchronous
+async def test_a_source_above_its_burst_waits_and_others_do_not() -> None:
+    hall = Hall(at_once=3)
+    hall.come("a1", "a2", "a3", "a4", "a5")
+    await hall.turns(20)
+    hall.come("b1", "b2", "a6")
+    await hall.turns(20)
+    assert hall.begun == ["a1", "a2", "a3", "b1", "b2"]
 
 
-def test_a_waiting_source_goes_on_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> list[str]:
-        hall = Hall(slow="b", at_once=1, per_second=100.0)
-        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 3600.0)
-        # The other one's pause, which is longer, does not hold it up.
-        hall.come("b1", "b2", "a1", "a2", "a3")
-        async with asyncio.timeout(10):
-            while "a3" not in hall.begun:
-                hall.come("b9")
-                await asyncio.sleep(0.005)
-        return hall.begun
-
-    assert asyncio.run(run()) == ["b1", "a1", "a2", "a3"]
+@asynchronous
+async def test_a_waiting_source_goes_on_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    hall = Hall(slow="b", at_once=1, per_second=100.0)
+    monkeypatch.setattr(arrivals, "SLOW_SECONDS", 3600.0)
+    # The other one's pause, which is longer, does not hold it up.
+    hall.come("b1", "b2", "a1", "a2", "a3")
+    async with asyncio.timeout(10):
+        while "a3" not in hall.begun:
+            hall.come("b9")
+            await asyncio.sleep(0.005)
+    assert hall.begun == ["b1", "a1", "a2", "a3"]
 
 
-def test_a_waiting_connection_that_hangs_up_is_dropped_without_cost() -> None:
-    async def run() -> None:
-        hall = Hall(at_once=2)
-        hall.gone |= {"a1", "a2", "a3", "a6"}
-        hall.come("a1", "a2", "a3", "a4", "a5", "a6")
-        await hall.turns(10)
-        assert hall.begun == ["a4", "a5"]
-        assert hall.dropped == ["a1", "a2", "a3"]
-        assert len(hall.connections) == 3
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_waiting_connection_that_hangs_up_is_dropped_without_cost() -> None:
+    hall = Hall(at_once=2)
+    hall.gone |= {"a1", "a2", "a3", "a6"}
+    hall.come("a1", "a2", "a3", "a4", "a5", "a6")
+    await hall.turns(10)
+    assert hall.begun == ["a4", "a5"]
+    assert hall.dropped == ["a1", "a2", "a3"]
+    assert len(hall.connections) == 3
 
 
-def test_a_reused_connection_lets_its_source_open_another() -> None:
-    async def run() -> None:
-        hall = Hall(at_once=2)
-        first, second = hall.come("a1", "a2")
-        await hall.turns(5)
-        for each in (first, second):
-            each.begin()
-            each.answered()
-        hall.come("a3", "a4", "a5")
-        await hall.turns(5)
-        # A first answer is what every connection has.
-        assert hall.begun == ["a1", "a2"]
-        for _ in range(2):
-            first.begin()
-            first.answered()
-        hall.come("a6")
-        await hall.turns(10)
-        assert hall.begun == ["a1", "a2", "a3", "a4"]
-
-    asyncio.run(run())
+@asynchronous
+async def test_a_reused_connection_lets_its_source_open_another() -> None:
+    hall = Hall(at_once=2)
+    first, second = hall.come("a1", "a2")
+    await hall.turns(5)
+    for each in (first, second):
+        each.begin()
+        each.answered()
+    hall.come("a3", "a4", "a5")
+    await hall.turns(5)
+    # A first answer is what every connection has.
+    assert hall.begun == ["a1", "a2"]
+    for _ in range(2):
+        first.begin()
+        first.answered()
+    hall.come("a6")
+    await hall.turns(10)
+    assert hall.begun == ["a1", "a2", "a3", "a4"]
 
 
-def test_a_single_waiting_connection_goes_on_after_its_delay() -> None:
-    async def run() -> list[str]:
-        hall = Hall(at_once=1, per_second=100.0)
-        hall.come("a1")
-        await hall.turns(5)
-        hall.come("a2")
-        async with asyncio.timeout(10):
-            while "a2" not in hall.begun:
-                await asyncio.sleep(0.005)
-        return hall.begun
-
-    assert asyncio.run(run()) == ["a1", "a2"]
+@asynchronous
+async def test_a_single_waiting_connection_goes_on_after_its_delay() -> None:
+    hall = Hall(at_once=1, per_second=100.0)
+    hall.come("a1")
+    await hall.turns(5)
+    hall.come("a2")
+    async with asyncio.timeout(10):
+        while "a2" not in hall.begun:
+            await asyncio.sleep(0.005)
+    assert hall.begun == ["a1", "a2"]
 
 
-def test_a_slow_source_goes_on_after_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> list[str]:
-        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
-        hall = Hall(slow="a")
-        hall.come("a1", "a2", "a3")
-        async with asyncio.timeout(10):
-            while len(hall.begun) < 3:
-                await asyncio.sleep(0.005)
-        return hall.begun
-
-    assert asyncio.run(run()) == ["a1", "a2", "a3"]
+@asynchronous
+async def test_a_slow_source_goes_on_after_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
+    hall = Hall(slow="a")
+    hall.come("a1", "a2", "a3")
+    async with asyncio.timeout(10):
+        while len(hall.begun) < 3:
+            await asyncio.sleep(0.005)
+    assert hall.begun == ["a1", "a2", "a3"]
 
 
-def test_a_connection_that_waits_too_long_or_is_ended_is_dropped(
+@asynchronous
+async def test_a_connection_that_waits_too_long_or_is_ended_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def run() -> None:
-        monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.05)
-        hall = Hall(slow="a", seconds=0.01)
-        _, second, *_ = hall.come("a1", "a2", "a3", "a4")
-        second.end()
-        assert hall.dropped == ["a2"]
-        async with asyncio.timeout(10):
-            while hall.dropped != ["a2", "a3", "a4"]:
-                await asyncio.sleep(0.005)
-        assert hall.begun == ["a1"]
-        assert len(hall.connections) == 1
-
-    asyncio.run(run())
+    monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.05)
+    hall = Hall(slow="a", seconds=0.01)
+    _, second, *_ = hall.come("a1", "a2", "a3", "a4")
+    second.end()
+    assert hall.dropped == ["a2"]
+    async with asyncio.timeout(10):
+        while hall.dropped != ["a2", "a3", "a4"]:
+            await asyncio.sleep(0.005)
+    assert hall.begun == ["a1"]
+    assert len(hall.connections) == 1
 
 
-def test_on_close_all_connections_but_slow_ones_begin() -> None:
-    async def run() -> None:
-        hall = Hall(slow="a")
-        hall.come("a1", "a2", "b1", "b2", "b3")
-        hall.arrivals.close()
-        await hall.turns(5)
-        assert hall.begun == ["b1", "b2", "b3"]
-        assert hall.dropped == ["a1", "a2"]
-
-    asyncio.run(run())
+@asynchronous
+async def test_on_close_all_connections_but_slow_ones_begin() -> None:
+    hall = Hall(slow="a")
+    hall.come("a1", "a2", "b1", "b2", "b3")
+    hall.arrivals.close()
+    await hall.turns(5)
+    assert hall.begun == ["b1", "b2", "b3"]
+    assert hall.dropped == ["a1", "a2"]
 
 
-def test_a_slow_source_has_one_turn_and_a_delay_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        monkeypatch.setattr(turns, "SLOW_SECONDS", 0.02)
-        slow = Turns(2, slows=lambda source: source == "a")
-        await slow.take("a", 1)
-        for patience in (0.0, 0.01):
-            with pytest.raises(TimeoutError):
-                await slow.take("a", patience)
-        # The other place is there for others meanwhile.
-        await slow.take("b", 0)
-        slow.give_back("b")
-        slow.give_back("a")
+@asynchronous
+async def test_a_slow_source_has_one_turn_and_a_delay_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "SLOW_SECONDS", 0.02)
+    slow = Turns(2, slows=lambda source: source == "a")
+    await slow.take("a", 1)
+    for patience in (0.0, 0.01):
         with pytest.raises(TimeoutError):
-            await slow.take("a", 0)
-        await slow.take("a", 10)
-
-    asyncio.run(run())
+            await slow.take("a", patience)
+    # The other place is there for others meanwhile.
+    await slow.take("b", 0)
+    slow.give_back("b")
+    slow.give_back("a")
+    with pytest.raises(TimeoutError):
+        await slow.take("a", 0)
+    await slow.take("a", 10)

@@ -9,6 +9,7 @@ import pytest
 from di_api.service.sources import source_of
 from di_api.serving.connections import Connection, Connections
 from di_api.serving.turns import Turns
+from tests.unit.asynchronous import asynchronous
 
 
 class Door:
@@ -111,33 +112,29 @@ def _never(_source: str) -> bool:
     return False
 
 
-def test_sources_are_served_in_turn() -> None:
-    async def run() -> list[str]:
-        turns, served = Turns(1, slows=_never), list[str]()
+@asynchronous
+async def test_sources_are_served_in_turn() -> None:
+    turns, served = Turns(1, slows=_never), list[str]()
 
-        async def ask(name: str) -> None:
-            await turns.take(name[0], 10)
-            served.append(name)
-            await asyncio.sleep(0)
-            turns.give_back(name[0])
-
-        await asyncio.gather(*map(ask, ("a1", "a2", "a3", "a4", "b1", "c1", "b2")))
-        return served
-
-    assert asyncio.run(run()) == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
-
-
-def test_a_caller_that_gave_up_takes_no_turn() -> None:
-    async def run() -> None:
-        turns = Turns(1, slows=_never)
-        await turns.take("a", 10)
-        with pytest.raises(TimeoutError):
-            await turns.take("b", 0)
-        patient = asyncio.create_task(turns.take("c", 10))
+    async def ask(name: str) -> None:
+        await turns.take(name[0], 10)
+        served.append(name)
         await asyncio.sleep(0)
-        turns.give_back("a")
-        await patient
-        turns.give_back("c")
-        await turns.take("b", 0)
+        turns.give_back(name[0])
 
-    asyncio.run(run())
+    await asyncio.gather(*map(ask, ("a1", "a2", "a3", "a4", "b1", "c1", "b2")))
+    assert served == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
+
+
+@asynchronous
+async def test_a_caller_that_gave_up_takes_no_turn() -> None:
+    turns = Turns(1, slows=_never)
+    await turns.take("a", 10)
+    with pytest.raises(TimeoutError):
+        await turns.take("b", 0)
+    patient = asyncio.create_task(turns.take("c", 10))
+    await asyncio.sleep(0)
+    turns.give_back("a")
+    await patient
+    turns.give_back("c")
+    await turns.take("b", 0)

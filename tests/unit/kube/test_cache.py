@@ -23,6 +23,7 @@ from di_api.kube.errors import Gone, Silent, Unavailable
 from di_api.kube.resources import CONFIGMAPS
 from di_api.kube.store import Kept
 from di_api.kube.wire import Object
+from tests.unit.asynchronous import asynchronous
 
 Event = tuple[str, Object]
 NAMES = ["a", "b"]
@@ -248,17 +249,15 @@ def test_a_poll_finds_lost_events(steps: list[tuple[str, str, int]]) -> None:
     asyncio.run(play(steps, lossy=True))
 
 
-def test_another_uid_of_the_name_is_a_deletion_and_an_addition() -> None:
-    async def main() -> None:
-        server = ScriptedServer()
-        old = server.write("a", tell=True)["metadata"]["uid"]
-        async with filled(server) as (_, events):
-            server.delete("a", tell=False)
-            new = server.write("a", tell=True)["metadata"]["uid"]
-            await settle(lambda: len(events) == 2)
-            assert events == [("DELETED", old), ("ADDED", new)]
-
-    asyncio.run(main())
+@asynchronous
+async def test_another_uid_of_the_name_is_a_deletion_and_an_addition() -> None:
+    server = ScriptedServer()
+    old = server.write("a", tell=True)["metadata"]["uid"]
+    async with filled(server) as (_, events):
+        server.delete("a", tell=False)
+        new = server.write("a", tell=True)["metadata"]["uid"]
+        await settle(lambda: len(events) == 2)
+        assert events == [("DELETED", old), ("ADDED", new)]
 
 
 def test_a_silent_stream_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
@@ -285,32 +284,28 @@ def test_a_silent_stream_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     assert "watch failed" in caplog.text
 
 
-def test_a_new_object_survives_the_deletion_event_of_the_old_one() -> None:
-    async def main() -> None:
-        server = ScriptedServer()
-        old = server.write("a", tell=True)["metadata"]["uid"]
-        async with filled(server) as (cache, events):
-            server.delete("a", tell=True)
-            created = server.write("a", tell=True)
-            cache.absorb(created)
-            assert cache.get("ns", "a") == created
-            await settle(lambda: cache.resource_version == str(server.version))
-            assert events == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_new_object_survives_the_deletion_event_of_the_old_one() -> None:
+    server = ScriptedServer()
+    old = server.write("a", tell=True)["metadata"]["uid"]
+    async with filled(server) as (cache, events):
+        server.delete("a", tell=True)
+        created = server.write("a", tell=True)
+        cache.absorb(created)
+        assert cache.get("ns", "a") == created
+        await settle(lambda: cache.resource_version == str(server.version))
+        assert events == [("DELETED", old), ("ADDED", created["metadata"]["uid"])]
 
 
-def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
-    async def main() -> None:
-        server = ScriptedServer()
-        async with filled(server) as (cache, _):
-            created = server.write("a", tell=True)
-            server.delete("a", tell=True)
-            await settle(lambda: cache.resource_version == str(server.version))
-            cache.absorb(created)
-            assert cache.get("ns", "a") is None
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
+    server = ScriptedServer()
+    async with filled(server) as (cache, _):
+        created = server.write("a", tell=True)
+        server.delete("a", tell=True)
+        await settle(lambda: cache.resource_version == str(server.version))
+        cache.absorb(created)
+        assert cache.get("ns", "a") is None
 
 
 def test_a_poll_reads_up_to_64_differences_one_by_one() -> None:
@@ -329,23 +324,21 @@ def test_a_poll_reads_up_to_64_differences_one_by_one() -> None:
     assert [asyncio.run(main(lost)) for lost in (0, 1, 64, 65)] == [1, 2, 65, 2]
 
 
-def test_a_poll_overtaken_by_a_new_list_is_ignored() -> None:
-    async def main() -> None:
-        server = ScriptedServer()
-        uid = server.write("a", tell=True)["metadata"]["uid"]
-        async with filled(server) as (cache, events):
-            server.list_is_held = asyncio.Event()
-            poll = asyncio.create_task(cache.relist())
-            await settle(lambda: server.lists_read == 1)
-            server.delete("a", tell=False)
-            server.oldest = server.version
-            server.stream.put_nowait(Gone(kind="ConfigMap", code=410))
-            await settle(lambda: cache.stats.lists == 2)
-            server.list_is_held.set()
-            await poll
-            assert events == [("DELETED", uid)], "the poll has read the past"
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_poll_overtaken_by_a_new_list_is_ignored() -> None:
+    server = ScriptedServer()
+    uid = server.write("a", tell=True)["metadata"]["uid"]
+    async with filled(server) as (cache, events):
+        server.list_is_held = asyncio.Event()
+        poll = asyncio.create_task(cache.relist())
+        await settle(lambda: server.lists_read == 1)
+        server.delete("a", tell=False)
+        server.oldest = server.version
+        server.stream.put_nowait(Gone(kind="ConfigMap", code=410))
+        await settle(lambda: cache.stats.lists == 2)
+        server.list_is_held.set()
+        await poll
+        assert events == [("DELETED", uid)], "the poll has read the past"
 
 
 def test_the_event_of_an_own_write_is_not_transformed_again() -> None:

@@ -15,6 +15,7 @@ from di_api.kube.cache import UNREADABLE, WatchCache, WatchLimits
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import PODS
 from di_api.kube.wire import Object
+from tests.unit.asynchronous import asynchronous
 from tests.waiting import wait_until_async
 
 BAD = "bad"
@@ -78,22 +79,20 @@ def cache_of(stream: Stream, **parts: Any) -> WatchCache:
     )
 
 
-def test_an_object_that_cannot_be_transformed_is_marked_unreadable() -> None:
-    async def scenario() -> None:
-        stream = Stream("a", BAD, "b")
-        cache = cache_of(stream, transform=choose_transform)
-        await followed(cache, stream, ("MODIFIED", body(BAD, 10)), ("ADDED", body("c", 11)))
-        assert stream.streams == 1
-        assert sorted(each["metadata"]["name"] for each in cache.items()) == ["a", "b", BAD, "c"]
-        bad = cache.get("ns", BAD)
-        assert bad is not None
-        assert bad == {
-            "metadata": body(BAD, 10)["metadata"],
-            UNREADABLE: "AttributeError: 'str' object has no attribute 'get'",
-        }
-        assert cache.stats.unreadable == 2
-
-    asyncio.run(scenario())
+@asynchronous
+async def test_an_object_that_cannot_be_transformed_is_marked_unreadable() -> None:
+    stream = Stream("a", BAD, "b")
+    cache = cache_of(stream, transform=choose_transform)
+    await followed(cache, stream, ("MODIFIED", body(BAD, 10)), ("ADDED", body("c", 11)))
+    assert stream.streams == 1
+    assert sorted(each["metadata"]["name"] for each in cache.items()) == ["a", "b", BAD, "c"]
+    bad = cache.get("ns", BAD)
+    assert bad is not None
+    assert bad == {
+        "metadata": body(BAD, 10)["metadata"],
+        UNREADABLE: "AttributeError: 'str' object has no attribute 'get'",
+    }
+    assert cache.stats.unreadable == 2
 
 
 def test_an_object_that_cannot_be_indexed_is_in_no_index() -> None:
