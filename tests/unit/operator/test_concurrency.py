@@ -209,79 +209,71 @@ class Story:
         return sum(len(x) for x in vars(self.tenants).values() if isinstance(x, Sized))
 
 
-def test_a_namespace_that_is_alone_writes_as_much_as_it_likes() -> None:
-    async def main() -> None:
-        story = Story()
-        tasks = story.write("large", 100)
-        await story.end(0)
-        assert len(story.begun) == 100
+@virtual_time.in_virtual_time
+async def test_a_namespace_that_is_alone_writes_as_much_as_it_likes() -> None:
+    story = Story()
+    tasks = story.write("large", 100)
+    await story.end(0)
+    assert len(story.begun) == 100
+    await story.end(100)
+    await asyncio.gather(*tasks)
+    assert story.held() == 0
+
+
+@virtual_time.in_virtual_time
+async def test_beside_another_namespace_a_few_writes_of_it_are_under_way() -> None:
+    story = Story()
+    tasks = story.write("small", 1)
+    await story.end(0)
+    tasks += story.write("large", 100)
+    await story.end(0)
+    assert story.begun.count("large") == AMONG_TENANTS
+    tasks += story.write("small", 1)
+    await story.end(0)
+    assert story.begun[-1] == "small", "it waits for nobody"
+    await story.end(3)  # the first small one, and two large ones
+    assert story.begun.count("large") == AMONG_TENANTS + 2
+    await story.end(len(story.begun))
+    story.moment.now += LINGER  # and nobody else has anything to write any more
+    while not all(task.done() for task in tasks):
         await story.end(100)
-        await asyncio.gather(*tasks)
-        assert story.held() == 0
-
-    asyncio.run(main())
+    assert story.begun.count("large") == 100
+    assert story.held() == 0
 
 
-def test_beside_another_namespace_a_few_writes_of_it_are_under_way() -> None:
-    async def main() -> None:
-        story = Story()
-        tasks = story.write("small", 1)
-        await story.end(0)
-        tasks += story.write("large", 100)
-        await story.end(0)
-        assert story.begun.count("large") == AMONG_TENANTS
-        tasks += story.write("small", 1)
-        await story.end(0)
-        assert story.begun[-1] == "small", "it waits for nobody"
-        await story.end(3)  # the first small one, and two large ones
-        assert story.begun.count("large") == AMONG_TENANTS + 2
-        await story.end(len(story.begun))
-        story.moment.now += LINGER  # and nobody else has anything to write any more
-        while not all(task.done() for task in tasks):
-            await story.end(100)
-        assert story.begun.count("large") == 100
-        assert story.held() == 0
-
-    asyncio.run(main())
+@virtual_time.in_virtual_time
+async def test_once_the_other_namespace_is_done_all_begin() -> None:
+    story = Story()
+    tasks = story.write("small", 1)
+    await story.end(0)
+    tasks += story.write("large", 100)
+    await story.end(1)
+    assert story.begun.count("large") == AMONG_TENANTS
+    story.moment.now += LINGER
+    await story.end(1)
+    assert story.begun.count("large") == 100
+    await story.end(100)
+    await asyncio.gather(*tasks)
 
 
-def test_once_the_other_namespace_is_done_all_begin() -> None:
-    async def main() -> None:
-        story = Story()
-        tasks = story.write("small", 1)
-        await story.end(0)
-        tasks += story.write("large", 100)
-        await story.end(1)
-        assert story.begun.count("large") == AMONG_TENANTS
-        story.moment.now += LINGER
-        await story.end(1)
-        assert story.begun.count("large") == 100
-        await story.end(100)
-        await asyncio.gather(*tasks)
-
-    asyncio.run(main())
-
-
-def test_a_write_that_is_given_up_takes_no_room() -> None:
-    async def main() -> None:
-        story = Story()
-        tasks = story.write("small", 1)
-        await story.end(0)
-        tasks += story.write("large", AMONG_TENANTS)
-        await story.end(0)
-        gone, late, last = story.write("large", 3)
-        await story.end(0)
-        gone.cancel()
-        await story.end(1)  # the small one
-        story._ends[0].set()
-        await asyncio.sleep(0)  # the first large one ends, and one that waits may begin
-        late.cancel()
-        await asyncio.gather(gone, late, return_exceptions=True)
-        await story.end(0)
-        assert story.begun.count("large") == AMONG_TENANTS + 1, "the last one"
-        await story.end(100)
-        await asyncio.gather(*tasks, last)
-        assert [gone.cancelled(), late.cancelled()] == [True, True]
-        assert story.held() == 0
-
-    asyncio.run(main())
+@virtual_time.in_virtual_time
+async def test_a_write_that_is_given_up_takes_no_room() -> None:
+    story = Story()
+    tasks = story.write("small", 1)
+    await story.end(0)
+    tasks += story.write("large", AMONG_TENANTS)
+    await story.end(0)
+    gone, late, last = story.write("large", 3)
+    await story.end(0)
+    gone.cancel()
+    await story.end(1)  # the small one
+    story._ends[0].set()
+    await asyncio.sleep(0)  # the first large one ends, and one that waits may begin
+    late.cancel()
+    await asyncio.gather(gone, late, return_exceptions=True)
+    await story.end(0)
+    assert story.begun.count("large") == AMONG_TENANTS + 1, "the last one"
+    await story.end(100)
+    await asyncio.gather(*tasks, last)
+    assert [gone.cancelled(), late.cancelled()] == [True, True]
+    assert story.held() == 0

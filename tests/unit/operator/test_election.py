@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from datetime import timedelta
 from random import Random
 
@@ -19,6 +18,7 @@ from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
 
 LEASE = ("Lease", "di-system", "di-operator")
+Lead = tuple[Election, asyncio.Task[None]]
 
 
 def candidate(
@@ -36,195 +36,164 @@ def candidate(
     )
 
 
+async def leading(api: FakeApi, clock: VirtualClock | None = None) -> Lead:
+    """A leader, and the task that renews its lease."""
+    leader = candidate(api, "one", clock)
+    await leader.acquire()
+    return leader, asyncio.create_task(leader.keep())
+
+
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def hand_to(api: FakeApi, holder: str) -> None:
+    lease = api.objects[LEASE]
+    api.put(LEASES, "di-system", {**lease, "spec": {**lease["spec"], "holderIdentity": holder}})
 
 
 def away(verb: str, kind: str, name: str) -> ApiError:
     return Unavailable(kind=kind, name=name, code=503)
 
 
-def test_the_first_candidate_leads_and_the_second_waits() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        first, second = candidate(api, "one"), candidate(api, "two")
-        await first.acquire()
-        first.check()
-        keeping = asyncio.create_task(first.keep())
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(second.acquire(), 300)
-        assert first.holds()
-        assert not second.holds()
-        assert not keeping.done()
-        keeping.cancel()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_the_first_candidate_leads_and_the_second_waits() -> None:
+    api = FakeApi()
+    second, (first, keeping) = candidate(api, "two"), await leading(api)
+    first.check()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(second.acquire(), 300)
+    assert first.holds()
+    assert not second.holds()
+    assert not keeping.done()
 
 
-def test_a_dead_leader_is_succeeded_after_the_lease_has_run_out_and_not_before() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        await candidate(api, "one").acquire()
-        second = candidate(api, "two")
-        started = now()
-        await second.acquire()
-        assert 15 <= now() - started <= 15 + 0.1
-        lease = api.objects[LEASE]
-        assert lease["spec"]["holderIdentity"] == "two"
-        assert lease["spec"]["leaseTransitions"] == 1
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_dead_leader_is_succeeded_after_the_lease_has_run_out_and_not_before() -> None:
+    api = FakeApi()
+    await candidate(api, "one").acquire()
+    second = candidate(api, "two")
+    started = now()
+    await second.acquire()
+    assert 15 <= now() - started <= 15 + 0.1
+    lease = api.objects[LEASE]
+    assert lease["spec"]["holderIdentity"] == "two"
+    assert lease["spec"]["leaseTransitions"] == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_leader_that_dies_right_after_a_renewal_is_succeeded_within_17_seconds(
+@virtual_time.in_virtual_time
+async def test_a_leader_that_dies_right_after_a_renewal_is_succeeded_within_17_seconds(
     seed: int,
 ) -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        first, second = candidate(api, "one"), candidate(api, "two", seed=seed)
-        await first.acquire()
-        waiting = asyncio.create_task(second.acquire())
-        keeping = asyncio.create_task(first.keep())
-        await asyncio.sleep(Random(seed).uniform(5, 10))
-        version = api.objects[LEASE]["metadata"]["resourceVersion"]
-        while api.objects[LEASE]["metadata"]["resourceVersion"] == version:
-            await asyncio.sleep(0.001)
-        keeping.cancel()
-        died = now()
-        await waiting
-        assert 15 <= now() - died <= 17
-
-    virtual_time.run(scenario())
+    api = FakeApi()
+    first, second = candidate(api, "one"), candidate(api, "two", seed=seed)
+    await first.acquire()
+    waiting = asyncio.create_task(second.acquire())
+    keeping = asyncio.create_task(first.keep())
+    await asyncio.sleep(Random(seed).uniform(5, 10))
+    version = api.objects[LEASE]["metadata"]["resourceVersion"]
+    while api.objects[LEASE]["metadata"]["resourceVersion"] == version:
+        await asyncio.sleep(0.001)
+    keeping.cancel()
+    died = now()
+    await waiting
+    assert 15 <= now() - died <= 17
 
 
-def test_a_released_lease_is_taken_within_a_retry() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        first, second = candidate(api, "one"), candidate(api, "two")
-        await first.acquire()
-        waiting = asyncio.create_task(second.acquire())
-        await asyncio.sleep(5)
-        await first.release()
-        assert not first.holds()
-        released = now()
-        await waiting
-        assert now() - released <= 1.2 + 0.1
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_released_lease_is_taken_within_a_retry() -> None:
+    api = FakeApi()
+    first, second = candidate(api, "one"), candidate(api, "two")
+    await first.acquire()
+    waiting = asyncio.create_task(second.acquire())
+    await asyncio.sleep(5)
+    await first.release()
+    assert not first.holds()
+    released = now()
+    await waiting
+    assert now() - released <= 1.2 + 0.1
 
 
 @pytest.mark.parametrize(("holder", "left"), [("one", ""), ("thief", "thief")])
-def test_a_lease_that_was_written_meanwhile_is_given_back_if_it_is_still_ours(
+@virtual_time.in_virtual_time
+async def test_a_lease_that_was_written_meanwhile_is_given_back_if_it_is_still_ours(
     holder: str, left: str
 ) -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        leader = candidate(api, "one")
-        await leader.acquire()
-        # A renewal that arrived although it was cancelled; or somebody who took the lease.
-        lease = copy.deepcopy(api.objects[LEASE])
-        lease["spec"]["holderIdentity"] = holder
-        api.put(LEASES, "di-system", lease)
-        await leader.release()
-        assert api.objects[LEASE]["spec"]["holderIdentity"] == left
-
-    virtual_time.run(scenario())
+    api = FakeApi()
+    leader = candidate(api, "one")
+    await leader.acquire()
+    # A renewal that arrived although it was cancelled; or somebody who took the lease.
+    hand_to(api, holder)
+    await leader.release()
+    assert api.objects[LEASE]["spec"]["holderIdentity"] == left
 
 
-def test_the_same_identity_takes_its_own_lease_at_once() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        await candidate(api, "one").acquire()
-        started = now()
-        await candidate(api, "one").acquire()
-        assert now() - started < 1
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_the_same_identity_takes_its_own_lease_at_once() -> None:
+    api = FakeApi()
+    await candidate(api, "one").acquire()
+    started = now()
+    await candidate(api, "one").acquire()
+    assert now() - started < 1
 
 
-def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        leader = candidate(api, "one")
-        await leader.acquire()
-        renewed = now()
-        api.before = away
-        with pytest.raises(NotLeading):
-            await leader.keep()
-        assert 10 <= now() - renewed < 15
-        with pytest.raises(NotLeading):
-            leader.check()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
+    leader, keeping = await leading(api := FakeApi())
+    api.before = away
+    with pytest.raises(NotLeading):
+        await keeping
+    assert 10 <= now() < 15
+    with pytest.raises(NotLeading):
+        leader.check()
 
 
-def test_a_short_outage_does_not_end_the_leadership() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        leader = candidate(api, "one")
-        await leader.acquire()
-        keeping = asyncio.create_task(leader.keep())
-        api.before = away
-        await asyncio.sleep(7)
-        api.before = lambda verb, kind, name: None
-        await asyncio.sleep(60)
-        assert leader.holds()
-        assert not keeping.done()
-        keeping.cancel()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_short_outage_does_not_end_the_leadership() -> None:
+    leader, keeping = await leading(api := FakeApi())
+    api.before = away
+    await asyncio.sleep(7)
+    api.before = lambda verb, kind, name: None
+    await asyncio.sleep(60)
+    assert leader.holds()
+    assert not keeping.done()
 
 
-def test_a_stopped_process_finds_itself_not_leading_before_its_next_write() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        leader = candidate(api, "one")
-        await leader.acquire()
-        # Nothing of the process ran meanwhile: no task could renew, none could notice.
-        await asyncio.sleep(60)
-        with pytest.raises(NotLeading):
-            leader.check()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_stopped_process_finds_itself_not_leading_before_its_next_write() -> None:
+    api = FakeApi()
+    leader = candidate(api, "one")
+    await leader.acquire()
+    # Nothing of the process ran meanwhile: no task could renew, none could notice.
+    await asyncio.sleep(60)
+    with pytest.raises(NotLeading):
+        leader.check()
 
 
-def test_a_stolen_lease_ends_the_leadership_at_the_next_renewal() -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        leader = candidate(api, "one")
-        await leader.acquire()
-        lease = api.objects["Lease", "di-system", "di-operator"]
-        thief = {**lease["spec"], "holderIdentity": "thief"}
-        api.put(LEASES, "di-system", {**lease, "spec": thief})
-        with pytest.raises(NotLeading):
-            await leader.keep()
-        assert now() < 3
-        await leader.release()
-        spec = api.objects["Lease", "di-system", "di-operator"]["spec"]
-        assert spec["holderIdentity"] == "thief"
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_stolen_lease_ends_the_leadership_at_the_next_renewal() -> None:
+    leader, keeping = await leading(api := FakeApi())
+    hand_to(api, "thief")
+    with pytest.raises(NotLeading):
+        await keeping
+    assert now() < 3
+    await leader.release()
+    assert api.objects[LEASE]["spec"]["holderIdentity"] == "thief"
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_wall_clock_that_jumps_changes_nothing(hours: int) -> None:
-    async def scenario() -> None:
-        api = FakeApi()
-        clock = VirtualClock()
-        leader, standby = candidate(api, "one", clock), candidate(api, "two")
-        await leader.acquire()
-        keeping = asyncio.create_task(leader.keep())
-        waiting = asyncio.create_task(standby.acquire())
-        await asyncio.sleep(10)
-        clock.wall += timedelta(hours=hours)
-        await asyncio.sleep(120)
-        assert leader.holds()
-        assert not waiting.done()
-        keeping.cancel()
-        waiting.cancel()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_wall_clock_that_jumps_changes_nothing(hours: int) -> None:
+    api = FakeApi()
+    clock, standby = VirtualClock(), candidate(api, "two")
+    leader, _keeping = await leading(api, clock)
+    waiting = asyncio.create_task(standby.acquire())
+    await asyncio.sleep(10)
+    clock.wall += timedelta(hours=hours)
+    await asyncio.sleep(120)
+    assert leader.holds()
+    assert not waiting.done()
 
 
 class SlowApi(FakeApi):
@@ -267,28 +236,18 @@ class SlowApi(FakeApi):
     ],
     ids=["then a slow one", "after a slow one", "between", "arrived", "arrived after a slow one"],
 )
-def test_one_renewal_without_an_answer_costs_no_lease(api: SlowApi) -> None:
-    async def scenario() -> None:
-        leader = candidate(api, "one")
-        await leader.acquire()
-        keeping = asyncio.create_task(leader.keep())
-        for _ in range(400):
-            await asyncio.sleep(0.1)
-            leader.check()
-        assert not keeping.done()
-        keeping.cancel()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_one_renewal_without_an_answer_costs_no_lease(api: SlowApi) -> None:
+    leader, keeping = await leading(api)
+    for _ in range(400):
+        await asyncio.sleep(0.1)
+        leader.check()
+    assert not keeping.done()
 
 
-def test_renewals_are_a_period_apart_however_long_each_takes() -> None:
-    async def scenario() -> None:
-        api = SlowApi(*[1.0] * 100)
-        leader = candidate(api, "one")
-        await leader.acquire()
-        keeping = asyncio.create_task(leader.keep())
-        await asyncio.sleep(20.5)
-        keeping.cancel()
-        assert 8 <= api.calls["replace", "Lease"] <= 10
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_renewals_are_a_period_apart_however_long_each_takes() -> None:
+    api = SlowApi(*[1.0] * 100)
+    _leader, _keeping = await leading(api)
+    await asyncio.sleep(20.5)
+    assert 8 <= api.calls["replace", "Lease"] <= 10

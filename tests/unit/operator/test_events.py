@@ -47,116 +47,10 @@ def recorder(api: FakeApi, results: Results) -> EventRecorder:
     )
 
 
-def run(body: Callable[[FakeApi, EventRecorder, Results], Awaitable[None]]) -> None:
-    async def scenario() -> None:
-        api, results = FakeApi(), Results()
-        events = recorder(api, results)
-        sending = asyncio.create_task(events.run())
-        await body(api, events, results)
-        events.drain()
-        await asyncio.wait_for(sending, 60)
-
-    virtual_time.run(scenario())
-
-
-def sent(api: FakeApi) -> list[dict[str, Any]]:
-    return [body for (kind, _, _), body in api.objects.items() if kind == "Event"]
-
-
-def test_a_warning_that_comes_again_is_one_event_with_a_growing_count() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        for number in range(5):
-            events.emit(job(), warning(f"refusal {number}"))
-            await asyncio.sleep(1)
-        (event,) = sent(api)
-        assert event["count"] == 5
-        assert event["message"] == "refusal 4"
-        assert event["firstTimestamp"] < event["lastTimestamp"]
-        assert results["anomaly", "QuotaExceeded"] == 5
-
-    run(body)
-
-
-def test_repeats_that_wait_together_are_one_write() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        for _ in range(100):
-            events.emit(job(), warning("refused"))
-        await asyncio.sleep(1)
-        (event,) = sent(api)
-        assert event["count"] == 100
-        assert sum(api.calls.values()) == 1
-
-    run(body)
-
-
-def test_the_count_goes_on_after_a_restart_of_the_operator() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(1)
-        successor = recorder(api, results)
-        successor.emit(job(), warning("refused"))
-        successor.drain()
-        await successor.run()
-        (event,) = sent(api)
-        assert event["count"] == 2
-
-    run(body)
-
-
-def test_an_expired_event_begins_anew() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(1)
-        api.objects.clear()
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(1)
-        (event,) = sent(api)
-        assert event["count"] == 1
-
-    run(body)
-
-
-def test_different_jobs_and_messages_are_different_events() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        events.emit(job("a"), normal("4 pods ready"))
-        events.emit(job("a"), normal("5 pods ready"))
-        events.emit(job("b"), normal("4 pods ready"))
-        await asyncio.sleep(1)
-        assert len(sent(api)) == 3
-
-    run(body)
-
-
-def test_normal_events_beyond_the_budget_are_dropped_and_warnings_are_not() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        for number in range(BURST + 50):
-            events.emit(job(f"j{number}"), normal("ready"))
-        for number in range(50):
-            events.emit(job(f"j{number}"), warning("refused"))
-        await asyncio.sleep(5)
-        assert results["Normal", "sent"] == BURST
-        assert results["Normal", "over_budget"] == 50
-        assert results["Warning", "sent"] == 50
-
-    run(body)
-
-
-def test_a_warning_outlives_an_outage() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        api.before = lambda verb, kind, name: Unavailable(kind=kind, code=503)
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(1.5)
-        api.before = lambda verb, kind, name: None
-        await asyncio.sleep(5)
-        assert len(sent(api)) == 1
-
-    run(body)
-
-
 class LossyApi(FakeApi):
     """Keeps what it is sent; the first answers are lost."""
 
-    lost = 1
+    lost = 0
 
     @override
     async def create(self, resource: Any, body: Any, *args: Any, **options: Any) -> dict[str, Any]:
@@ -167,44 +61,138 @@ class LossyApi(FakeApi):
         return created
 
 
-def test_an_event_whose_answer_was_lost_is_counted_once() -> None:
-    async def scenario() -> None:
-        api, results = LossyApi(), Results()
-        events = recorder(api, results)
-        sending = asyncio.create_task(events.run())
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(0.5)
-        events.emit(job(), warning("refused again"))
-        await asyncio.sleep(5)
-        events.drain()
+class Bench:
+    """A recorder, and the API server that it sends to."""
+
+    def __init__(self) -> None:
+        self.api, self.results = LossyApi(), Results()
+        self.events = recorder(self.api, self.results)
+
+
+def recorded(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
+    """A test of a recorder that sends; it has to send all at its end."""
+
+    @virtual_time.in_virtual_time
+    async def run_test() -> None:
+        bench = Bench()
+        sending = asyncio.create_task(bench.events.run())
+        await test(bench)
+        bench.events.drain()
         await asyncio.wait_for(sending, 60)
-        (event,) = sent(api)
-        assert (event["count"], event["message"]) == (2, "refused again")
 
-    virtual_time.run(scenario())
+    return run_test
 
 
-def test_an_event_that_is_forbidden_is_dropped() -> None:
-    async def body(api: FakeApi, events: EventRecorder, results: Results) -> None:
-        def refuse(verb: str, kind: str, name: str) -> ApiError:
-            return Forbidden(kind=kind, code=403)
-
-        api.before = refuse
-        events.emit(job(), warning("refused"))
-        await asyncio.sleep(60)
-        assert sum(api.calls.values()) == 1
-        assert results["Warning", "error"] == 1
-
-    run(body)
+def sent(api: FakeApi) -> list[dict[str, Any]]:
+    return [body for (kind, _, _), body in api.objects.items() if kind == "Event"]
 
 
-def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
-    async def scenario() -> None:
-        bucket = TokenBucket(rate=RATE, burst=BURST, clock=VirtualClock())
-        assert sum(bucket.take() for _ in range(1000)) == BURST
+@recorded
+async def test_a_warning_that_comes_again_is_one_event_with_a_growing_count(bench: Bench) -> None:
+    for number in range(5):
+        bench.events.emit(job(), warning(f"refusal {number}"))
         await asyncio.sleep(1)
-        assert sum(bucket.take() for _ in range(1000)) == RATE
-        await asyncio.sleep(3600)
-        assert sum(bucket.take() for _ in range(1000)) == BURST
+    (event,) = sent(bench.api)
+    assert event["count"] == 5
+    assert event["message"] == "refusal 4"
+    assert event["firstTimestamp"] < event["lastTimestamp"]
+    assert bench.results["anomaly", "QuotaExceeded"] == 5
 
-    virtual_time.run(scenario())
+
+@recorded
+async def test_repeats_that_wait_together_are_one_write(bench: Bench) -> None:
+    for _ in range(100):
+        bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(1)
+    (event,) = sent(bench.api)
+    assert event["count"] == 100
+    assert sum(bench.api.calls.values()) == 1
+
+
+@recorded
+async def test_the_count_goes_on_after_a_restart_of_the_operator(bench: Bench) -> None:
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(1)
+    successor = recorder(bench.api, bench.results)
+    successor.emit(job(), warning("refused"))
+    successor.drain()
+    await successor.run()
+    (event,) = sent(bench.api)
+    assert event["count"] == 2
+
+
+@recorded
+async def test_an_expired_event_begins_anew(bench: Bench) -> None:
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(1)
+    bench.api.objects.clear()
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(1)
+    (event,) = sent(bench.api)
+    assert event["count"] == 1
+
+
+@recorded
+async def test_different_jobs_and_messages_are_different_events(bench: Bench) -> None:
+    bench.events.emit(job("a"), normal("4 pods ready"))
+    bench.events.emit(job("a"), normal("5 pods ready"))
+    bench.events.emit(job("b"), normal("4 pods ready"))
+    await asyncio.sleep(1)
+    assert len(sent(bench.api)) == 3
+
+
+@recorded
+async def test_normal_events_beyond_the_budget_are_dropped_and_warnings_are_not(
+    bench: Bench,
+) -> None:
+    for number in range(BURST + 50):
+        bench.events.emit(job(f"j{number}"), normal("ready"))
+    for number in range(50):
+        bench.events.emit(job(f"j{number}"), warning("refused"))
+    await asyncio.sleep(5)
+    assert bench.results["Normal", "sent"] == BURST
+    assert bench.results["Normal", "over_budget"] == 50
+    assert bench.results["Warning", "sent"] == 50
+
+
+@recorded
+async def test_a_warning_outlives_an_outage(bench: Bench) -> None:
+    bench.api.before = lambda verb, kind, name: Unavailable(kind=kind, code=503)
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(1.5)
+    bench.api.before = lambda verb, kind, name: None
+    await asyncio.sleep(5)
+    assert len(sent(bench.api)) == 1
+
+
+@recorded
+async def test_an_event_whose_answer_was_lost_is_counted_once(bench: Bench) -> None:
+    bench.api.lost = 1
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(0.5)
+    bench.events.emit(job(), warning("refused again"))
+    await asyncio.sleep(5)
+    (event,) = sent(bench.api)
+    assert (event["count"], event["message"]) == (2, "refused again")
+
+
+@recorded
+async def test_an_event_that_is_forbidden_is_dropped(bench: Bench) -> None:
+    def refuse(verb: str, kind: str, name: str) -> ApiError:
+        return Forbidden(kind=kind, code=403)
+
+    bench.api.before = refuse
+    bench.events.emit(job(), warning("refused"))
+    await asyncio.sleep(60)
+    assert sum(bench.api.calls.values()) == 1
+    assert bench.results["Warning", "error"] == 1
+
+
+@virtual_time.in_virtual_time
+async def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
+    bucket = TokenBucket(rate=RATE, burst=BURST, clock=VirtualClock())
+    assert sum(bucket.take() for _ in range(1000)) == BURST
+    await asyncio.sleep(1)
+    assert sum(bucket.take() for _ in range(1000)) == RATE
+    await asyncio.sleep(3600)
+    assert sum(bucket.take() for _ in range(1000)) == BURST

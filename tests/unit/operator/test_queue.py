@@ -12,167 +12,145 @@ from di_operator.queue import KeyedBackoff, KeyQueue, QueueClosed
 from tests.unit.operator import virtual_time
 
 
-def test_a_key_added_many_times_is_handed_out_once() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        for key in ("a", "b", "a", "a"):
-            queue.add(key)
-        assert [await queue.get(), await queue.get()] == ["a", "b"]
-        assert len(queue) == 0
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_key_added_many_times_is_handed_out_once() -> None:
+    queue = KeyQueue[str]()
+    for key in ("a", "b", "a", "a"):
+        queue.add(key)
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert len(queue) == 0
 
 
-def test_a_key_added_while_worked_on_comes_back_only_when_done() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        queue.add("a")
-        key = await queue.get()
-        queue.add("a")
-        assert len(queue) == 0
-        queue.done(key)
-        assert await asyncio.wait_for(queue.get(), 1) == "a"
-        queue.done("a")
-        assert len(queue) == 0
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_key_added_while_worked_on_comes_back_only_when_done() -> None:
+    queue = KeyQueue[str]()
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done(key)
+    assert await asyncio.wait_for(queue.get(), 1) == "a"
+    queue.done("a")
+    assert len(queue) == 0
 
 
-def test_the_earliest_of_several_delays_counts() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        queue.add_after("a", 30)
-        queue.add_after("a", 5)
-        queue.add_after("a", 60)
-        assert await queue.get() == "a"
-        assert asyncio.get_running_loop().time() == pytest.approx(5)
-        assert queue.delayed == 0
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_the_earliest_of_several_delays_counts() -> None:
+    queue = KeyQueue[str]()
+    queue.add_after("a", 30)
+    queue.add_after("a", 5)
+    queue.add_after("a", 60)
+    assert await queue.get() == "a"
+    assert asyncio.get_running_loop().time() == pytest.approx(5)
+    assert queue.delayed == 0
 
 
-def test_taking_a_key_drops_its_pending_delay() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        queue.add_after("a", 5)
-        queue.add("a")
-        queue.done(await queue.get())
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(queue.get(), 60)
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_taking_a_key_drops_its_pending_delay() -> None:
+    queue = KeyQueue[str]()
+    queue.add_after("a", 5)
+    queue.add("a")
+    queue.done(await queue.get())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
 
 
-def test_a_worker_that_waits_is_woken_by_each_key() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        waiting = [asyncio.create_task(queue.get()) for _ in range(2)]
-        await asyncio.sleep(0)
-        queue.add("a")
-        queue.add("b")
-        assert await asyncio.gather(*waiting) == ["a", "b"]
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_worker_that_waits_is_woken_by_each_key() -> None:
+    queue = KeyQueue[str]()
+    waiting = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    queue.add("b")
+    assert await asyncio.gather(*waiting) == ["a", "b"]
 
 
-def test_a_cancelled_waiter_does_not_swallow_a_key() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
-        await asyncio.sleep(0)
-        queue.add("a")
-        first.cancel()
-        assert await asyncio.wait_for(second, 1) == "a"
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_cancelled_waiter_does_not_swallow_a_key() -> None:
+    queue = KeyQueue[str]()
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.add("a")
+    first.cancel()
+    assert await asyncio.wait_for(second, 1) == "a"
 
 
-def test_a_closed_queue_hands_out_nothing_more() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str]()
-        waiting = asyncio.create_task(queue.get())
-        await asyncio.sleep(0)
-        queue.close()
-        queue.add("a")
-        queue.add_after("b", 1)
-        with pytest.raises(QueueClosed):
-            await waiting
-        with pytest.raises(QueueClosed):
-            await queue.get()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_closed_queue_hands_out_nothing_more() -> None:
+    queue = KeyQueue[str]()
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.close()
+    queue.add("a")
+    queue.add_after("b", 1)
+    with pytest.raises(QueueClosed):
+        await waiting
+    with pytest.raises(QueueClosed):
+        await queue.get()
 
 
 def first_letter(key: str) -> str:
     return key[0]
 
 
-def test_whoever_comes_after_ten_thousand_of_another_group_is_next() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str](group=first_letter)
-        for number in range(10_000):
-            queue.add(f"a{number}")
-        assert await queue.get() == "a0"
-        for key in ("b0", "b1", "c0"):
-            queue.add(key)
-        handed_out = [await queue.get() for _ in range(7)]
-        assert handed_out == ["a1", "b0", "c0", "a2", "b1", "a3", "a4"]
-        assert len(queue) == 10_003 - 8
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_whoever_comes_after_ten_thousand_of_another_group_is_next() -> None:
+    queue = KeyQueue[str](group=first_letter)
+    for number in range(10_000):
+        queue.add(f"a{number}")
+    assert await queue.get() == "a0"
+    for key in ("b0", "b1", "c0"):
+        queue.add(key)
+    handed_out = [await queue.get() for _ in range(7)]
+    assert handed_out == ["a1", "b0", "c0", "a2", "b1", "a3", "a4"]
+    assert len(queue) == 10_003 - 8
 
 
-def test_a_group_that_comes_and_goes_does_not_pass_those_that_wait() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str](group=first_letter)
-        for key in ("a0", "a1", "a2", "b0", "b1"):
-            queue.add(key)
-        handed_out = list[str]()
-        for _ in range(6):
-            handed_out.append(await queue.get())
-            queue.add("c0")  # at once again, with each look
-            if handed_out[-1] == "c0":
-                queue.done("c0")
-        assert handed_out == ["a0", "b0", "a1", "c0", "b1", "a2"]
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_group_that_comes_and_goes_does_not_pass_those_that_wait() -> None:
+    queue = KeyQueue[str](group=first_letter)
+    for key in ("a0", "a1", "a2", "b0", "b1"):
+        queue.add(key)
+    handed_out = list[str]()
+    for _ in range(6):
+        handed_out.append(await queue.get())
+        queue.add("c0")  # at once again, with each look
+        if handed_out[-1] == "c0":
+            queue.done("c0")
+    assert handed_out == ["a0", "b0", "a1", "c0", "b1", "a2"]
 
 
-def test_a_group_leaves_workers_to_others_however_long_its_keys_take() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str](group=first_letter, at_once=2)
-        for key in ("a0", "a1", "a2", "a3"):
-            queue.add(key)
-        assert [await queue.get(), await queue.get()] == ["a0", "a1"]
-        waiting = asyncio.create_task(queue.get())
-        await asyncio.sleep(60)
-        assert not waiting.done()
-        queue.add("b0")
-        assert await waiting == "b0"
-        assert len(queue) == 2
+@virtual_time.in_virtual_time
+async def test_a_group_leaves_workers_to_others_however_long_its_keys_take() -> None:
+    queue = KeyQueue[str](group=first_letter, at_once=2)
+    for key in ("a0", "a1", "a2", "a3"):
+        queue.add(key)
+    assert [await queue.get(), await queue.get()] == ["a0", "a1"]
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(60)
+    assert not waiting.done()
+    queue.add("b0")
+    assert await waiting == "b0"
+    assert len(queue) == 2
 
-        waiting = asyncio.create_task(queue.get())
-        queue.add("a0")  # while it is worked on: comes back behind those that waited
-        queue.done("a0")
-        assert await asyncio.wait_for(waiting, 1) == "a2"
-        queue.done("a1")
-        queue.done("a2")
-        assert [await queue.get(), await queue.get()] == ["a3", "a0"]
-
-    virtual_time.run(scenario())
+    waiting = asyncio.create_task(queue.get())
+    queue.add("a0")  # while it is worked on: comes back behind those that waited
+    queue.done("a0")
+    assert await asyncio.wait_for(waiting, 1) == "a2"
+    queue.done("a1")
+    queue.done("a2")
+    assert [await queue.get(), await queue.get()] == ["a3", "a0"]
 
 
-def test_a_group_of_which_nothing_is_left_takes_no_memory() -> None:
-    async def scenario() -> None:
-        queue = KeyQueue[str](group=first_letter)
-        for key in ("a0", "b0", "b1"):
-            queue.add(key)
-        for _ in range(3):
-            queue.done(await queue.get())
-        kept = {name: found for name, found in vars(queue).items() if isinstance(found, Sized)}
-        assert {name for name, found in kept.items() if len(found)} == set()
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_group_of_which_nothing_is_left_takes_no_memory() -> None:
+    queue = KeyQueue[str](group=first_letter)
+    for key in ("a0", "b0", "b1"):
+        queue.add(key)
+    for _ in range(3):
+        queue.done(await queue.get())
+    kept = {name: found for name, found in vars(queue).items() if isinstance(found, Sized)}
+    assert {name for name, found in kept.items() if len(found)} == set()
 
 
 def test_backoff_doubles_to_its_maximum_with_jitter_below() -> None:

@@ -112,9 +112,11 @@ class InformerState:
 class Bench:
     def __init__(
         self,
-        reconcile: Callable[[JobKey], Awaitable[float | None]],
+        reconcile: Callable[[JobKey], Awaitable[float | None]] | None = None,
         duties: Mapping[str, Duty] | None = None,
     ) -> None:
+        self.times: list[float] = []
+        """Of reconciles, if there is none for the test."""
         self.diary: list[str] = []
         self.ending: list[float] = []
         self.duty_fails = 0
@@ -136,7 +138,7 @@ class Bench:
         self.runtime = Runtime(
             queue=queue,
             controller=Controller(
-                reconcile=reconcile,
+                reconcile=reconcile or self._note_time,
                 report=ignore,
                 queue=queue,
                 backoff=KeyedBackoff(minimum=1, maximum=60, rng=Random(1)),
@@ -164,6 +166,23 @@ class Bench:
             **parts,
         )
 
+    async def lead(self, seconds: float) -> asyncio.Task[None]:
+        """Run a replica that leads for so many seconds, and longer."""
+        self.leadership.granted.set()
+        return await self.start(seconds)
+
+    async def start(self, seconds: float) -> asyncio.Task[None]:
+        self.running = asyncio.create_task(self.runtime.run(self.stop))
+        await asyncio.sleep(seconds)
+        return self.running
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.running
+
+    async def _note_time(self, _: JobKey) -> None:
+        self.times.append(asyncio.get_running_loop().time())
+
     async def _duty(self) -> None:
         self.diary.append("duty")
         try:
@@ -184,8 +203,10 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 def collector_as_before() -> Iterator[None]:
-    """A replica has its process for itself."""
+    """A replica has its process for itself; the collector is as Python starts with it."""
     before = gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
     yield
     gc.set_threshold(*before)
     gc.unfreeze()
@@ -195,229 +216,139 @@ async def ignore(_key: JobKey, _error: Exception) -> None:
     return None
 
 
-async def nothing(_: JobKey) -> float | None:
-    return None
+@virtual_time.in_virtual_time
+async def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
+    bench = Bench()
+    await bench.start(0)
+    assert bench.runtime.unready() == "dijobs are not listed yet"
+    await asyncio.sleep(600)
+    assert bench.runtime.unready() is None
+    await bench.end()
+    assert (bench.times, bench.diary) == ([], [])
 
 
-def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
-    async def scenario() -> None:
-        reconciled: list[JobKey] = []
+@virtual_time.in_virtual_time
+async def test_the_collector_leaves_the_caches_alone_and_looks_less_often() -> None:
+    bench = Bench()
+    await bench.start(600)
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold() == (COLLECT_AFTER, 10, 10)
+    await bench.end()
 
-        async def reconcile(key: JobKey) -> float | None:
-            reconciled.append(key)
-            return None
 
-        bench = Bench(reconcile)
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        assert bench.runtime.unready() == "dijobs are not listed yet"
-        await asyncio.sleep(600)
-        assert bench.runtime.unready() is None
-        assert (reconciled, bench.diary) == ([], [])
-        bench.stop.set()
+@virtual_time.in_virtual_time
+async def test_without_a_claim_on_the_jobs_a_replica_is_not_ready_and_leads_nothing() -> None:
+    bench = Bench()
+    bench.cache.synced.set()
+    bench.scope.held.clear()
+    bench.scope.objection = "somebody else looks after them"
+    await bench.lead(600)
+    assert bench.runtime.unready() == "somebody else looks after them"
+    assert bench.diary == []
+    await bench.end()
+
+
+@virtual_time.in_virtual_time
+async def test_a_watch_that_is_away_for_long_makes_the_replica_unready() -> None:
+    bench = Bench()
+    bench.cache.synced.set()
+    bench.cache.away = 120.0
+    assert bench.runtime.unready() == "no answer about dijobs for 120 s"
+
+
+@virtual_time.in_virtual_time
+async def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
+    bench = Bench()
+    await bench.lead(150)
+    assert bench.times == pytest.approx([1, 61, 121])
+    assert bench.cache.relists == bench.informers.revealed == 3
+    await bench.end()
+    assert bench.diary == ["lead", "duty", "duty ends", "release"]
+
+
+@virtual_time.in_virtual_time
+async def test_nothing_is_decided_before_everything_was_read_under_our_own_lease() -> None:
+    bench = Bench()
+    bench.cache.fails = 3
+    await bench.lead(10)
+    assert bench.times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
+    assert bench.informers.revealed == 1
+    await bench.end()
+
+
+@virtual_time.in_virtual_time
+async def test_a_stop_is_heard_while_the_first_read_fails() -> None:
+    bench = Bench()
+    bench.cache.fails = 1000
+    running = await bench.lead(10)
+    bench.stop.set()
+    await asyncio.wait_for(running, 2 * CATCH_UP_PAUSE)
+
+
+@virtual_time.in_virtual_time
+async def test_a_stop_lets_the_reconcile_under_way_end_before_the_lease_is_released() -> None:
+    async def reconcile(_: JobKey) -> float | None:
+        await asyncio.sleep(DRAIN_SECONDS / 2)
+        bench.diary.append("reconciled")
+        return 0.0
+
+    bench = Bench(reconcile)
+    await bench.lead(2)
+    await bench.end()
+    assert bench.diary == ["lead", "duty", "reconciled", "duty ends", "release"]
+
+
+@virtual_time.in_virtual_time
+async def test_a_reconcile_that_hangs_does_not_hold_up_the_end() -> None:
+    async def reconcile(_: JobKey) -> float | None:
+        await asyncio.sleep(3600)
+        return None
+
+    bench = Bench(reconcile)
+    running = await bench.lead(2)
+    bench.stop.set()
+    await asyncio.wait_for(running, DRAIN_SECONDS + 1)
+    assert bench.diary[-1] == "release"
+
+
+@virtual_time.in_virtual_time
+async def test_a_lost_lease_ends_everything_at_once() -> None:
+    finished: list[JobKey] = []
+
+    async def reconcile(key: JobKey) -> float | None:
+        await asyncio.sleep(5)
+        finished.append(key)
+        return None
+
+    bench = Bench(reconcile)
+    running = await bench.lead(2)
+    bench.leadership.taken.set()
+    with pytest.raises(NotLeading):
+        await asyncio.wait_for(running, 1)
+    assert finished == []
+
+
+@virtual_time.in_virtual_time
+async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
+    bench = Bench()
+    bench.duty_fails = 3
+    await bench.lead(100)
+    assert bench.diary == ["lead", *["duty", "duty ends"] * 3, "duty"]
+    assert bench.times == pytest.approx([1, 61])
+    assert bench.failures() == 3
+    await bench.end()
+    assert bench.diary[-2:] == ["duty ends", "release"]
+
+
+@virtual_time.in_virtual_time
+async def test_a_renewal_that_fails_otherwise_than_by_a_lost_lease_is_tried_again() -> None:
+    bench = Bench()
+    bench.leadership.defects = 2
+    running = await bench.lead(100)
+    assert not running.done()
+    bench.leadership.taken.set()
+    with pytest.raises(NotLeading):
         await running
-        assert bench.diary == []
-
-    virtual_time.run(scenario())
-
-
-@pytest.fixture
-def usual_collector() -> Iterator[None]:
-    """The collector as Python starts with it, whoever has run an operator in this process."""
-    before = gc.get_threshold()
-    gc.unfreeze()
-    gc.set_threshold(700, 10, 10)
-    yield
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("usual_collector")
-def test_the_collector_leaves_the_caches_alone_and_looks_less_often() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(600)
-        assert gc.get_freeze_count() > 0
-        assert gc.get_threshold() == (COLLECT_AFTER, 10, 10)
-        bench.stop.set()
-        await running
-
-    virtual_time.run(scenario())
-
-
-def test_without_a_claim_on_the_jobs_a_replica_is_not_ready_and_leads_nothing() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        bench.cache.synced.set()
-        bench.scope.held.clear()
-        bench.scope.objection = "somebody else looks after them"
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(600)
-        assert bench.runtime.unready() == "somebody else looks after them"
-        assert bench.diary == []
-        bench.stop.set()
-        await running
-
-    virtual_time.run(scenario())
-
-
-def test_a_watch_that_is_away_for_long_makes_the_replica_unready() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        bench.cache.synced.set()
-        bench.cache.away = 120.0
-        assert bench.runtime.unready() == "no answer about dijobs for 120 s"
-
-    virtual_time.run(scenario())
-
-
-def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
-    async def scenario() -> None:
-        times: list[float] = []
-
-        async def reconcile(_: JobKey) -> float | None:
-            times.append(asyncio.get_running_loop().time())
-            return None
-
-        bench = Bench(reconcile)
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(150)
-        assert times == pytest.approx([1, 61, 121])
-        assert bench.cache.relists == bench.informers.revealed == 3
-        bench.stop.set()
-        await running
-        assert bench.diary == ["lead", "duty", "duty ends", "release"]
-
-    virtual_time.run(scenario())
-
-
-def test_nothing_is_decided_before_everything_was_read_under_our_own_lease() -> None:
-    async def scenario() -> None:
-        times: list[float] = []
-
-        async def reconcile(_: JobKey) -> float | None:
-            times.append(asyncio.get_running_loop().time())
-            return None
-
-        bench = Bench(reconcile)
-        bench.cache.fails = 3
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(10)
-        assert times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
-        assert bench.informers.revealed == 1
-        bench.stop.set()
-        await running
-
-    virtual_time.run(scenario())
-
-
-def test_a_stop_is_heard_while_the_first_read_fails() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        bench.cache.fails = 1000
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(10)
-        bench.stop.set()
-        await asyncio.wait_for(running, 2 * CATCH_UP_PAUSE)
-
-    virtual_time.run(scenario())
-
-
-def test_a_stop_lets_the_reconcile_under_way_end_before_the_lease_is_released() -> None:
-    async def scenario() -> None:
-        async def reconcile(_: JobKey) -> float | None:
-            await asyncio.sleep(DRAIN_SECONDS / 2)
-            bench.diary.append("reconciled")
-            return 0.0
-
-        bench = Bench(reconcile)
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.stop.set()
-        await running
-        assert bench.diary == ["lead", "duty", "reconciled", "duty ends", "release"]
-
-    virtual_time.run(scenario())
-
-
-def test_a_reconcile_that_hangs_does_not_hold_up_the_end() -> None:
-    async def scenario() -> None:
-        async def reconcile(_: JobKey) -> float | None:
-            await asyncio.sleep(3600)
-            return None
-
-        bench = Bench(reconcile)
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.stop.set()
-        await asyncio.wait_for(running, DRAIN_SECONDS + 1)
-        assert bench.diary[-1] == "release"
-
-    virtual_time.run(scenario())
-
-
-def test_a_lost_lease_ends_everything_at_once() -> None:
-    async def scenario() -> None:
-        finished: list[JobKey] = []
-
-        async def reconcile(key: JobKey) -> float | None:
-            await asyncio.sleep(5)
-            finished.append(key)
-            return None
-
-        bench = Bench(reconcile)
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.leadership.taken.set()
-        with pytest.raises(NotLeading):
-            await asyncio.wait_for(running, 1)
-        assert finished == []
-
-    virtual_time.run(scenario())
-
-
-def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
-    async def scenario() -> None:
-        times: list[float] = []
-
-        async def reconcile(_: JobKey) -> float | None:
-            times.append(asyncio.get_running_loop().time())
-            return None
-
-        bench = Bench(reconcile)
-        bench.duty_fails = 3
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(100)
-        assert bench.diary == ["lead", *["duty", "duty ends"] * 3, "duty"]
-        assert times == pytest.approx([1, 61])
-        assert bench.failures() == 3
-        bench.stop.set()
-        await running
-        assert bench.diary[-2:] == ["duty ends", "release"]
-
-    virtual_time.run(scenario())
-
-
-def test_a_renewal_that_fails_otherwise_than_by_a_lost_lease_is_tried_again() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        bench.leadership.defects = 2
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(100)
-        assert not running.done()
-        bench.leadership.taken.set()
-        with pytest.raises(NotLeading):
-            await running
-
-    virtual_time.run(scenario())
 
 
 async def answer_a_cancellation_with_an_error() -> None:
@@ -445,103 +376,83 @@ async def swallow_every_cancellation() -> None:
     "duty",
     [answer_a_cancellation_with_an_error, swallow_a_cancellation, swallow_every_cancellation],
 )
-def test_a_replica_ends_whatever_a_part_makes_of_its_cancellation(
+@virtual_time.in_virtual_time
+async def test_a_replica_ends_whatever_a_part_makes_of_its_cancellation(
     duty: Duty, is_lost: bool
 ) -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing, {"stubborn": duty})
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        (bench.leadership.taken if is_lost else bench.stop).set()
-        began = asyncio.get_running_loop().time()
-        await asyncio.wait([running], timeout=CANCELLATIONS * CANCEL_SECONDS + 1)
-        assert isinstance(running.exception(), NotLeading) is is_lost
-        assert bench.ending[0] - began <= CANCEL_SECONDS
-        assert bench.diary[-1] == "release"
-
-    virtual_time.run(scenario())
+    bench = Bench(duties={"stubborn": duty})
+    running = await bench.lead(2)
+    (bench.leadership.taken if is_lost else bench.stop).set()
+    began = asyncio.get_running_loop().time()
+    await asyncio.wait([running], timeout=CANCELLATIONS * CANCEL_SECONDS + 1)
+    assert isinstance(running.exception(), NotLeading) is is_lost
+    assert bench.ending[0] - began <= CANCEL_SECONDS
+    assert bench.diary[-1] == "release"
 
 
-def test_a_lease_lost_within_task_groups_ends_the_replica() -> None:
-    async def scenario() -> None:
-        async def write() -> None:
-            await asyncio.sleep(1)
-            raise bench.loss.declare("the lease is not held")
+@virtual_time.in_virtual_time
+async def test_a_lease_lost_within_task_groups_ends_the_replica() -> None:
+    async def write() -> None:
+        await asyncio.sleep(1)
+        raise bench.loss.declare("the lease is not held")
 
-        async def reconcile(_: JobKey) -> float | None:
-            async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
-                outer.create_task(answer_a_cancellation_with_an_error())
-                inner.create_task(write())
-            return None
+    async def reconcile(_: JobKey) -> float | None:
+        async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+            outer.create_task(answer_a_cancellation_with_an_error())
+            inner.create_task(write())
+        return None
 
-        bench = Bench(reconcile)
-        bench.leadership.granted.set()
-        with pytest.raises(NotLeading, match="the lease is not held"):
-            await asyncio.wait_for(bench.runtime.run(bench.stop), 10)
-        assert bench.failures() == 0
-
-    virtual_time.run(scenario())
+    bench = Bench(reconcile)
+    bench.leadership.granted.set()
+    with pytest.raises(NotLeading, match="the lease is not held"):
+        await asyncio.wait_for(bench.runtime.run(bench.stop), 10)
+    assert bench.failures() == 0
 
 
-def test_a_stop_ends_within_the_bounds_whatever_hangs() -> None:
-    async def scenario() -> None:
-        async def reconcile(_: JobKey) -> float | None:
-            await swallow_every_cancellation()
-            return None
+@virtual_time.in_virtual_time
+async def test_a_stop_ends_within_the_bounds_whatever_hangs() -> None:
+    async def reconcile(_: JobKey) -> float | None:
+        await swallow_every_cancellation()
+        return None
 
-        bench = Bench(reconcile, {"stubborn": swallow_every_cancellation})
-        bench.leadership.granted.set()
-        bench.leadership.release_seconds = 3600
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.stop.set()
-        ends = 2 * CANCELLATIONS * CANCEL_SECONDS
-        await asyncio.wait(
-            [running], timeout=DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends
-        )
-        assert running.done()
-
-    virtual_time.run(scenario())
+    bench = Bench(reconcile, duties={"stubborn": swallow_every_cancellation})
+    bench.leadership.release_seconds = 3600
+    running = await bench.lead(2)
+    bench.stop.set()
+    ends = 2 * CANCELLATIONS * CANCEL_SECONDS
+    await asyncio.wait(
+        [running], timeout=DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends
+    )
+    assert running.done()
 
 
-def test_the_lease_is_kept_while_a_part_that_may_write_has_not_ended() -> None:
-    async def scenario() -> None:
-        async def never_end() -> None:
-            while asyncio.get_running_loop().time() < 3600:
-                with suppress(asyncio.CancelledError):
-                    await asyncio.sleep(3600)
+@virtual_time.in_virtual_time
+async def test_the_lease_is_kept_while_a_part_that_may_write_has_not_ended() -> None:
+    async def never_end() -> None:
+        while asyncio.get_running_loop().time() < 3600:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
 
-        bench = Bench(nothing, {"stubborn": never_end})
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.stop.set()
-        await running
-        assert "release" not in bench.diary
-
-    virtual_time.run(scenario())
+    bench = Bench(duties={"stubborn": never_end})
+    await bench.lead(2)
+    await bench.end()
+    assert "release" not in bench.diary
 
 
-def test_a_lease_that_cannot_be_released_is_tried_once() -> None:
-    async def scenario() -> None:
-        tries = 0
+@virtual_time.in_virtual_time
+async def test_a_lease_that_cannot_be_released_is_tried_once() -> None:
+    tries = 0
 
-        async def release() -> None:
-            nonlocal tries
-            tries += 1
-            await asyncio.sleep(3600)
+    async def release() -> None:
+        nonlocal tries
+        tries += 1
+        await asyncio.sleep(3600)
 
-        bench = Bench(nothing)
-        bench.leadership.release = release  # type: ignore[method-assign]
-        bench.leadership.granted.set()
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(2)
-        bench.stop.set()
-        await running
-        assert tries == 1
-
-    virtual_time.run(scenario())
+    bench = Bench()
+    bench.leadership.release = release  # type: ignore[method-assign]
+    await bench.lead(2)
+    await bench.end()
+    assert tries == 1
 
 
 def test_the_waits_of_an_orderly_end_are_shorter_than_its_deadline() -> None:
@@ -549,20 +460,16 @@ def test_the_waits_of_an_orderly_end_are_shorter_than_its_deadline() -> None:
     assert DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends <= exit_deadline.SECONDS
 
 
-def test_a_replica_that_neither_renews_nor_tries_to_lead_is_stuck() -> None:
-    async def scenario() -> None:
-        bench = Bench(nothing)
-        bench.leadership.idle = 2 * IDLE_SECONDS
-        running = asyncio.create_task(bench.runtime.run(bench.stop))
-        await asyncio.sleep(0.5)
-        assert bench.runtime.stuck() is None, "its caches are not filled"
-        await asyncio.sleep(1)
-        assert bench.runtime.stuck() == (
-            "neither leads nor stands by: the lease was not tried for 60 s"
-        )
-        bench.leadership.idle = 1.0
-        assert bench.runtime.stuck() is None
-        bench.stop.set()
-        await running
-
-    virtual_time.run(scenario())
+@virtual_time.in_virtual_time
+async def test_a_replica_that_neither_renews_nor_tries_to_lead_is_stuck() -> None:
+    bench = Bench()
+    bench.leadership.idle = 2 * IDLE_SECONDS
+    await bench.start(0.5)
+    assert bench.runtime.stuck() is None, "its caches are not filled"
+    await asyncio.sleep(1)
+    assert bench.runtime.stuck() == (
+        "neither leads nor stands by: the lease was not tried for 60 s"
+    )
+    bench.leadership.idle = 1.0
+    assert bench.runtime.stuck() is None
+    await bench.end()
