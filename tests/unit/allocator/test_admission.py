@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from di_operator.allocator.admit import admit
-from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import Constraints, NodeInfo
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.node import Constraints
 from di_operator.allocator.policies.binpack import BinpackPolicy
 from di_operator.allocator.policies.fit import FitPolicy
-from tests.unit.allocator.worlds import amounts, counts, job, node, nodes, per_node, task
+from tests.unit.allocator.worlds import amounts, by_key, counts, job, node, nodes, per_node, task
 
 
 def gang(key: str, **options: object) -> JobInfo:
@@ -25,27 +23,6 @@ def gang(key: str, **options: object) -> JobInfo:
         gang=True,
         **options,
     )
-
-
-def by_key(*jobs: JobInfo) -> dict[str, JobInfo]:
-    return {each.key: each for each in jobs}
-
-
-def test_a_gang_that_fits_is_placed_whole() -> None:
-    answer = FitPolicy().optimize(by_key(gang("a")), nodes(3, slot=3), {})
-
-    assert counts(answer) == {"a": 6}
-
-
-def test_of_two_gangs_the_first_starts_and_the_other_follows_when_it_has_ended() -> None:
-    jobs = by_key(gang("late", age=1.0), gang("early", age=2.0))
-    first = FitPolicy().optimize(jobs, nodes(3, slot=3), {})
-    again = FitPolicy().optimize(jobs, nodes(3, slot=3), first)
-    last = FitPolicy().optimize(by_key(jobs["late"]), nodes(3, slot=3), again)
-
-    assert counts(first) == {"late": 0, "early": 6}
-    assert again == first
-    assert counts(last) == {"late": 6}
 
 
 @pytest.mark.parametrize(("slots", "together"), [((3, 3, 3), 1), ((5, 4, 4), 2)])
@@ -65,19 +42,6 @@ def test_five_gangs_run_as_many_at_a_time_as_there_is_room_for(
 
     assert [key for keys in seen for key in keys[:1]] == ["g0", "g1", "g2", "g3", "g4"]
     assert max(len(keys) for keys in seen) == together
-
-
-def test_without_gangs_two_jobs_taking_pods_by_turns_lock_each_other_out() -> None:
-    # The control: what a scheduler does that sees pods and not jobs.
-    capacity, have = 9, {"a": 0, "b": 0}
-    pods = ["a", "b"] * 6
-    for key in pods:
-        if capacity and have[key] < 6:
-            have[key] += 1
-            capacity -= 1
-
-    assert sorted(have.values()) == [4, 5]
-    assert not any(count == 6 for count in have.values())
 
 
 def test_a_job_with_a_minimum_takes_what_there_is_and_nothing_below_it() -> None:
@@ -136,19 +100,12 @@ def test_nobody_overtakes_a_waiting_job_without_backfill_unless_it_can_never_fit
     assert counts(FitPolicy(backfill=False).optimize(impossible, capacity, held))["small"] == 1
 
 
-def test_fit_takes_the_node_with_the_least_room_that_is_enough() -> None:
-    capacity = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
-
-    placed = FitPolicy().allocate(job("a", task(2)), capacity)
-
-    assert list(placed) == ["tight", "tight"]
-
-
-def test_who_runs_is_not_moved_to_a_better_place() -> None:
+def test_fit_takes_the_node_with_the_least_space_and_moves_no_running_job() -> None:
     capacity = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
     jobs = by_key(job("a", task(2)))
     held = {"a": NodeList((("learner", ("wide", "wide")),))}
 
+    assert list(FitPolicy().allocate(jobs["a"], capacity)) == ["tight", "tight"]
     assert FitPolicy().optimize(jobs, capacity, held) == held
 
 
@@ -159,14 +116,6 @@ def small(count: int) -> JobInfo:
     return job("small", task(count, cpu=0.2, memory=0.1), age=1.0)
 
 
-def test_sixteen_small_pods_share_one_node() -> None:
-    answer = BinpackPolicy(weights=WEIGHTS).optimize(
-        by_key(small(16)), nodes(2, cpu=4, memory=8), {}
-    )
-
-    assert sorted(per_node(answer["small"]).values()) == [16]
-
-
 def test_a_node_is_filled_before_the_next_is_begun() -> None:
     answer = BinpackPolicy(weights=WEIGHTS).optimize(
         by_key(small(24)), nodes(2, cpu=4, memory=8), {}
@@ -175,25 +124,10 @@ def test_a_node_is_filled_before_the_next_is_begun() -> None:
     assert sorted(per_node(answer["small"]).values()) == [4, 20]
 
 
-def spreading(_capacity: FreeCapacity, _task: TaskInfo, slots: Sequence[int]) -> int:
-    """The emptiest node: what `binpack` must not do."""
-    return slots.index(max(slots))
-
-
-def with_large(capacity: Mapping[str, NodeInfo], *, spread: bool) -> int:
-    jobs = by_key(small(16), job("large", task(1, cpu=4, memory=1)))
-    if spread:
-        answer = admit(jobs, capacity, {}, choose_node=spreading)
-    else:
-        answer = BinpackPolicy(weights=WEIGHTS).optimize(jobs, capacity, {})
-    return len(answer["large"])
-
-
 def test_packing_leaves_a_whole_node_for_a_large_pod() -> None:
-    capacity = nodes(2, cpu=4, memory=8)
-
-    assert with_large(capacity, spread=False) == 1
-    assert with_large(capacity, spread=True) == 0
+    jobs = by_key(small(16), job("large", task(1, cpu=4, memory=1)))
+    answer = BinpackPolicy(weights=WEIGHTS).optimize(jobs, nodes(2, cpu=4, memory=8), {})
+    assert counts(answer) == {"small": 16, "large": 1}
 
 
 def test_the_weights_decide_which_resource_is_packed() -> None:

@@ -15,12 +15,11 @@ from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.policies.binpack import BinpackPolicy
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.lifecycle.specs import read_spec
+from tests.unit.allocator.objects import NOW
+from tests.unit.allocator.objects import job as manifest
+from tests.unit.allocator.objects import task as declared
 from tests.unit.allocator.test_policy_properties import check
-from tests.unit.allocator.test_scheduling_snapshot import NOW
-from tests.unit.allocator.test_scheduling_snapshot import job as manifest
-from tests.unit.allocator.test_scheduling_snapshot import task as declared
-from tests.unit.allocator.test_shares import by_key
-from tests.unit.allocator.worlds import counts, job, nodes, task
+from tests.unit.allocator.worlds import by_key, counts, job, nodes, task
 
 PARENTS = {"fit": FitPolicy, "binpack": BinpackPolicy}
 

@@ -17,7 +17,7 @@ from di_operator.allocator.goodput.fit import fit as real_fit
 from di_operator.allocator.profilings import load_profilings as real_load
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.specs import read_spec
-from tests.unit.allocator.test_scheduling_snapshot import NOW, SLOT, job, node, other, pod, task
+from tests.unit.allocator.objects import NOW, SLOT, job, node, other, pod, task
 
 Object = dict[str, Any]
 GANG: Object = {"preemptible": False, "scheduling": {"gang": True}}

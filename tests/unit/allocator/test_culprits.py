@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from di_operator.allocator.culprits import find_culprits
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
-from tests.unit.allocator.test_scheduling_snapshot import job, snapshot, task
+from tests.unit.allocator.objects import job, snapshot, task
 
 
 class Picky:

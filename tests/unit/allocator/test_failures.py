@@ -11,7 +11,7 @@ from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.lifecycle.specs import read_spec
-from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, placed, task
+from tests.unit.allocator.objects import NOW, job, node, placed, task
 
 GI = 1024**3
 

@@ -30,7 +30,7 @@ from di_operator.clock import SystemClock
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
 from di_operator.scheduler import Scheduler, _Look
-from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, other, pod, task
+from tests.unit.allocator.objects import NOW, job, node, other, pod, task
 from tests.unit.operator.test_scheduler import Cache
 
 Object = dict[str, Any]

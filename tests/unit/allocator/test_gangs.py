@@ -20,7 +20,7 @@ from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator.policy import Policy
 from di_operator.lifecycle.specs import read_spec
-from tests.unit.allocator.test_scheduling_snapshot import GANG, NOW, job, node, pod, task
+from tests.unit.allocator.objects import GANG, NOW, job, node, pod, task
 
 Object = dict[str, Any]
 ROOM = 5

@@ -14,7 +14,7 @@ from di_operator.allocator.plan import Change
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
-from tests.unit.allocator.test_scheduling_snapshot import job, other, placed, pod, snapshot, task
+from tests.unit.allocator.objects import job, other, placed, pod, snapshot, task
 
 Object = dict[str, Any]
 ON_A, ON_B = placed(learner="a a"), placed(learner="b b")

@@ -10,7 +10,7 @@ import pytest
 from di_api.spec import Framework, ProcessGroup, Task, TaskType
 from di_api.validation import load_leniently
 from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.inventory import read_job, read_node, read_task
+from di_operator.allocator.inventory import KnownJob, read_job, read_node, read_task
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
 from di_operator.allocator.reports import Reports
@@ -66,14 +66,11 @@ def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
     assert node.free["pods"] == 108_000
 
 
-def test_equal_nodes_are_in_the_same_order_whatever_changed_last() -> None:
-    assert list(read([raw_node(name) for name in "bca"], [])) == ["a", "b", "c"]
+def test_nodes_are_in_the_order_of_their_names_and_never_have_less_than_nothing_free() -> None:
+    found = read([raw_node(name) for name in "bca"], [raw_pod("a", container(cpu="9"))])
 
-
-def test_a_node_that_is_over_committed_has_nothing_free_and_no_debt() -> None:
-    node = read([raw_node()], [raw_pod("n", container(cpu="9"))])["n"]
-
-    assert node.free["cpu"] == 0
+    assert list(found) == ["a", "b", "c"]
+    assert found["a"].free["cpu"] == 0
 
 
 @pytest.mark.parametrize(
@@ -255,22 +252,21 @@ REPORTED = {
 }
 
 
-def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
+def known_job(*tasks: Object, report: Object | None = None, **spec: Any) -> KnownJob:
+    """A preemptible job whose tasks have these fields."""
     template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
-    learner = {"type": "learner", "replicas": 1, "maxReplicas": 8, "template": template}
-    collector = {"type": "collector", "replicas": 1, "maxReplicas": 9, "template": template}
-    spec = {"tasks": [learner, collector], "preemptible": True, "priority": "high"}
-    job = {
-        "metadata": {
-            "namespace": "rl",
-            "name": "x",
-            "creationTimestamp": "2025-06-01T11:00:00Z",
-        },
-        "spec": spec,
-        "status": {"reschedules": 3},
-    }
-    report = Reports().read("x", {**REPORTED, "reportedAt": reported_at.isoformat()})
-    return read_job(job, load_leniently(spec), report=report).at(NOW, held=held, attained=7.0)
+    learner = {"type": "learner", "replicas": 1, "template": template}
+    spec = {"tasks": [{**learner, **task} for task in tasks], "preemptible": True, **spec}
+    metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
+    job = {"metadata": metadata, "spec": spec, "status": {"reschedules": 3}}
+    found = None if report is None else Reports().read("x", {**REPORTED, **report})
+    return read_job(job, load_leniently(spec), report=found)
+
+
+def read_info(reported_at: datetime, held: NodeList) -> JobInfo:
+    tasks: list[Object] = [{"maxReplicas": 8}, {"type": "collector", "maxReplicas": 9}]
+    known = known_job(*tasks, report={"reportedAt": reported_at.isoformat()}, priority="high")
+    return known.at(NOW, held=held, attained=7.0)
 
 
 def test_a_job_is_read_with_its_report() -> None:
@@ -284,14 +280,8 @@ def test_a_job_is_read_with_its_report() -> None:
 
 
 def bounds_of_learners(*learners: dict[str, int | None]) -> list[tuple[int, int]]:
-    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
-    tasks = [
-        {"type": "learner", "name": f"l{index}", "replicas": 2, "template": template, **bounds}
-        for index, bounds in enumerate(learners)
-    ]
-    metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
-    spec = {"tasks": tasks, "preemptible": True}
-    info = read_job({"metadata": metadata, "spec": spec}, load_leniently(spec), report=None).info
+    named = ({"name": f"l{at}", "replicas": 2, **one} for at, one in enumerate(learners))
+    info = known_job(*named).info
     assert info.scaled.type is TaskType.LEARNER
     assert [task.name for task in info.tasks if task.varies] in ([], [info.scaled.name])
     return [(task.minimum, task.maximum) for task in info.tasks]
@@ -333,32 +323,20 @@ def test_amounts_out_of_range_are_the_nearest_within() -> None:
     }
 
 
-def test_the_kind_of_a_node_is_the_value_of_the_label_that_is_named() -> None:
+def test_the_type_of_a_node_is_the_value_of_the_configured_label() -> None:
     labelled = raw_node("a")
-    labelled["metadata"]["labels"] = {"gpu": "fast"}
+    labelled["metadata"] |= {"labels": {"gpu": "fast"}, "uid": "1"}
+    reader = ClusterReader(read_spec, kind_label="gpu")
+    reader.put_node(labelled)
+    snapshot = reader.read(granted={}, now=NOW)
 
-    assert read_node(labelled, kind_label="gpu").kind == "fast"
+    assert snapshot.nodes["a"].kind == snapshot.now["a"].kind == "fast"
     assert read_node(labelled, kind_label="other").kind == read_node(raw_node()).kind == ""
     assert read_node(labelled).kind == ""
 
 
-def test_a_reader_is_told_by_which_label_nodes_have_kinds() -> None:
-    labelled = raw_node("a")
-    labelled["metadata"]["labels"] = {"gpu": "fast"}
-    reader = ClusterReader(read_spec, kind_label="gpu")
-    reader.put_node({**labelled, "metadata": {**labelled["metadata"], "uid": "1"}})
+def test_a_measurement_on_one_node_type_is_known_for_that_type_alone() -> None:
+    info = known_job({}, report={"kind": "fast"}).info
 
-    snapshot = reader.read(granted={}, now=NOW)
-
-    assert snapshot.nodes["a"].kind == snapshot.now["a"].kind == "fast"
-
-
-def test_what_a_job_measured_on_a_kind_is_told_to_the_policy() -> None:
-    template = {"spec": {"containers": [{"name": "di-container", "image": "x"}]}}
-    spec = {"tasks": [{"type": "learner", "replicas": 1, "template": template}]}
-    metadata = {"namespace": "rl", "name": "x", "creationTimestamp": "2025-06-01T11:00:00Z"}
-    report = Reports().read("x", {**REPORTED, "kind": "fast"})
-    known = read_job({"metadata": metadata, "spec": spec}, load_leniently(spec), report=report)
-
-    assert known.info.model is None
-    assert set(known.info.by_kind) == {"fast"}
+    assert info.model is None
+    assert set(info.by_kind) == {"fast"}

@@ -8,13 +8,14 @@ import pytest
 
 from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.indexes import with_indexes_kept
-from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.node import Constraints, Taint
 from di_operator.allocator.plan import Change, make_plan
 from di_operator.allocator.shortage import find_shortage
 from tests.unit.allocator.worlds import amounts, job, node, nodes, task
 
 ROOM = nodes(2, slot=4)
+SCALE = Change.SCALE
 
 
 def on(*names: str, collectors: tuple[str, ...] = ()) -> NodeList:
@@ -25,70 +26,54 @@ FLEXIBLE = job("a", task(2, minimum=1, maximum=4))
 TEAM = job("a", task(1), task(1, name="collector", minimum=0, maximum=4))
 
 
+PAIRS = job("a", task(4, minimum=2, maximum=4, unit=2))
+ELASTIC = job("a", task(2, minimum=1, maximum=4, elastic=True))
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "change"),
+    ("one", "before", "after", "change"),
     [
-        (WAIT, on("n000"), Change.START),
-        (on("n000"), WAIT, Change.STOP),
-        (on("n000"), on("n000", "n000"), Change.RESTART),
-        (on("n000"), on("n001"), Change.RESTART),
-        (on("n000", "n001"), on("n001", "n000"), None),
-        (on("n000"), on("n000"), None),
-        (WAIT, WAIT, None),
+        (FLEXIBLE, WAIT, on("n000"), Change.START),
+        (FLEXIBLE, on("n000"), WAIT, Change.STOP),
+        (FLEXIBLE, on("n000"), on("n000", "n000"), Change.RESTART),
+        (FLEXIBLE, on("n000"), on("n001"), Change.RESTART),
+        (FLEXIBLE, on("n000", "n001"), on("n001", "n000"), None),
+        (FLEXIBLE, on("n000"), on("n000"), None),
+        (FLEXIBLE, WAIT, WAIT, None),
+        # Collectors, replicas that are groups of their own, and members of an elastic group.
+        (TEAM, on("n000", collectors=("n000",)), on("n000", collectors=("n000", "n001")), SCALE),
+        (PAIRS, on(*["n000"] * 2), on(*["n000"] * 4), SCALE),
+        (ELASTIC, on("n000"), on("n000", "n000"), SCALE),
     ],
 )
 def test_a_change_is_named_for_what_it_means_to_the_job(
-    before: NodeList, after: NodeList, change: Change | None
+    one: JobInfo, before: NodeList, after: NodeList, change: Change | None
 ) -> None:
-    plan = make_plan({"a": after}, {"a": FLEXIBLE}, ROOM, {"a": before})
+    plan = make_plan({"a": after}, {"a": one}, ROOM, {"a": before})
 
     assert plan.changes.get("a") == change
     assert not plan.refused
 
 
-def test_collectors_change_without_a_restart() -> None:
-    before = on("n000", collectors=("n000",))
-    after = on("n000", collectors=("n000", "n001"))
-
-    assert make_plan({"a": after}, {"a": TEAM}, ROOM, {"a": before}).changes == {"a": Change.SCALE}
-
-
 @pytest.mark.parametrize(
-    ("wants", "problem"),
+    ("one", "wants", "problem"),
     [
-        (on(*["n000"] * 5), "task learner: 5 is not within 1..4"),
-        (on("n009"), "there is no node n009"),
-        (NodeList((("learner", ("n000",)), ("cook", ("n000",)))), "it has no task cook"),
-        (NodeList((("cook", ("n000",)),)), "it has no task cook"),
+        (FLEXIBLE, on(*["n000"] * 5), "task learner: 5 is not within 1..4"),
+        (FLEXIBLE, on("n009"), "there is no node n009"),
+        (FLEXIBLE, NodeList((("learner", ("n000",)), ("cook", ("n000",)))), "it has no task cook"),
+        (FLEXIBLE, NodeList((("cook", ("n000",)),)), "it has no task cook"),
+        (PAIRS, on(*["n000"] * 3), "task learner: 3 is not a multiple of 2"),
     ],
 )
 def test_a_wrong_answer_is_put_aside_and_the_job_keeps_what_it_has(
-    wants: NodeList, problem: str
+    one: JobInfo, wants: NodeList, problem: str
 ) -> None:
-    held = {"a": on("n001")}
-    plan = make_plan({"a": wants}, {"a": FLEXIBLE}, ROOM, held)
+    held = {"a": on("n001", "n001")}
+    plan = make_plan({"a": wants}, {"a": one}, ROOM, held)
 
     assert plan.refused == {"a": problem}
     assert plan.allocations == held
     assert not plan.changes
-
-
-def test_half_a_replica_is_refused() -> None:
-    pairs = job("a", task(2, minimum=2, maximum=4, unit=2))
-    plan = make_plan({"a": on(*["n000"] * 3)}, {"a": pairs}, ROOM, {})
-    assert plan.refused == {"a": "task learner: 3 is not a multiple of 2"}
-
-
-def test_replicas_that_are_groups_of_their_own_change_without_a_restart() -> None:
-    pairs, before = job("a", task(4, minimum=2, maximum=4, unit=2)), {"a": on("n000", "n000")}
-    plan = make_plan({"a": on(*["n000"] * 4)}, {"a": pairs}, ROOM, before)
-    assert plan.changes == {"a": Change.SCALE}
-
-
-def test_an_elastic_group_changes_without_a_restart() -> None:
-    group, before = job("a", task(2, minimum=1, maximum=4, elastic=True)), {"a": on("n000")}
-    plan = make_plan({"a": on("n000", "n000")}, {"a": group}, ROOM, before)
-    assert plan.changes == {"a": Change.SCALE}
 
 
 @pytest.mark.parametrize(
@@ -134,15 +119,11 @@ def test_a_newcomer_does_not_push_off_who_is_there() -> None:
     assert plan.refused == {"a": "its nodes have not that much room"}
 
 
-def test_a_job_the_answer_does_not_mention_keeps_what_it_has() -> None:
+def test_a_job_that_the_answer_omits_keeps_its_nodes_while_they_exist() -> None:
     held = {"a": on("n001")}
-
-    assert make_plan({}, {"a": FLEXIBLE}, ROOM, held).allocations == held
-
-
-def test_a_job_whose_node_is_gone_waits() -> None:
     plan = make_plan({}, {"a": FLEXIBLE}, ROOM, {"a": on("gone")})
 
+    assert make_plan({}, {"a": FLEXIBLE}, ROOM, held).allocations == held
     assert plan.allocations == {"a": WAIT}
     assert plan.changes == {"a": Change.STOP}
 

@@ -21,13 +21,13 @@ from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.plan import make_plan
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.queue_report import by_amount, queue_states
-from di_operator.allocator.queues import MOST, NO_QUEUES, queues_of, read_queues
+from di_operator.allocator.queues import MOST, NO_QUEUES, Queues, queues_of, read_queues
 from di_operator.allocator.quotas import Allowance, asked_by
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import read_spec
 from di_operator.metrics import Metrics
-from tests.unit.allocator import test_scheduling_snapshot as objects
+from tests.unit.allocator import objects
 from tests.unit.allocator.test_policy_properties import (
     POLICIES,
     a_job,
@@ -35,8 +35,8 @@ from tests.unit.allocator.test_policy_properties import (
     settled,
     some_nodes,
 )
-from tests.unit.allocator.test_shares import by_key, by_namespace, wants
-from tests.unit.allocator.worlds import GPU, amounts, counts, job, nodes, task
+from tests.unit.allocator.test_shares import by_namespace, wants
+from tests.unit.allocator.worlds import GPU, amounts, by_key, counts, job, nodes, task
 
 Queued = Mapping[str, Mapping[str, Any]]
 
@@ -316,8 +316,13 @@ def test_no_turn_takes_what_others_are_guaranteed(name: str) -> None:
         assert by_namespace(answer) == expected
 
 
-def look(*jobs: dict[str, Any], pods: list[dict[str, Any]]) -> SchedulingSnapshot:
-    reader = ClusterReader(read_spec, queues=read_queues({"rl": {"quota": {objects.SLOT: 4}}}))
+FOUR = read_queues({"rl": {"quota": {objects.SLOT: 4}}})
+
+
+def look(
+    *jobs: dict[str, Any], pods: list[dict[str, Any]], queues: Queues = FOUR
+) -> SchedulingSnapshot:
+    reader = ClusterReader(read_spec, queues=queues)
     reader.take(
         Changes.all(
             jobs=jobs,
@@ -370,21 +375,12 @@ def test_what_namespaces_have_is_told_and_measured() -> None:
     queues = read_queues(
         {"rl": {"guarantee": {objects.SLOT: 2}, "weight": 3}, "web": {"weight": 1}}
     )
-    reader = ClusterReader(read_spec, queues=queues)
     running = objects.job(
         "x", objects.task("learner", 2), status={"placement": {"learner": ["a", "a"]}}
     )
     ordinary = objects.job("web", objects.task("learner", 1), preemptible=False)
-    reader.take(
-        Changes.all(
-            jobs=[running, ordinary],
-            departed=[],
-            nodes=[objects.node("a", 8)],
-            pods=objects.numbered([objects.pod("web", "learner", "a")]),
-            others=[],
-        )
-    )
-    states = queue_states(queues, reader.read(granted={}, now=objects.NOW))
+    seen = look(running, ordinary, pods=[objects.pod("web", "learner", "a")], queues=queues)
+    states = queue_states(queues, seen)
     found = [(s.namespace, s.resource, s.weight, s.guarantee, s.used, s.borrowed) for s in states]
     assert found == [
         ("rl", objects.SLOT, 3, 2000, 3000, 1000),

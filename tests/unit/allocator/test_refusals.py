@@ -17,7 +17,7 @@ from di_operator.allocator.refusals import Refusals
 from di_operator.builders.pinning import pin
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import read_spec
-from tests.unit.allocator.test_scheduling_snapshot import NOW, job, node, placed, pod, task
+from tests.unit.allocator.objects import NOW, job, node, placed, pod, task
 
 Object = dict[str, Any]
 WORDS = "0/2 nodes are available: 1 node(s) had volume node affinity conflict"

@@ -23,7 +23,7 @@ from di_operator.allocator.reservations import (
 )
 from di_operator.builders.pinning import pin
 from di_operator.lifecycle.specs import read_spec
-from tests.unit.allocator.test_scheduling_snapshot import (
+from tests.unit.allocator.objects import (
     NOW,
     SLOT,
     free,

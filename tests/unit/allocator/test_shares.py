@@ -24,7 +24,7 @@ from di_operator.allocator.goodput.sizes import Bounds, sizes
 from di_operator.allocator.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.policy import Policy
 from tests.unit.allocator.test_policy_properties import POLICIES, check, settled, some_nodes
-from tests.unit.allocator.worlds import GPU, counts, job, nodes, task
+from tests.unit.allocator.worlds import GPU, by_key, counts, job, nodes, task
 
 NAMESPACES = "abc"
 THREE_TO_ONE = Shares(weights={"a": 3}, default=1.0, ageing=3600.0)
@@ -34,10 +34,6 @@ def wants(key: str, least: int = 1, most: int = 64, **options: Any) -> JobInfo:
     """A job that makes the most of every GPU, as far as anybody knows."""
     defaults: dict[str, Any] = {"explored": 64}
     return job(key, task(most, minimum=least, maximum=most, gpu=1), **defaults | options)
-
-
-def by_key(*jobs: JobInfo) -> dict[str, JobInfo]:
-    return {each.key: each for each in jobs}
 
 
 def by_namespace(answer: Mapping[str, NodeList]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.starts import ENDS, FIRST, expected_starts
-from tests.unit.allocator.test_scheduling_snapshot import NOW, job, pod, snapshot, task
+from tests.unit.allocator.objects import NOW, job, pod, snapshot, task
 
 
 def end(minutes: float, spread: float = 1.0) -> ExpectedCompletion:

@@ -85,6 +85,10 @@ def elastic(key: str, *, maximum: int = 64, minimum: int = 1, **options: Any) ->
     return job(key, learner, **defaults | options)
 
 
+def by_key(*jobs: JobInfo) -> dict[str, JobInfo]:
+    return {each.key: each for each in jobs}
+
+
 def counts(answer: Mapping[str, NodeList]) -> dict[str, int]:
     return {key: len(placed) for key, placed in answer.items()}
 

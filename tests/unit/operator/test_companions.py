@@ -33,22 +33,9 @@ def bench(*companions: Object) -> Bench:
     return made
 
 
-def settle(bench: Bench) -> None:
-    """Reconcile until the job is left alone."""
-    for _ in range(5):
-        if bench.reconcile() != 0.0:
-            return
-    raise AssertionError("there is always more to do")
-
-
 def calls(bench: Bench) -> dict[str, int]:
     kinds = (CONFIGMAPS.kind, CLAIMS.kind)
     return {f"{verb} {kind}": n for (verb, kind), n in bench.api.calls.items() if kind in kinds}
-
-
-def status(bench: Bench) -> Object:
-    found: Object = bench.api.objects["DIJob", "ns", "a"]["status"]
-    return next(each for each in found["conditions"] if each["type"] == found["phase"])
 
 
 ONCE = {
@@ -61,7 +48,7 @@ ONCE = {
 
 def test_each_is_read_and_made_once() -> None:
     made = bench()
-    settle(made)
+    made.settle()
     assert calls(made) == ONCE
     assert ("PersistentVolumeClaim", "ns", "a-a") in made.api.objects
     # It is no affair of the watch, nor of the node lists.
@@ -72,23 +59,23 @@ def test_a_job_without_any_makes_no_call_more() -> None:
     plain = Bench()
     plain.companion_kinds = KINDS
     plain.submit()
-    settle(plain)
+    plain.settle()
     assert calls(plain) == {}
 
 
 def test_they_are_looked_at_again_after_half_a_poll_and_not_before() -> None:
     made = bench()
-    settle(made)
+    made.settle()
     del made.api.objects["PersistentVolumeClaim", "ns", "a-a"]
     made.seconds = 29.0
-    settle(made)
+    made.settle()
     assert calls(made) == ONCE
     made.seconds = 30.0
-    settle(made)
+    made.settle()
     assert ("PersistentVolumeClaim", "ns", "a-a") in made.api.objects
     again = dict.fromkeys(ONCE, 2) | {"create ConfigMap": 1}
     assert calls(made) == again
-    settle(made)
+    made.settle()
     assert calls(made) == again
 
 
@@ -108,7 +95,7 @@ def test_one_that_was_made_before_its_answer_was_lost_is_as_good() -> None:
     with pytest.raises(Unavailable):
         made.reconcile()
     made.api.before = lambda verb, kind, name: None
-    settle(made)
+    made.settle()
     assert calls(made)["create PersistentVolumeClaim"] == 1
     assert ("Pod", "ns", "a-work-0") in made.api.objects
 
@@ -123,7 +110,7 @@ def test_one_of_an_earlier_job_that_comes_between_look_and_create_is_waited_for(
 
     made.api.before = meet
     made.reconcile()
-    assert "of an earlier job to be gone" in status(made)["message"]
+    assert "of an earlier job to be gone" in made.condition["message"]
 
 
 def _owned(uid: str) -> Object:
@@ -138,29 +125,24 @@ def _owned(uid: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "verb", "message", "reason"),
     [
-        (NotFound(kind="x", message="could not find the requested resource"), "KindMissing"),
-        (Invalid(kind="x", message="spec.accessModes: is required"), "InvalidCompanion"),
-        (Forbidden(kind="x", message="exceeded quota: claims"), "QuotaExceeded"),
-        (Forbidden(kind="x", message="cannot create resource"), "CreateForbidden"),
+        (NotFound, "", "could not find the requested resource", "KindMissing"),
+        (Invalid, "create", "spec.accessModes: is required", "InvalidCompanion"),
+        (Forbidden, "", "exceeded quota: claims", "QuotaExceeded"),
+        (Forbidden, "", "cannot create resource", "CreateForbidden"),
     ],
     ids=["404", "422", "quota", "403"],
 )
 def test_what_the_api_server_answers_is_told_with_the_place_in_the_spec(
-    error: ApiError, reason: str
+    error: type[ApiError], verb: str, message: str, reason: str
 ) -> None:
     made = bench()
-
-    def refuse(verb: str, kind: str, name: str) -> ApiError | None:
-        is_looked_at = verb == "get" and not isinstance(error, Invalid)
-        return error if kind == CLAIMS.kind and (verb == "create" or is_looked_at) else None
-
-    made.api.before = refuse
+    made.refuse(error, message, verb=verb, kind=CLAIMS.kind)
     made.reconcile()
-    found = status(made)
+    found = made.condition
     assert found["reason"].endswith(reason)
-    words = f"spec.companions[1], PersistentVolumeClaim (v1) a-a: {error.message}"
+    words = f"spec.companions[1], PersistentVolumeClaim (v1) a-a: {message}"
     assert found["message"] == words
     assert made.api.calls["create", "Pod"] == 0
     assert made.events[-1].message == words
@@ -170,16 +152,14 @@ def test_one_of_somebody_else_is_told_and_not_touched() -> None:
     made = bench()
     stored = made.api.put(CLAIMS, "ns", {"metadata": {"name": "a-a"}})
     made.reconcile()
-    assert status(made)["reason"] == "CompanionConflict"
-    assert "exists and does not belong to this job" in status(made)["message"]
+    assert made.condition["reason"] == "CompanionConflict"
+    assert "exists and does not belong to this job" in made.condition["message"]
     assert made.api.objects["PersistentVolumeClaim", "ns", "a-a"] == stored
 
 
 def test_a_look_that_fails_is_tried_again_and_decides_nothing() -> None:
     made = bench()
-    made.api.before = lambda verb, kind, name: (
-        Unavailable(kind=kind) if (verb, kind) == ("get", CLAIMS.kind) else None
-    )
+    made.refuse(Unavailable, verb="get", kind=CLAIMS.kind)
     with pytest.raises(Unavailable):
         made.reconcile()
     assert not [call for call in made.api.calls if call[0] == "create"]

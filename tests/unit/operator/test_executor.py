@@ -116,7 +116,7 @@ def create(body: Object) -> Create:
     return Create(resource=PODS, recipe=Ready(body))
 
 
-def delete(body: Object, **changes: str) -> Delete:
+def delete(body: Object, **changes: Any) -> Delete:
     metadata = body["metadata"]
     values: Object = {
         "resource": PODS,
@@ -213,7 +213,7 @@ def test_nothing_is_written_without_the_lease() -> None:
     assert not bench.api.calls
 
 
-def test_a_pod_that_is_there_already_is_the_one_that_was_wanted() -> None:
+def test_an_existing_pod_of_the_job_counts_as_created() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod())
     assert bench.run(create(pod())) == []
@@ -221,43 +221,30 @@ def test_a_pod_that_is_there_already_is_the_one_that_was_wanted() -> None:
     assert bench.results["CreatePod", "ok"] == 1
 
 
-def test_a_pod_of_our_own_that_has_ended_is_not_the_one_that_was_wanted() -> None:
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(pod() | {"status": {"phase": "Failed"}}, id="it has ended"),
+        pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="it is being deleted"),
+        pytest.param(pod(owner="job-0"), id="it belongs to an earlier job of the name"),
+    ],
+)
+def test_another_pod_of_the_name_has_to_go_first(found: Object) -> None:
     bench = Bench()
-    bench.api.put(PODS, "ns", pod() | {"status": {"phase": "Failed"}})
+    stored = bench.api.put(PODS, "ns", found)
     with pytest.raises(Outdated):
         bench.run(create(pod()))
     assert bench.writes.observed == [("Pod", "a-work-0")]
+    assert bench.api.objects["Pod", "ns", "a-work-0"] == stored
 
 
-def test_a_pod_of_our_own_that_is_leaving_has_to_go_first() -> None:
+@pytest.mark.parametrize(
+    "found", [{"metadata": {"name": "a-work-0"}}, pod(labels={LABEL_JOB: "a"})]
+)
+def test_a_foreign_pod_or_one_that_no_watch_shows_is_reported_and_kept(found: Object) -> None:
     bench = Bench()
-    bench.api.put(PODS, "ns", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
-    with pytest.raises(Outdated):
-        bench.run(create(pod()))
-    assert bench.writes.observed == [("Pod", "a-work-0")]
-
-
-def test_a_pod_of_an_earlier_job_of_the_name_has_to_go_first() -> None:
-    bench = Bench()
-    bench.api.put(PODS, "ns", pod(owner="job-0"))
-    with pytest.raises(Outdated):
-        bench.run(create(pod()))
-    assert bench.api.objects["Pod", "ns", "a-work-0"]["metadata"]["ownerReferences"]
-
-
-def test_a_pod_of_somebody_else_is_reported_and_left() -> None:
-    bench = Bench()
-    foreign = bench.api.put(PODS, "ns", {"metadata": {"name": "a-work-0"}})
-    (fault,) = bench.run(create(pod()))
-    assert fault == NameTaken(resource=PODS, found=foreign)
-    assert bench.writes.observed == []
-
-
-def test_a_pod_of_our_own_that_no_watch_shows_is_not_taken_for_made() -> None:
-    bench = Bench()
-    bench.api.put(PODS, "ns", pod(labels={LABEL_JOB: "a"}))
-    (fault,) = bench.run(create(pod()))
-    assert isinstance(fault, NameTaken)
+    stored = bench.api.put(PODS, "ns", found)
+    assert bench.run(create(pod())) == [NameTaken(resource=PODS, found=stored)]
     assert bench.writes.observed == []
 
 
@@ -384,14 +371,6 @@ def test_a_server_that_is_away_is_no_fault_of_the_job() -> None:
     assert bench.results["CreatePod", "error"] == bench.api.calls["create", "Pod"] <= CONCURRENCY
 
 
-def test_a_pod_is_deleted_and_hidden_until_the_watch_says_so_too() -> None:
-    bench = Bench()
-    found = bench.api.put(PODS, "ns", pod())
-    assert bench.run(delete(found)) == []
-    assert bench.writes.forgotten == [found["metadata"]["uid"]]
-    assert bench.api.objects == {}
-
-
 def test_deleting_what_is_gone_has_succeeded() -> None:
     bench = Bench()
     gone = Delete(resource=SERVICES, namespace="ns", name="di-a", uid="u", resource_version="1")
@@ -417,26 +396,15 @@ def test_a_pod_that_changed_since_it_was_seen_is_decided_anew() -> None:
     assert bench.writes.observed == [("Pod", "a-work-0")]
 
 
-def test_a_job_and_a_service_are_deleted_as_the_resources_they_are() -> None:
+def test_each_object_is_deleted_as_its_resource_and_hidden_at_once() -> None:
     bench = Bench()
-    service = bench.api.put(SERVICES, "ns", {"metadata": {"name": "di-a"}})["metadata"]
-    job = bench.api.put(DIJOBS, "ns", {"metadata": {"name": "a"}})["metadata"]
-    bench.run(
-        Delete(
-            resource=SERVICES,
-            namespace="ns",
-            name="di-a",
-            uid=service["uid"],
-            resource_version=service["resourceVersion"],
-        ),
-        Delete(
-            resource=DIJOBS,
-            namespace="ns",
-            name="a",
-            uid=job["uid"],
-            resource_version=job["resourceVersion"],
-        ),
-    )
+    names = {PODS: "a-work-0", SERVICES: "di-a", DIJOBS: "a"}
+    stored = {
+        kind: bench.api.put(kind, "ns", {"metadata": {"name": name}})
+        for kind, name in names.items()
+    }
+    assert bench.run(*(delete(body, resource=kind) for kind, body in stored.items())) == []
+    assert bench.writes.forgotten == [body["metadata"]["uid"] for body in stored.values()]
     assert bench.api.objects == {}
 
 

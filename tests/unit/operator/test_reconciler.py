@@ -92,17 +92,13 @@ class Bench:
         self.read_pod: PodReader = Pod.read
         self.seconds = 0.0
         self.companion_kinds: tuple[CompanionKind, ...] = ()
-        self.companions = Companions(
-            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
-            look_again=30.0,
-            monotonic=lambda: self.seconds,
-        )
-
-        self.scheduling_objects = SchedulingObjects(
-            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
-            look_again=30.0,
-            monotonic=lambda: self.seconds,
-        )
+        looks: Any = {
+            "client": self.api,
+            "look_again": 30.0,
+            "monotonic": lambda: self.seconds,
+        }
+        self.companions = Companions(**looks)
+        self.scheduling_objects = SchedulingObjects(**looks)
 
     def submit(self, replicas: int = 2, **changes: Any) -> Object:
         container = {"name": "di-container", "image": "none"}
@@ -124,6 +120,13 @@ class Bench:
 
     def reconcile(self) -> float | None:
         return virtual_time.run(self.reconciler().reconcile(KEY))
+
+    def settle(self) -> None:
+        """Reconcile until nothing is left to do."""
+        for _ in range(6):
+            if self.reconcile() != 0.0:
+                return
+        raise AssertionError("there is always more to do")
 
     def report(self, error: Exception) -> None:
         virtual_time.run(self.reconciler().report(KEY, error))
@@ -168,10 +171,36 @@ class Bench:
             rng=Random(1),
         )
 
+    def refuse(
+        self, error: type[ApiError], message: str = "", *, verb: str = "", kind: str = ""
+    ) -> None:
+        """Answer such requests with an error; no verb and no kind: any."""
+
+        def answer(asked: str, found: str, name: str) -> ApiError | None:
+            is_meant = verb in ("", asked) and kind in ("", found)
+            return error(kind=found, name=name, message=message) if is_meant else None
+
+        self.api.before = answer
+
     @property
     def status(self) -> Object:
         status: Object = self.api.objects["DIJob", "ns", "a"].get("status") or {}
         return status
+
+    @property
+    def condition(self) -> Object:
+        """That of the job's phase."""
+        found = self.status
+        return next(each for each in found["conditions"] if each["type"] == found["phase"])
+
+    def run_pods(self) -> None:
+        """Bring a job of two pods to Running."""
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        for index in range(2):
+            pod = self.api.objects["Pod", "ns", f"a-work-{index}"]
+            self.known.observe(PODS, self.api.put(PODS, "ns", {**pod, "status": ready}))
+        self.settle()
+        assert self.status["phase"] == "Running"
 
 
 def test_a_new_job_gets_its_objects_and_one_status_write() -> None:
@@ -213,22 +242,17 @@ def test_a_job_deleted_unseen_ends_the_reconcile() -> None:
     assert bench.events == []
 
 
-def running(bench: Bench) -> None:
-    """Bring a job of two pods to Running."""
+def running() -> Bench:
+    bench = Bench()
     bench.submit()
     bench.reconcile()
-    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    for index in range(2):
-        pod = bench.api.objects["Pod", "ns", f"a-work-{index}"]
-        bench.known.observe(PODS, bench.api.put(PODS, "ns", {**pod, "status": ready}))
-    bench.reconcile()
-    assert bench.status["phase"] == "Running"
+    bench.run_pods()
     bench.api.calls.clear()
+    return bench
 
 
 def test_a_pod_that_is_just_not_seen_is_not_counted_as_lost() -> None:
-    bench = Bench()
-    running(bench)
+    bench = running()
     del bench.known.objects["Pod", "a-work-1"]
     bench.reconcile()
     assert bench.status["phase"] == "Running"
@@ -238,12 +262,10 @@ def test_a_pod_that_is_just_not_seen_is_not_counted_as_lost() -> None:
 
 
 def test_a_pod_that_is_gone_is_counted_once_and_replaced() -> None:
-    bench = Bench()
-    running(bench)
+    bench = running()
     del bench.known.objects["Pod", "a-work-1"]
     del bench.api.objects["Pod", "ns", "a-work-1"]
-    while bench.reconcile() == 0.0:
-        pass
+    bench.settle()
     assert bench.status["reschedules"] == 1
     assert bench.api.calls["create", "Pod"] == 1
     assert bench.api.calls["list", "Pod"] == 1
@@ -321,10 +343,7 @@ def test_a_writer_who_always_wins_does_not_hold_a_worker() -> None:
     bench = Bench()
     bench.submit()
 
-    def conflict(verb: str, kind: str, name: str) -> ApiError | None:
-        return Conflict(kind=kind, name=name, code=409) if verb == "patch" else None
-
-    bench.api.before = conflict
+    bench.refuse(Conflict, verb="patch")
     with pytest.raises(Conflict):
         bench.reconcile()
     assert bench.api.calls["patch", "DIJob"] == ATTEMPTS
@@ -353,10 +372,7 @@ def test_no_status_and_no_event_tell_of_actions_that_failed() -> None:
     bench = Bench()
     bench.submit()
 
-    def away(verb: str, kind: str, name: str) -> ApiError | None:
-        return Unavailable(kind=kind, code=503) if kind == "Pod" else None
-
-    bench.api.before = away
+    bench.refuse(Unavailable, kind="Pod")
     with pytest.raises(Unavailable):
         bench.reconcile()
     assert bench.status == {}
@@ -367,11 +383,7 @@ def test_a_refused_pod_makes_the_job_wait_and_the_wait_is_kept() -> None:
     bench = Bench()
     bench.submit()
 
-    def quota(verb: str, kind: str, name: str) -> ApiError | None:
-        refused = verb == "create" and kind == "Pod"
-        return Forbidden(kind=kind, code=403, message="exceeded quota: q") if refused else None
-
-    bench.api.before = quota
+    bench.refuse(Forbidden, "exceeded quota: q", verb="create", kind="Pod")
     bench.reconcile()
     assert bench.status["phase"] == "Pending"
     assert [event.reason for event in bench.events] == ["QuotaExceeded"]
@@ -395,8 +407,7 @@ def test_a_pod_of_an_earlier_job_makes_room_first() -> None:
     labels = {LABEL_JOB: "a", "diengine/operator": "di-operator"}
     metadata = {"name": "a-work-1", "labels": labels, "ownerReferences": [reference]}
     bench.api.put(PODS, "ns", {"metadata": metadata})
-    while bench.reconcile() == 0.0:
-        pass
+    bench.settle()
     owners = {
         body["metadata"]["ownerReferences"][0]["uid"]
         for (kind, _, _), body in bench.api.objects.items()
@@ -507,11 +518,7 @@ def test_a_refusal_is_in_the_log_with_the_words_of_who_refused() -> None:
     bench = Bench()
     bench.submit()
 
-    def forbid(verb: str, kind: str, name: str) -> ApiError | None:
-        refused = verb == "create" and kind == "Pod"
-        return Forbidden(kind=kind, code=403, message="not with us") if refused else None
-
-    bench.api.before = forbid
+    bench.refuse(Forbidden, "not with us", verb="create", kind="Pod")
     with capture_logs() as lines:
         bench.reconcile()
     refused = [line for line in lines if line["event"] == "refused"]

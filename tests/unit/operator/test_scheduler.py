@@ -20,7 +20,7 @@ from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.metrics import Metrics
 from di_operator.scheduler import SETTLE, Scheduler
-from tests.unit.allocator.test_scheduling_snapshot import job, node, numbered, pod, task
+from tests.unit.allocator.objects import job, node, numbered, pod, task
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock
 
