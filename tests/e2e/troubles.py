@@ -42,9 +42,9 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "::test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again",
         "e2e/test_progress.py::test_a_job_that_hangs_is_restarted_as_often_as_it_may",
         # What only a mistake of ours could bring about is shown where one can be made.
-        "unit/operator/test_scheduler.py::test_a_job_that_the_policy_fails_on_waits_alone_and_is_told_why",
+        "unit/operator/test_scheduler.py::test_a_job_that_the_policy_fails_on_waits_alone_with_the_reason",
         "unit/operator/test_reconciler.py"
-        "::test_a_defect_is_told_in_the_conditions_and_taken_back_once_the_job_can_be_acted_on",
+        "::test_a_defect_is_a_condition_until_the_next_successful_reconcile",
     ),
     "creating a job fails with `failed calling webhook`": (
         "e2e/test_webhook_outage.py::test_an_outage_of_the_webhook",

@@ -26,7 +26,7 @@ def gang(key: str, **options: object) -> JobInfo:
 
 
 @pytest.mark.parametrize(("slots", "together"), [((3, 3, 3), 1), ((5, 4, 4), 2)])
-def test_five_gangs_run_as_many_at_a_time_as_there_is_room_for(
+def test_five_gangs_run_in_order_as_many_as_fit_at_a_time(
     slots: tuple[int, ...], together: int
 ) -> None:
     capacity = {f"n{row}": node(f"n{row}", slot=count) for row, count in enumerate(slots)}
@@ -44,7 +44,7 @@ def test_five_gangs_run_as_many_at_a_time_as_there_is_room_for(
     assert max(len(keys) for keys in seen) == together
 
 
-def test_a_job_with_a_minimum_takes_what_there_is_and_nothing_below_it() -> None:
+def test_a_job_takes_what_is_free_but_nothing_below_its_minimum() -> None:
     jobs = by_key(job("a", task(6, minimum=3, maximum=6)))
     four = FitPolicy().optimize(jobs, nodes(1, slot=4), {})
     two = FitPolicy().optimize(jobs, nodes(1, slot=2), four)
@@ -62,12 +62,12 @@ def test_pods_of_a_replica_are_placed_all_or_none(
     assert counts(policy().optimize(jobs, nodes(1, slot=slots), {})) == {"a": placed}
 
 
-def test_half_a_replica_takes_no_room_from_others() -> None:
+def test_half_a_replica_takes_no_capacity_from_others() -> None:
     jobs = by_key(job("a", task(6, minimum=3, maximum=6, unit=3)), job("b", task(2)))
     assert counts(FitPolicy().optimize(jobs, nodes(1, slot=5), {})) == {"a": 3, "b": 2}
 
 
-def test_a_selector_that_leaves_room_for_one_of_two_leaves_the_job_waiting() -> None:
+def test_a_gang_waits_if_its_selector_fits_one_of_two_pods() -> None:
     fast = Constraints(selector=(("disk", "fast"),))
     wanted = replace(task(2), constraints=fast)
     capacity = {
@@ -79,13 +79,13 @@ def test_a_selector_that_leaves_room_for_one_of_two_leaves_the_job_waiting() -> 
     assert FitPolicy().optimize(jobs, capacity, {}) == {"x": WAIT}
 
 
-def test_a_gang_of_high_priority_goes_first_whoever_came_first() -> None:
+def test_a_gang_of_high_priority_goes_before_an_older_one() -> None:
     jobs = by_key(gang("low", age=9.0), gang("high", age=1.0, priority=1))
 
     assert counts(FitPolicy().optimize(jobs, nodes(1, slot=6), {})) == {"low": 0, "high": 6}
 
 
-def test_nobody_overtakes_a_waiting_job_without_backfill_unless_it_can_never_fit() -> None:
+def test_without_backfill_no_job_overtakes_one_that_could_ever_fit() -> None:
     capacity = nodes(2, slot=3)
     jobs = by_key(
         job("runs", task(3), age=9.0),
@@ -116,7 +116,7 @@ def small(count: int) -> JobInfo:
     return job("small", task(count, cpu=0.2, memory=0.1), age=1.0)
 
 
-def test_a_node_is_filled_before_the_next_is_begun() -> None:
+def test_binpack_fills_one_node_before_the_next() -> None:
     answer = BinpackPolicy(weights=WEIGHTS).optimize(
         by_key(small(24)), nodes(2, cpu=4, memory=8), {}
     )
@@ -124,7 +124,7 @@ def test_a_node_is_filled_before_the_next_is_begun() -> None:
     assert sorted(per_node(answer["small"]).values()) == [4, 20]
 
 
-def test_packing_leaves_a_whole_node_for_a_large_pod() -> None:
+def test_binpack_leaves_a_whole_node_for_a_large_pod() -> None:
     jobs = by_key(small(16), job("large", task(1, cpu=4, memory=1)))
     answer = BinpackPolicy(weights=WEIGHTS).optimize(jobs, nodes(2, cpu=4, memory=8), {})
     assert counts(answer) == {"small": 16, "large": 1}
@@ -143,12 +143,12 @@ def test_the_weights_decide_which_resource_is_packed() -> None:
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), "5", True])
-def test_a_weight_that_is_none_is_refused(weight: object) -> None:
+def test_an_invalid_weight_is_refused(weight: object) -> None:
     with pytest.raises(ValueError, match="weights: cpu"):
         BinpackPolicy(weights={"cpu": weight})  # type: ignore[dict-item]
 
 
-def test_a_resource_that_is_not_packed_bounds_a_node_all_the_same() -> None:
+def test_a_resource_of_weight_0_still_limits_a_node() -> None:
     jobs = by_key(job("small", task(24, minimum=1, cpu=0.2, memory=0.1)))
 
     answer = BinpackPolicy(weights={"memory": 0}).optimize(jobs, nodes(2, cpu=4, memory=1), {})

@@ -35,7 +35,7 @@ def job(admitted: object = None, *, preemptible: bool = True) -> dict[str, Any]:
         pytest.param({"work": 3}, False, (2, 4, 8), id="not the allocator's"),
     ],
 )
-def test_no_more_than_was_admitted(
+def test_a_queued_job_has_at_most_its_admitted_replicas(
     admitted: object, preemptible: bool, sizes: tuple[int, int, int]
 ) -> None:
     spec = load_leniently(job(preemptible=preemptible)["spec"])
@@ -43,7 +43,7 @@ def test_no_more_than_was_admitted(
     assert (task.min_replicas, task.replicas, task.max_replicas) == sizes
 
 
-def test_a_job_that_is_admitted_more_wants_a_look() -> None:
+def test_a_changed_admission_is_news() -> None:
     news = News()
     assert news.on_job("ADDED", job({"work": 2}))
     assert not news.on_job("MODIFIED", job({"work": 2}))

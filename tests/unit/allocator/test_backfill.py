@@ -30,7 +30,7 @@ def small(key: str, slots: int = 1, **options: Any) -> JobInfo:
 
 @pytest.mark.parametrize("name", PARENTS)
 @pytest.mark.parametrize("given_value", ["all", 1, None, "Reserve"])
-def test_what_is_no_way_to_backfill_is_refused(name: str, given_value: Any) -> None:
+def test_an_invalid_backfill_argument_is_refused(name: str, given_value: Any) -> None:
     with pytest.raises(ValueError, match="must be true, false or"):
         PARENTS[name](backfill=given_value)
 
@@ -40,7 +40,7 @@ def held(**placed: str) -> dict[str, NodeList]:
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_the_nodes_that_come_free_first_are_set_aside(name: str) -> None:
+def test_the_nodes_that_come_free_first_are_reserved(name: str) -> None:
     policy, room = PARENTS[name](backfill="reserve"), nodes(3, slot=4)
     running = held(x="n000 n000 n000", y="n001 n001 n001", z="n002 n002 n002")
     jobs = by_key(
@@ -61,7 +61,7 @@ def test_the_nodes_that_come_free_first_are_set_aside(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_who_has_to_end_before_may_use_what_is_set_aside(name: str) -> None:
+def test_a_job_that_ends_before_the_reservation_may_use_it(name: str) -> None:
     policy, room = PARENTS[name](backfill="reserve"), nodes(1, slot=4)
     running = held(x="n000 n000")
     big = job("big", task(1, slot=4), age=9.0)
@@ -76,7 +76,7 @@ def test_who_has_to_end_before_may_use_what_is_set_aside(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_what_never_fits_has_nothing_set_aside(name: str) -> None:
+def test_a_job_that_never_fits_reserves_nothing(name: str) -> None:
     jobs = by_key(job("huge", task(1, slot=9), age=9.0), small("s", 4))
     answer = PARENTS[name](backfill="reserve").optimize(jobs, nodes(1, slot=4), {})
 
@@ -84,7 +84,7 @@ def test_what_never_fits_has_nothing_set_aside(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_an_arrival_does_not_start_before_it_is_known_who_waits(name: str) -> None:
+def test_an_arrival_does_not_start_before_the_waiting_jobs_are_known(name: str) -> None:
     assert not PARENTS[name](backfill="reserve").allocate(small("s"), nodes(1, slot=4))
     assert PARENTS[name]().allocate(small("s"), nodes(1, slot=4))
 
@@ -121,7 +121,7 @@ def starts_after(policy: Any, running: int, size: int, rounds: int) -> int | Non
 @pytest.mark.parametrize("name", PARENTS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(running=st.integers(1, 8), size=st.integers(1, 8))
-def test_the_first_that_waits_starts_as_soon_as_those_that_ran_leave_it_room(
+def test_a_reservation_starts_the_first_waiting_job_without_delay(
     name: str, running: int, size: int
 ) -> None:
     # So many of those that ran have to end first; whoever came later makes no difference.
@@ -130,11 +130,11 @@ def test_the_first_that_waits_starts_as_soon_as_those_that_ran_leave_it_room(
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_without_a_reservation_it_waits_for_ever(name: str) -> None:
+def test_without_a_reservation_a_large_job_starves(name: str) -> None:
     assert starts_after(PARENTS[name](), 8, 8, 40) is None
 
 
-def test_ends_are_read_from_the_job() -> None:
+def test_the_end_and_the_deadline_are_read_from_the_job() -> None:
     expected = {
         "earliest": "2026-01-01T12:01:00Z",
         "expected": "2026-01-01T12:02:00Z",

@@ -25,7 +25,7 @@ def advised(job: JobInfo, has: NodeList, before: int | None = None) -> int | Non
 
 
 @pytest.mark.parametrize("names", [["n000"], ["n000"] * 3, ["n000"] * 4 + ["n001"] * 4])
-def test_it_is_that_of_the_highest_goodput_among_all_learners(names: list[str]) -> None:
+def test_the_advised_batch_is_that_of_the_highest_goodput(names: list[str]) -> None:
     best = best_batch(model(), len({*names}), len(names))
     found = advised(elastic("a"), on(*names))
     assert found == len(names) * best.atomic * (best.accumulation + 1)
@@ -49,11 +49,13 @@ def test_more_learners_are_worth_a_larger_batch() -> None:
     ],
     ids=["without a report", "of one batch", "that waits", "too many for its largest batch"],
 )
-def test_a_job_is_advised_nothing(job: JobInfo, has: NodeList) -> None:
+def test_no_batch_is_advised_without_measurements_nodes_or_a_choice(
+    job: JobInfo, has: NodeList
+) -> None:
     assert advised(job, has) is None
 
 
-def test_it_is_that_of_the_kind_of_its_nodes() -> None:
+def test_the_advised_batch_depends_on_the_node_type() -> None:
     job = elastic("a", model=None, by_kind={"fast": model(step=0.01), "slow": model(step=1.0)})
     fast, slow = (
         advised_batch(
@@ -66,7 +68,7 @@ def test_it_is_that_of_the_kind_of_its_nodes() -> None:
     assert advised_batch(job, on("gone"), ROOM) in (fast, slow)
 
 
-def test_what_differs_little_from_the_last_advice_is_not_told() -> None:
+def test_a_batch_close_to_the_last_advice_is_not_changed() -> None:
     has = on("n000", "n000")
     found = advised(elastic("a"), has)
     assert found is not None

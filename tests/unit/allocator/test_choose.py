@@ -30,9 +30,7 @@ def price(found: list[Offer], chosen: list[int]) -> float:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=offers(), budget=st.integers(0, 40))
-def test_the_budget_is_kept_and_no_single_step_is_left_that_would_pay(
-    found: list[Offer], budget: int
-) -> None:
+def test_the_budget_holds_and_no_single_step_would_improve(found: list[Offer], budget: int) -> None:
     chosen = choose(found, float(budget))
 
     assert price(found, chosen) <= budget
@@ -58,7 +56,7 @@ def test_the_answer_is_within_one_step_of_the_best(found: list[Offer], budget: i
 
 
 @pytest.mark.parametrize(("jobs", "budget"), [(20, 64), (60, 64), (100, 256), (200, 1000)])
-def test_concave_jobs_are_shared_out_as_well_as_by_a_solver(jobs: int, budget: int) -> None:
+def test_concave_jobs_get_as_much_value_as_from_a_solver(jobs: int, budget: int) -> None:
     rng = random.Random(jobs)
     costs = [0.0, 1.0, 2.0, *(4.0 * n for n in range(1, 17))]
     found = [

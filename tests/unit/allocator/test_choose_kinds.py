@@ -43,7 +43,7 @@ def worth(found: Offers, chosen: Sequence[Choice]) -> float:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=offers(), budgets=st.tuples(*[st.integers(0, 15)] * 3))
-def test_no_budget_is_exceeded_and_no_single_change_is_left_that_would_pay(
+def test_budgets_by_node_type_hold_and_no_single_change_improves(
     found: list[dict[str, Offer]], budgets: tuple[int, ...]
 ) -> None:
     amounts = {kind: float(each) for kind, each in zip("abc", budgets, strict=True)}
@@ -61,7 +61,7 @@ def test_no_budget_is_exceeded_and_no_single_change_is_left_that_would_pay(
 
 
 @pytest.mark.parametrize(("jobs", "gap"), [(5, 0.03), (20, 0.03), (60, 0.03), (200, 0.02)])
-def test_jobs_are_shared_out_nearly_as_well_as_by_a_solver(jobs: int, gap: float) -> None:
+def test_jobs_get_nearly_as_much_value_as_from_a_solver(jobs: int, gap: float) -> None:
     rng = random.Random(jobs)
     found = [_job(rng) for _ in range(jobs)]
     amounts = {"a": 4.0 * jobs / 5, "b": 4.0 * jobs / 5, "c": 4.0 * jobs / 10}
@@ -82,7 +82,7 @@ def _job(rng: random.Random) -> dict[str, Offer]:
     return each
 
 
-def test_the_scarce_kind_goes_to_whom_it_helps_most() -> None:
+def test_the_scarce_node_type_goes_to_the_job_that_gains_most() -> None:
     helped = {"slow": Offer([0, 1], [0, 1]), "fast": Offer([0, 1], [0, 9])}
     indifferent = {"slow": Offer([0, 1], [0, 2]), "fast": Offer([0, 1], [0, 3])}
 
@@ -92,7 +92,7 @@ def test_the_scarce_kind_goes_to_whom_it_helps_most() -> None:
         assert chosen[1 - row] == Choice("slow", 1)
 
 
-def test_a_job_makes_room_where_that_is_worth_more_than_it_loses() -> None:
+def test_a_job_gives_way_if_another_gains_more_than_it_loses() -> None:
     large = {"a": Offer([0, 4], [0, 8])}
     small = [{"a": Offer([0, 1], [0, 3]), "b": Offer([0, 1], [0, 2.5])} for _ in range(4)]
 

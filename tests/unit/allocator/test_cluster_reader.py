@@ -96,7 +96,7 @@ def read(reader: ClusterReader) -> SchedulingSnapshot:
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.lists(changes(), max_size=4), min_size=1, max_size=5))
-def test_what_is_told_in_parts_is_what_is_read_at_once(
+def test_incremental_changes_give_the_snapshot_of_a_full_read(
     rounds: list[list[tuple[str, str, Object]]],
 ) -> None:
     news, reader = News(), ClusterReader(read_spec)
@@ -167,7 +167,7 @@ def test_observations_are_fitted_once_and_a_report_is_read_once(
     assert fitted == [3, 2, 3]
 
 
-def test_a_look_reads_only_what_has_changed() -> None:
+def test_only_changed_objects_are_read_again() -> None:
     read_again: list[str] = []
 
     def reading(body: Any) -> Any:
@@ -186,7 +186,7 @@ def test_a_look_reads_only_what_has_changed() -> None:
     assert found.present["rl/y"].total() == 1
 
 
-def test_where_nobody_keeps_changes_none_pile_up() -> None:
+def test_changes_are_dropped_while_no_reader_takes_them() -> None:
     news = News()
     news.on_other("ADDED", other("a"))
     news.on_job("DELETED", job("x", task("learner")))

@@ -35,11 +35,11 @@ def culprits(*bad: str) -> dict[str, str]:
     return find_culprits(Picky(*bad), found.jobs, found.nodes, found.held)
 
 
-def test_the_jobs_that_a_policy_fails_on_alone_are_named_with_what_it_raised() -> None:
+def test_jobs_that_a_policy_fails_on_are_named_with_the_error() -> None:
     why = "the allocation policy fails on it: OverflowError: cannot bear rl/y"
     assert culprits("y") == {"rl/y": why}
     assert culprits("x", "z").keys() == {"rl/x", "rl/z"}
 
 
-def test_a_policy_that_fails_on_every_job_blames_nobody() -> None:
+def test_a_policy_that_fails_on_every_job_blames_none() -> None:
     assert culprits("x", "y", "z") == {}

@@ -37,7 +37,7 @@ def divided(
     return fill_dominant(wanted, given_weights, {n: float(a) for n, a in room.items()}, {})
 
 
-def test_the_example_of_the_paper() -> None:
+def test_the_division_of_the_papers_example_is_reproduced() -> None:
     found = divided(
         {"a": {"cpu": 1, "memory": 4}, "b": {"cpu": 3, "memory": 1}}, {"cpu": 9, "memory": 18}
     )
@@ -46,7 +46,9 @@ def test_the_example_of_the_paper() -> None:
 
 
 @given(tenants, rooms)
-def test_nobody_envies_another(found: dict[str, dict[str, int]], room: dict[str, int]) -> None:
+def test_no_tenant_would_run_more_with_the_part_of_another(
+    found: dict[str, dict[str, int]], room: dict[str, int]
+) -> None:
     has = divided(found, room)
     for tenant, need in found.items():
         for other in found:
@@ -54,7 +56,7 @@ def test_nobody_envies_another(found: dict[str, dict[str, int]], room: dict[str,
 
 
 @given(tenants, rooms)
-def test_nobody_would_rather_have_an_equal_part_of_everything(
+def test_no_tenant_would_run_more_with_an_equal_part(
     found: dict[str, dict[str, int]], room: dict[str, int]
 ) -> None:
     has = divided(found, room)
@@ -64,7 +66,7 @@ def test_nobody_would_rather_have_an_equal_part_of_everything(
 
 
 @given(tenants, rooms, needs)
-def test_it_does_not_pay_to_say_that_one_needs_something_else(
+def test_a_tenant_gains_nothing_by_a_false_request(
     found: dict[str, dict[str, int]], room: dict[str, int], lie: dict[str, int]
 ) -> None:
     liar = min(found)
@@ -75,7 +77,7 @@ def test_it_does_not_pay_to_say_that_one_needs_something_else(
 
 
 @given(tenants, rooms, st.dictionaries(st.sampled_from("abcd"), st.integers(1, 9)))
-def test_nothing_is_left_that_anybody_could_use_and_weights_count(
+def test_nothing_usable_is_left_and_weights_count(
     found: dict[str, dict[str, int]], room: dict[str, int], weights: dict[str, int]
 ) -> None:
     has = divided(found, room, weights)
@@ -97,7 +99,7 @@ def test_nothing_is_left_that_anybody_could_use_and_weights_count(
     st.dictionaries(st.sampled_from("abc"), st.floats(0, 100), min_size=1),
     st.dictionaries(st.sampled_from("abc"), st.integers(0, 20)),
 )
-def test_floors_come_first_and_what_is_not_wanted_goes_to_the_others(
+def test_guarantees_come_first_and_unused_parts_go_to_others(
     wanted: dict[str, float], guaranteed: dict[str, int]
 ) -> None:
     floors = {t: {GPU: min(float(g), wanted[t])} for t, g in guaranteed.items() if t in wanted}

@@ -25,7 +25,7 @@ def reader_of(tasks: list[Any], failures: Any) -> ClusterReader:
     return reader
 
 
-def test_a_task_goes_where_none_of_its_replicas_avoids_the_node_until_its_hour_is_over() -> None:
+def test_a_task_stays_off_a_node_until_its_avoidance_expires() -> None:
     until = NOW + timedelta(hours=1)
     avoid = [{"node": "a", "until": format_time(until)}]
     reader = reader_of([task("learner", 2)], {"learner": {"1": {"restarts": 1, "avoid": avoid}}})
@@ -38,7 +38,7 @@ def test_a_task_goes_where_none_of_its_replicas_avoids_the_node_until_its_hour_i
     assert where(3600) == placed(learner="a a")
 
 
-def test_a_task_takes_the_most_memory_that_a_replica_of_it_has_grown_to() -> None:
+def test_a_task_requests_the_largest_memory_of_its_grown_replicas() -> None:
     grown = {"0": {"memory": {"main": "8Gi"}}, "1": {"memory": {"main": "16Gi"}}, "2": {}}
     learner = task("learner", 3)
     (container,) = learner["template"]["spec"]["containers"]

@@ -196,7 +196,7 @@ def some_job(random: Random, name: str) -> Object:
     )
 
 
-def test_a_thousand_forecasts_are_what_the_allocator_then_does() -> None:
+def test_a_thousand_forecasts_match_what_the_allocator_does() -> None:
     seen: Counter[str] = Counter()
     for seed in count():
         random = Random(seed)
@@ -249,7 +249,7 @@ def held(name: str, count: int, node: str = "a", **spec: Any) -> Object:
     return job(name, task("learner", count, **spec.pop("bounds", {})), status=status, **spec)
 
 
-def test_what_fits_beside_the_others_says_where() -> None:
+def test_a_job_that_fits_is_forecast_with_its_nodes() -> None:
     found = here(held("x", 2)).forecast(trial("t", task("learner", 2)))
     assert found == Forecast(
         at_once=NodeList.of({"learner": ("a", "a")}), later=NodeList.of({"learner": ("a", "a")})
@@ -257,7 +257,7 @@ def test_what_fits_beside_the_others_says_where() -> None:
     assert found.starts
 
 
-def test_what_does_not_fit_says_what_is_missing_and_for_whom_it_waits() -> None:
+def test_a_job_that_does_not_fit_names_the_shortage_and_the_end() -> None:
     surroundings = here(held("x", 3), held("y", 1))
     tried = trial("t", task("learner", 2))
     found = surroundings.forecast(tried)
@@ -266,14 +266,14 @@ def test_what_does_not_fit_says_what_is_missing_and_for_whom_it_waits() -> None:
     assert surroundings.first_end(tried, ["uid-gone", "uid-y", "uid-x"]) == "uid-x"
 
 
-def test_what_no_cluster_of_these_nodes_could_run_is_impossible() -> None:
+def test_a_job_too_large_for_the_empty_cluster_is_impossible() -> None:
     surroundings = here(held("x", 1))
     tried = trial("t", task("learner", 5))
     assert "room for 4" in surroundings.forecast(tried).impossible
     assert surroundings.first_end(tried, ["uid-x"]) is None
 
 
-def test_others_that_shrink_for_it_are_told_with_what_they_had() -> None:
+def test_the_forecast_names_the_jobs_that_shrink() -> None:
     report = {
         "reportedAt": "2026-01-01T11:59:00Z",
         "observations": [
@@ -294,7 +294,7 @@ def test_others_that_shrink_for_it_are_told_with_what_they_had() -> None:
     assert len(found.shifts[0].after) + len(found.later) <= 4
 
 
-def test_an_ordinary_job_fits_by_its_requests_into_what_nobody_takes() -> None:
+def test_an_ordinary_job_fits_by_requests_into_capacity_without_pods() -> None:
     """Not into room that was granted to a job whose pods are about to be made."""
     granted = held("x", 3)
     tried = trial("t", task("learner", 2), preemptible=False)
@@ -311,13 +311,13 @@ def test_an_ordinary_job_fits_by_its_requests_into_what_nobody_takes() -> None:
     assert surroundings.first_end(tried, ["uid-y"]) == "uid-y"
 
 
-def test_without_an_allocator_preemptible_jobs_are_as_ordinary_ones() -> None:
+def test_without_an_allocator_preemptible_jobs_count_as_ordinary() -> None:
     tried = trial("t", task("learner", 3))
     surroundings = look_at(jobs=[], nodes=[node("a", 4)], pods=[], policy=None, now=NOW)
     assert len(surroundings.forecast(tried).at_once) == 3
 
 
-def test_of_a_job_with_a_coordinator_that_pod_is_tried() -> None:
+def test_the_forecast_of_a_coordinated_job_places_its_coordinator() -> None:
     template = {"spec": task("x")["template"]["spec"]}
     manifest = {
         "apiVersion": "diengine.opendilab.org/v1alpha1",
@@ -329,7 +329,7 @@ def test_of_a_job_with_a_coordinator_that_pod_is_tried() -> None:
     assert here().forecast(tried).at_once == NodeList.of({"coordinator": ("a",)})
 
 
-def test_a_job_is_tried_beside_one_of_its_name_and_as_if_it_were_resumed() -> None:
+def test_a_forecast_ignores_suspension_and_an_equal_name() -> None:
     manifest = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -341,12 +341,12 @@ def test_a_job_is_tried_beside_one_of_its_name_and_as_if_it_were_resumed() -> No
     assert here(held("x", 1)).forecast(tried).starts
 
 
-def test_what_admission_refuses_is_not_tried() -> None:
+def test_a_spec_that_admission_refuses_is_not_forecast() -> None:
     with pytest.raises(InvalidSpec, match="replicas"):
         trial("t", task("learner", -1))
 
 
-def test_high_priority_goes_first() -> None:
+def test_high_priority_starts_before_an_older_waiting_job() -> None:
     waiting = job("w", task("learner", 3), phase="Pending")
     surroundings = here(held("x", 2), waiting)
     tried = trial("t", task("learner", 3))
@@ -354,7 +354,7 @@ def test_high_priority_goes_first() -> None:
     assert here(held("x", 2), waiting).first_end(tried, ["uid-x"]) is None
 
 
-def test_those_that_wait_start_after_the_ends_that_make_room_for_them() -> None:
+def test_waiting_jobs_start_after_the_ends_that_free_their_nodes() -> None:
     waiting = [job(name, task("learner", n), phase="Pending") for name, n in (("w", 4), ("v", 1))]
     surroundings = here(held("x", 2), held("y", 1), *waiting)
     assert surroundings.starts(["uid-y", "uid-x"]) == {"uid-v": None}

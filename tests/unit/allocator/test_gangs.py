@@ -157,7 +157,7 @@ policies = st.sampled_from([FitPolicy, GoodputPolicy])
 
 @settings(deadline=None, max_examples=100)
 @given(gangs, nodes, policies, st.lists(STEPS, max_size=12), st.randoms())
-def test_gangs_that_do_not_fit_together_run_one_after_the_other(
+def test_gangs_that_do_not_fit_together_run_one_after_another(
     sizes: list[tuple[int, int, str]],
     room: dict[str, int],
     policy: type[Policy],
@@ -174,7 +174,7 @@ def test_gangs_that_do_not_fit_together_run_one_after_the_other(
     assert all(gang.ended for gang in world.gangs)
 
 
-def test_another_leader_keeps_the_room_of_what_waits_for_another_task() -> None:
+def test_a_new_leader_keeps_capacity_for_a_gangs_dependent_task() -> None:
     first, second = Gang("first", 1, 2), Gang("second", 3, 0, "high")
     world = World([first, second], FitPolicy(), TWO_NODES)
     chance = random.Random(0)

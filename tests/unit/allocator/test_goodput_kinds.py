@@ -69,7 +69,7 @@ def test_the_fast_nodes_go_to_the_job_that_gains_most_there() -> None:
         ]
 
 
-def test_work_left_and_kinds_go_together() -> None:
+def test_short_jobs_get_the_fast_nodes() -> None:
     short, long = on_kinds("short", 3.0, remaining=1e3), on_kinds("long", 3.0, remaining=1e8)
 
     found = decide(short, long, room=cluster(1, 1))
@@ -77,7 +77,7 @@ def test_work_left_and_kinds_go_together() -> None:
     assert (kinds(found["short"]), kinds(found["long"])) == ({"fast"}, {"slow"})
 
 
-def test_another_kind_must_be_worth_a_restart() -> None:
+def test_a_job_changes_its_node_type_only_if_that_pays_a_restart() -> None:
     def moved(times: float) -> bool:
         held = {"j": NodeList((("learner", ("slow-0",) * 4),))}
         one = on_kinds("j", times, maximum=4)
@@ -87,7 +87,7 @@ def test_another_kind_must_be_worth_a_restart() -> None:
     assert moved(3.0)
 
 
-def test_a_cluster_of_one_kind_is_as_one_without() -> None:
+def test_one_node_type_gives_the_same_answer_as_none() -> None:
     room = cluster(4, 0)
     jobs = [on_kinds(f"j{n}", 2.0) for n in range(5)]
     plain = [replace(each, model=each.by_kind["slow"], by_kind={}) for each in jobs]
@@ -96,7 +96,7 @@ def test_a_cluster_of_one_kind_is_as_one_without() -> None:
     assert decide(*jobs, room=room) == decide(*plain, room=unlabelled)
 
 
-def test_a_job_that_may_run_on_one_kind_only_is_kept_to_it() -> None:
+def test_a_selector_keeps_a_job_on_its_node_type() -> None:
     wants = on_kinds("w", 5.0)
     here = replace(
         wants.tasks[0], constraints=replace(wants.tasks[0].constraints, selector=(("gpu", "old"),))
@@ -109,20 +109,20 @@ def test_a_job_that_may_run_on_one_kind_only_is_kept_to_it() -> None:
     assert kinds(decide(replace(wants, tasks=(here,)), room=room)["w"]) == {"slow"}
 
 
-def test_nodes_without_a_kind_are_a_kind_of_their_own() -> None:
+def test_nodes_without_a_type_are_one_type() -> None:
     room = {name: replace(each, kind="") for name, each in cluster(2, 0).items()}
     found = decide(on_kinds("j", 3.0), room=room | cluster(0, 2))
 
     assert len(kinds(found["j"])) == 1
 
 
-def test_a_job_whose_nodes_have_changed_kind_is_moved_to_one() -> None:
+def test_a_job_on_two_node_types_is_moved_to_one() -> None:
     held = {"j": NodeList((("learner", ("slow-0",) * 2 + ("fast-0",) * 2),))}
 
     assert len(kinds(decide(on_kinds("j", 1.0), previous=held)["j"])) == 1
 
 
-def test_collectors_run_on_any_kind_and_are_as_many_as_the_learners_there_need() -> None:
+def test_collectors_of_any_node_type_grow_with_the_learners_speed() -> None:
     def collectors(times: float) -> int:
         one = job(
             "t",
@@ -163,17 +163,17 @@ def knows(
     return Known(namespace=namespace, anywhere=None, by_kind=found, ladders=[ladder])
 
 
-def test_a_kind_that_nobody_has_measured_counts_as_equal() -> None:
+def test_an_unmeasured_node_type_counts_as_equally_fast() -> None:
     assert guessed(knows(None), knows(None)) == pytest.approx(1.0)
 
 
-def test_what_a_job_has_measured_itself_counts_most() -> None:
+def test_a_jobs_own_measurement_counts_most() -> None:
     assert guessed(knows(2.0), knows(9.0), knows(9.0)) == pytest.approx(
         guessed(knows(2.0)), rel=1e-9
     )
 
 
-def test_runs_of_one_program_know_of_each_other() -> None:
+def test_runs_of_one_program_share_their_measurements() -> None:
     # The others have other bounds of batches.
     others = [knows(9.0, maximum=4096) for _ in range(3)]
     alone, both = guessed(knows(2.0)), guessed(knows(None), knows(2.0), *others)
@@ -181,7 +181,7 @@ def test_runs_of_one_program_know_of_each_other() -> None:
     assert both == pytest.approx(alone)
 
 
-def test_a_program_of_another_namespace_is_another_program() -> None:
+def test_equal_programs_of_two_namespaces_share_only_their_ratio() -> None:
     # Of its own program a job knows how fast it is, of another how many times faster.
     other = measured(2.0, step=STEP / 10)
     slow, fast = (goodput(other[kind], 1, 1) for kind in ("slow", "fast"))
@@ -193,7 +193,7 @@ def test_a_program_of_another_namespace_is_another_program() -> None:
     assert foreign == pytest.approx(fast / slow)
 
 
-def test_of_other_programs_the_median_ratio_counts() -> None:
+def test_the_median_ratio_of_other_programs_counts() -> None:
     others = [knows(times, maximum=4096) for times in (1.0, 2.0, 50.0)]
 
     assert guessed(knows(None), *others) == pytest.approx(
@@ -201,14 +201,14 @@ def test_of_other_programs_the_median_ratio_counts() -> None:
     )
 
 
-def test_a_job_that_does_not_say_where_it_measured_itself_is_as_fast_anywhere() -> None:
+def test_a_measurement_without_a_node_type_counts_everywhere() -> None:
     plain = replace(knows(None), anywhere=measured()["slow"], by_kind={})
     curve = known_speeds({"p": plain, "q": knows(4.0)}, Curves())[0]["p", "fast"]
 
     assert curve[1] == goodput(measured()["slow"], 1, 1)
 
 
-def test_newcomers_are_taken_to_be_faster_where_others_are() -> None:
+def test_a_new_job_is_assumed_faster_where_others_are() -> None:
     newcomer = elastic("new", model=None, explored=0, maximum=4)
     busy = on_kinds("busy", 6.0, maximum=4, attained=1e7)
 

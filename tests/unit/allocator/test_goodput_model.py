@@ -75,7 +75,7 @@ def test_a_noisier_gradient_makes_larger_batches_worth_while() -> None:
     assert quiet.atomic * (quiet.accumulation + 1) < noisy.atomic * (noisy.accumulation + 1)
 
 
-def test_one_replica_accumulates_when_its_batch_is_larger_than_the_initial_one() -> None:
+def test_one_replica_accumulates_to_exceed_the_initial_batch() -> None:
     best = best_batch(replace(KNOWN, grad=GradParams(sqr=1.0, var=1e6)), 1, 1)
 
     assert best.atomic * (best.accumulation + 1) > LIMITS.initial
@@ -103,7 +103,7 @@ def by_every_batch(known: GoodputModel, nodes: int, replicas: int) -> float:
 
 @pytest.mark.parametrize("noise", [0.5, 20.0, 1000.0])
 @pytest.mark.parametrize(("nodes", "replicas"), [(1, 2), (1, 4), (2, 8), (8, 32)])
-def test_the_search_for_a_batch_size_misses_next_to_nothing(
+def test_the_search_for_a_batch_finds_98_percent_of_the_best(
     nodes: int, replicas: int, noise: float
 ) -> None:
     known = replace(KNOWN, grad=GradParams(sqr=1.0, var=noise))
@@ -111,7 +111,7 @@ def test_the_search_for_a_batch_size_misses_next_to_nothing(
     assert goodput(known, nodes, replicas) >= 0.98 * by_every_batch(known, nodes, replicas)
 
 
-def test_a_gradient_of_nothing_counts_as_one_without_noise() -> None:
+def test_a_zero_gradient_counts_as_one_without_noise() -> None:
     nothing = replace(KNOWN, grad=GradParams(sqr=0.0, var=0.0))
     quiet = replace(KNOWN, grad=GradParams(sqr=1.0, var=0.0))
 
@@ -119,7 +119,7 @@ def test_a_gradient_of_nothing_counts_as_one_without_noise() -> None:
     assert isfinite(best_batch(replace(KNOWN, grad=GradParams(sqr=0.0, var=1.0)), 1, 2).goodput)
 
 
-def test_a_fit_predicts_what_it_was_not_shown() -> None:
+def test_a_fit_predicts_unseen_configurations() -> None:
     shown = [(1, 1, 32), (1, 1, 128), (1, 2, 64), (1, 4, 64), (2, 8, 64), (4, 16, 128)]
     found = fit(observe(PERF, *shown))
 
@@ -129,7 +129,7 @@ def test_a_fit_predicts_what_it_was_not_shown() -> None:
         assert seconds(found, *unseen)[1] == expected
 
 
-def test_what_was_not_explored_counts_as_next_to_nothing() -> None:
+def test_unexplored_parameters_are_next_to_zero() -> None:
     found = fit(observe(PERF, (1, 1, 64)))
 
     assert found.alpha_r == pytest.approx(UNEXPLORED)
@@ -137,14 +137,14 @@ def test_what_was_not_explored_counts_as_next_to_nothing() -> None:
     assert found.alpha_c == pytest.approx(seconds(PERF, 1, 1, 64)[0] / 2, rel=1e-6)
 
 
-def test_links_between_nodes_are_taken_to_be_dearer_than_those_within() -> None:
+def test_links_between_nodes_are_assumed_slower_than_within() -> None:
     found = fit(observe(PERF, (1, 1, 64), (1, 2, 64), (1, 4, 64)))
 
     assert found.alpha_n >= 1.1 * found.alpha_r > UNEXPLORED
     assert found.beta_n >= 1.1 * found.beta_r
 
 
-def test_nothing_observed_is_an_error() -> None:
+def test_a_fit_without_observations_is_an_error() -> None:
     with pytest.raises(ValueError, match="nothing was observed"):
         fit([])
 
@@ -212,7 +212,9 @@ def test_the_fits_gradient_is_that_of_its_objective(monkeypatch: pytest.MonkeyPa
         assert gradient[axis] == pytest.approx(numeric, rel=1e-4, abs=1e-7)
 
 
-def test_a_fit_is_as_good_as_one_that_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_is_as_good_as_one_with_2000_more_evaluations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reached: list[tuple[float, float]] = []
 
     def patient(objective: Objective, start: Sequence[float], **options: Any) -> list[float]:
@@ -272,7 +274,7 @@ def test_sizes_are_powers_of_two_on_a_node_and_whole_nodes_beyond() -> None:
     assert sizes(Bounds(per_node=1, minimum=1, maximum=3)) == (0, 1, 2, 3)
 
 
-def test_thousands_of_replicas_are_offered_in_few_sizes() -> None:
+def test_thousands_of_replicas_have_few_sizes() -> None:
     offered = sizes(Bounds(per_node=4, minimum=1, maximum=8000))
 
     assert len(offered) < 45

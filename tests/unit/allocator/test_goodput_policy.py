@@ -26,7 +26,7 @@ def decide(
     return GoodputPolicy(**arguments).optimize(jobs, nodes(count, gpu=4), previous or {})
 
 
-def test_a_job_alone_grows_to_where_more_replicas_stop_to_help() -> None:
+def test_a_job_alone_grows_until_more_replicas_stop_helping() -> None:
     noisy = decide(by_key(elastic("a", model=model(noise=1e5))))
     quiet = decide(by_key(elastic("a", model=model(noise=0.5))))
 
@@ -63,7 +63,7 @@ def test_a_job_of_high_priority_gets_more() -> None:
     assert found["b"] > found["a"]
 
 
-def test_who_has_had_much_yields_to_who_has_just_begun() -> None:
+def test_a_job_with_much_work_done_yields_to_a_new_one() -> None:
     scaling = model(noise=1e5)
     had = {"new": 0.0, "old": 1e6, "older": 2e6, **{f"j{n}": 3600.0 for n in range(5)}}
     jobs = by_key(*(elastic(k, model=scaling, attained=work) for k, work in had.items()))
@@ -83,7 +83,7 @@ def test_a_small_gain_is_not_worth_a_restart() -> None:
     assert decide(slightly, previous=settled) == settled
 
 
-def test_a_job_that_takes_long_to_restore_is_changed_for_a_larger_gain_only() -> None:
+def test_a_slow_restore_requires_a_larger_gain() -> None:
     held = {"a": NodeList((("learner", ("n000",) * 4),))}
     scaling = model(noise=1e6, alpha_n=0.01, beta_n=1e-6)
 
@@ -96,7 +96,7 @@ def test_a_job_that_takes_long_to_restore_is_changed_for_a_larger_gain_only() ->
     assert size(1.0, restart_seconds=60.0) == 4
 
 
-def test_a_job_that_claims_to_restore_for_ever_makes_way_like_one_that_takes_a_minute() -> None:
+def test_a_reported_restore_time_counts_as_a_minute_at_most() -> None:
     held = {"a": NodeList((("learner", tuple(f"n{n // 4:03d}" for n in range(16))),))}
     others = [elastic(f"j{n}", model=model(noise=1e5)) for n in range(3)]
 
@@ -117,7 +117,7 @@ def test_when_a_job_ends_the_others_grow() -> None:
     assert sum(map(len, decide(left, previous=held).values())) > sum(map(len, held.values()))
 
 
-def test_when_a_node_goes_only_its_jobs_move() -> None:
+def test_only_the_jobs_of_a_removed_node_move() -> None:
     jobs = by_key(*(elastic(f"j{n}", minimum=4, maximum=4) for n in range(3)))
     before = decide(jobs, 4)
     gone = set(before["j1"])
@@ -131,7 +131,7 @@ def test_when_a_node_goes_only_its_jobs_move() -> None:
     assert not gone & set(after["j1"])
 
 
-def test_jobs_that_are_not_preemptible_come_first_and_stay() -> None:
+def test_fixed_jobs_come_first_and_stay() -> None:
     rigid = job("rigid", task(6, gpu=1), preemptible=False, age=1.0)
     held = {"a": NodeList((("learner", ("n000",) * 4),))}
     first = decide(by_key(rigid, elastic("a", maximum=8)), 2, held)
@@ -142,13 +142,13 @@ def test_jobs_that_are_not_preemptible_come_first_and_stay() -> None:
     assert later["rigid"] == first["rigid"]
 
 
-def test_a_job_that_never_reports_gets_no_more_than_it_asks_for() -> None:
+def test_a_job_without_reports_gets_at_most_its_request() -> None:
     silent = job("s", task(3, minimum=1, maximum=16, gpu=1), attained=1e5)
 
     assert counts(decide(by_key(silent))) == {"s": 3}
 
 
-def test_the_size_of_a_job_that_never_reports_does_not_alternate() -> None:
+def test_the_size_of_a_job_without_reports_does_not_alternate() -> None:
     asking = job("s", task(48, minimum=1, maximum=64, gpu=1))
     reporting = [elastic(f"j{n}", model=model(noise=1e6)) for n in range(4)]
     held: Mapping[str, NodeList] = {}
@@ -162,7 +162,7 @@ def test_the_size_of_a_job_that_never_reports_does_not_alternate() -> None:
     assert sum(before != after for before, after in pairwise(sizes)) <= 2
 
 
-def test_replicas_of_a_silent_job_are_taken_to_be_of_less_and_less_use() -> None:
+def test_each_further_replica_without_reports_counts_less() -> None:
     silent = job("s", task(64, minimum=1, maximum=64, gpu=1), attained=1e5)
     scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
     reporting = elastic("r", model=scaling, maximum=64, attained=1e5)
@@ -172,7 +172,7 @@ def test_replicas_of_a_silent_job_are_taken_to_be_of_less_and_less_use() -> None
     assert 1 <= found["s"] < found["r"]
 
 
-def test_where_all_work_is_known_short_jobs_go_first() -> None:
+def test_short_jobs_go_first_if_all_remaining_work_is_known() -> None:
     short, long = elastic("short", remaining=1e4), elastic("long", remaining=1e9)
     jobs = by_key(short, long, *(elastic(f"j{n}", remaining=1e6) for n in range(4)))
     swapped = jobs | by_key(replace(short, remaining=1e9), replace(long, remaining=1e4))
@@ -181,7 +181,7 @@ def test_where_all_work_is_known_short_jobs_go_first() -> None:
     assert counts(decide(swapped, 2))["short"] < counts(decide(swapped, 2))["long"]
 
 
-def test_while_nobody_comes_or_ends_a_restart_has_longer_to_pay() -> None:
+def test_a_restart_pays_longer_while_no_job_comes_or_ends() -> None:
     held = {"a": NodeList((("learner", ("n000",) * 4),))}
     scaling = model(noise=1e6, alpha_n=1.0, beta_n=1e-6)
 
@@ -195,7 +195,7 @@ def test_while_nobody_comes_or_ends_a_restart_has_longer_to_pay() -> None:
     assert size(age=360.0, remaining=10.0) == 4
 
 
-def test_a_job_that_does_not_say_what_is_left_is_taken_to_be_half_done() -> None:
+def test_a_job_without_remaining_work_counts_as_half_done() -> None:
     others = [elastic(f"j{n}", remaining=1e6) for n in range(5)]
     young = by_key(elastic("a", attained=10.0), *others)
     old = by_key(elastic("a", attained=1e8), *others)
@@ -203,7 +203,7 @@ def test_a_job_that_does_not_say_what_is_left_is_taken_to_be_half_done() -> None
     assert counts(decide(young, 2))["a"] > counts(decide(old, 2))["a"]
 
 
-def test_what_few_say_about_the_work_left_keeps_all_at_fair_shares() -> None:
+def test_one_report_of_remaining_work_leaves_fair_shares() -> None:
     said = by_key(elastic("a", remaining=1e4), elastic("b"), elastic("c"))
     unsaid = {key: replace(each, remaining=None) for key, each in said.items()}
 
@@ -229,7 +229,7 @@ def test_jobs_whose_minimum_is_above_a_fair_share_take_turns() -> None:
     assert found(attained=1e8)["had"] == 0
 
 
-def test_a_job_that_fits_nowhere_waits_and_blocks_nobody() -> None:
+def test_a_job_that_fits_nowhere_waits_and_blocks_no_other() -> None:
     large = job("large", task(1, minimum=1, maximum=4, gpu=9))
     found = decide(by_key(large, elastic("a"), elastic("b", minimum=99, maximum=99)))
 
@@ -237,7 +237,7 @@ def test_a_job_that_fits_nowhere_waits_and_blocks_nobody() -> None:
     assert len(found["a"]) > 0
 
 
-def test_a_job_that_arrives_starts_on_what_is_left() -> None:
+def test_an_arriving_job_starts_on_the_free_capacity() -> None:
     room = {"a": node("a", gpu=0), "b": node("b", gpu=2)}
 
     placed = GoodputPolicy().allocate(elastic("x", model=None, explored=0), room)
@@ -275,7 +275,7 @@ def test_collectors_grow_to_the_knee_and_no_further() -> None:
     assert 1 < len(fast.task("collector")) < len(slow.task("collector")) < 40
 
 
-def test_collectors_of_several_tasks_grow_to_the_knee_together_in_the_order_of_the_spec() -> None:
+def test_collectors_of_several_tasks_grow_in_the_order_of_the_spec() -> None:
     alone = learners_and_collectors(collectors=(2, 40))
     learner, collector = alone.tasks
     wanted = len(place(alone, 60).task("collector"))
@@ -317,7 +317,7 @@ def test_a_job_whose_other_tasks_do_not_fit_holds_no_gpu() -> None:
     assert place(learners_and_collectors(collectors=(20, 20)), 5) == WAIT
 
 
-def test_collectors_are_shared_by_what_they_add() -> None:
+def test_collectors_go_to_the_job_that_gains_most() -> None:
     hungry, fed = (
         learners_and_collectors("hungry"),
         learners_and_collectors("fed", collecting=Collecting(rate=800.0)),
@@ -329,7 +329,7 @@ def test_collectors_are_shared_by_what_they_add() -> None:
     assert len(found["hungry"].task("collector")) > len(found["fed"].task("collector"))
 
 
-def test_a_task_nothing_is_known_of_gets_the_replicas_it_asks_for() -> None:
+def test_a_task_without_measurements_gets_its_replicas() -> None:
     evaluator = task(3, name="evaluator", minimum=1, maximum=9, cpu=1)
     one = job("e", task(1, gpu=1), evaluator, model=model(), explored=4)
 
@@ -338,7 +338,7 @@ def test_a_task_nothing_is_known_of_gets_the_replicas_it_asks_for() -> None:
 
 
 @pytest.mark.parametrize("gpus", [1, 8])
-def test_nodes_of_several_kinds_are_all_used(gpus: int) -> None:
+def test_nodes_of_several_sizes_are_all_used(gpus: int) -> None:
     room = {
         **nodes(3, gpu=4),
         "odd": node("odd", gpu=gpus),
@@ -353,7 +353,7 @@ def test_nodes_of_several_kinds_are_all_used(gpus: int) -> None:
 
 
 @pytest.mark.parametrize("collectors", [2, 3])
-def test_a_new_learner_takes_no_more_than_it_needs_from_the_collectors_of_others(
+def test_a_new_learner_takes_only_what_it_needs_from_collectors(
     collectors: int,
 ) -> None:
     wanted = task(collectors, name="collector", minimum=1, slot=1)

@@ -144,7 +144,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("row", TABLE.values(), ids=TABLE.keys())
-def test_one_step(row: Row) -> None:
+def test_one_step_grants_what_is_free(row: Row) -> None:
     words = {} if row.before is None else {"uid-x": row.before}
     gone = [pod("old", "learner", name, ending=True) for name in row.leaving.split()]
     found = snapshot(
@@ -176,7 +176,7 @@ def answered(found: SchedulingSnapshot, words: Words = NOTHING_SAID, **wants: No
     return step(words, found, answer, whole=True, explain=True)
 
 
-def test_a_grant_says_of_what_kinds_its_nodes_are() -> None:
+def test_a_grant_has_the_types_of_its_nodes() -> None:
     found = look(job("x", task("learner", 2), phase="Pending"))
     nodes = {**found.nodes, "a": replace(found.nodes["a"], kind="fast")}
     done = answered(replace(found, nodes=nodes), x=placed(learner="a b"))
@@ -184,7 +184,7 @@ def test_a_grant_says_of_what_kinds_its_nodes_are() -> None:
     assert done.words["uid-x"].grant.kinds == {"a": "fast"}
 
 
-def test_a_grant_advises_a_batch_for_the_nodes_that_it_is_of() -> None:
+def test_a_grant_advises_a_batch_for_its_nodes() -> None:
     one = {"initBatchSize": 64, "maxBatchSize": 4096, "gradParams": {"sqr": 1.0, "var": 50.0}}
     two = {"nodes": 1, "replicas": 2, "samples": 32, "computing": 0.1, "iteration": 0.2}
     said = {**one, "observations": [two], "reportedAt": "2026-01-01T12:00:00Z"}
@@ -203,7 +203,7 @@ def test_a_grant_advises_a_batch_for_the_nodes_that_it_is_of() -> None:
     assert (more.batch_size or 0) > 2 * grant.batch_size
 
 
-def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:
+def test_a_gang_is_released_to_the_clusters_scheduler() -> None:
     gang = {"preemptible": False, "scheduling": {"gang": True}}
     found = look(job("x", task("learner", 2), phase="Pending", **gang))
 
@@ -213,7 +213,7 @@ def test_a_gang_is_let_go_and_placed_by_the_clusters_scheduler() -> None:
     )
 
 
-def test_who_can_never_run_is_told_what_is_missing() -> None:
+def test_a_job_that_can_never_run_reports_its_shortage() -> None:
     found = look(job("x", task("learner", 9, minReplicas=9), phase="Pending"))
     grant = answered(found, x=WAIT).words["uid-x"].grant
 
@@ -221,7 +221,7 @@ def test_who_can_never_run_is_told_what_is_missing() -> None:
     assert "there is room for 8 on 2 of 2 nodes" in grant.message
 
 
-def test_two_jobs_are_not_granted_the_same_room_in_one_step() -> None:
+def test_two_jobs_are_not_granted_the_same_capacity() -> None:
     jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y")]
     leaving = [pod("old", "learner", "a", ending=True)] * 2
     found = look(*jobs, pods=leaving, departed=[job("old", task("learner", 2))])
@@ -231,7 +231,7 @@ def test_two_jobs_are_not_granted_the_same_room_in_one_step() -> None:
     assert done.words["uid-y"].wants == ON_A
 
 
-def test_a_node_that_holds_too_much_is_in_nobodys_way_elsewhere() -> None:
+def test_an_overcommitted_node_does_not_delay_jobs_elsewhere() -> None:
     words = {"uid-x": word(ON_A)}
     jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y", "z")]
     leaving = [pod("old", "learner", "a", ending=True)] * 3
@@ -241,7 +241,7 @@ def test_a_node_that_holds_too_much_is_in_nobodys_way_elsewhere() -> None:
     assert [done.words[f"uid-{name}"].has for name in "xyz"] == [ON_A, ON_B, WAIT]
 
 
-def test_an_arrival_takes_nothing_from_those_on_their_way() -> None:
+def test_an_arrival_takes_nothing_from_a_moving_job() -> None:
     """x is to move to b as soon as there is room; y, which comes meanwhile, does not cancel it."""
     words = {"uid-x": word(ON_B, WAIT, WAITING)}
     jobs = [job(name, task("learner", 2), phase="Pending") for name in ("x", "y")]
@@ -262,7 +262,7 @@ def test_an_arrival_takes_nothing_from_those_on_their_way() -> None:
     assert done.changes == {"rl/y": Change.START}
 
 
-def test_arrivals_leave_each_other_their_room() -> None:
+def test_arrivals_see_what_earlier_arrivals_took() -> None:
     found = look(*(job(name, task("learner", 3), phase="Pending") for name in ("x", "y")))
     offered: list[int] = []
 
@@ -275,14 +275,14 @@ def test_arrivals_leave_each_other_their_room() -> None:
     assert offered == [4, 1]
 
 
-def test_who_is_not_looked_after_any_more_is_forgotten() -> None:
+def test_a_job_missing_from_the_snapshot_is_forgotten() -> None:
     words = {"uid-x": word(ON_A), "uid-gone": word(ON_B)}
     found = look(job("x", task("learner", 2)), words=words)
 
     assert step(words, found, {}, whole=False, explain=False).words == {"uid-x": words["uid-x"]}
 
 
-def test_whom_a_whole_answer_leaves_out_keeps_what_it_holds() -> None:
+def test_a_job_missing_from_the_answer_keeps_its_nodes() -> None:
     words = {"uid-x": word(ON_B, ON_A)}
     found = look(job("x", task("learner", 2)), words=words, pods=list(RUNS_ON_A))
 

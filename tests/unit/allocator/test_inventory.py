@@ -48,7 +48,7 @@ def read(nodes: list[Object], pods: list[Object]) -> dict[str, NodeInfo]:
     return dict(snapshot.nodes)
 
 
-def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
+def test_free_capacity_is_allocatable_minus_requests_of_other_pods() -> None:
     pods = [
         raw_pod("n", container(cpu="500m", memory="1Gi"), container(cpu="1")),
         raw_pod("n", container(cpu="1"), phase="Succeeded"),
@@ -66,7 +66,7 @@ def test_free_is_allocatable_less_what_pods_of_others_request() -> None:
     assert node.free["pods"] == 108_000
 
 
-def test_nodes_are_in_the_order_of_their_names_and_never_have_less_than_nothing_free() -> None:
+def test_nodes_are_sorted_and_never_have_negative_capacity() -> None:
     found = read([raw_node(name) for name in "bca"], [raw_pod("a", container(cpu="9"))])
 
     assert list(found) == ["a", "b", "c"]
@@ -105,7 +105,7 @@ def test_nodes_are_in_the_order_of_their_names_and_never_have_less_than_nothing_
         ({"containers": [{}]}, 0),
     ],
 )
-def test_a_pod_takes_what_the_scheduler_would_reckon(spec: Object, cpu: int) -> None:
+def test_a_pods_request_is_computed_as_the_scheduler_does(spec: Object, cpu: int) -> None:
     request = pod_request(spec)
 
     assert request.get("cpu", 0) == cpu
@@ -132,19 +132,17 @@ def admits(pod: Object, **node: Any) -> bool:
         ({"key": "other", "operator": "Exists"}, False),
     ],
 )
-def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(
-    toleration: Object, admitted: bool
-) -> None:
+def test_a_taint_excludes_pods_without_the_toleration(toleration: Object, admitted: bool) -> None:
     pod = {"tolerations": [toleration]} if toleration else {}
 
     assert admits(pod, spec={"taints": [taint("gpu", "a100")]}) is admitted
 
 
-def test_a_preference_against_a_node_is_no_reason_to_stay_away() -> None:
+def test_a_prefer_no_schedule_taint_admits_pods() -> None:
     assert admits({}, spec={"taints": [taint("busy", effect="PreferNoSchedule")]})
 
 
-def test_a_cordoned_node_and_one_that_is_not_ready_admit_nobody() -> None:
+def test_a_cordoned_or_unready_node_admits_no_pod() -> None:
     assert not admits({}, spec={"unschedulable": True})
     assert not admits({}, conditions=[{"type": "Ready", "status": "Unknown"}])
     assert admits({}, conditions=[{"type": "Ready", "status": "True"}])
@@ -182,9 +180,7 @@ def expression(key: str, operator: str, *values: str) -> Object:
         ),
     ],
 )
-def test_selectors_and_required_affinity_say_where_a_pod_may_run(
-    pod: Object, admitted: bool
-) -> None:
+def test_selectors_and_required_affinity_limit_the_nodes(pod: Object, admitted: bool) -> None:
     assert admits(pod) is admitted
 
 
@@ -199,7 +195,7 @@ def test_labels_are_compared_as_whole_numbers(operator: str, bound: str, admitte
     assert read_constraints(pod).admit(node) is admitted
 
 
-def test_a_task_without_bounds_is_as_large_as_it_says() -> None:
+def test_a_task_without_bounds_has_a_fixed_size() -> None:
     spec = {"containers": [container(cpu="1")], "nodeSelector": {"zone": "a"}}
     task = Task(name="x", type=TaskType.COLLECTOR, replicas=3, template={"spec": spec})
 
@@ -211,7 +207,7 @@ def test_a_task_without_bounds_is_as_large_as_it_says() -> None:
     assert info.comes_and_goes
 
 
-def test_replicas_of_several_pods_are_counted_by_pod_as_large_as_the_larger() -> None:
+def test_replicas_of_several_pods_count_pods_of_the_larger_size() -> None:
     spec = {"containers": [{**container(cpu="1"), "name": "c"}]}
     patch = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}}
     info = read_task(
@@ -287,7 +283,7 @@ def bounds_of_learners(*learners: dict[str, int | None]) -> list[tuple[int, int]
     return [(task.minimum, task.maximum) for task in info.tasks]
 
 
-def test_of_several_learner_tasks_the_first_that_may_vary_is_sized() -> None:
+def test_the_first_learner_task_with_bounds_is_the_scaled_one() -> None:
     wide: dict[str, int | None] = {"minReplicas": 1, "maxReplicas": 8}
 
     assert bounds_of_learners(wide, wide) == [(1, 8), (2, 2)]
@@ -295,7 +291,7 @@ def test_of_several_learner_tasks_the_first_that_may_vary_is_sized() -> None:
     assert bounds_of_learners({}, {}) == [(2, 2), (2, 2)]
 
 
-def test_the_learners_of_a_job_that_stopped_reporting_do_not_grow() -> None:
+def test_learners_without_recent_reports_do_not_grow() -> None:
     held = NodeList((("learner", ("n", "n")), ("collector", ("n",))))
 
     assert [task.maximum for task in read_info(NOW - timedelta(hours=1), held).tasks] == [2, 9]
@@ -303,7 +299,7 @@ def test_the_learners_of_a_job_that_stopped_reporting_do_not_grow() -> None:
     assert [task.maximum for task in read_info(NOW - timedelta(hours=1), WAIT).tasks] == [8, 9]
 
 
-def test_amounts_are_exact_and_rounded_up_below_a_thousandth() -> None:
+def test_amounts_are_exact_to_a_thousandth_and_rounded_up() -> None:
     assert read_resources({"cpu": "0.1", "memory": "1500M", "x": "1n"}) == {
         "cpu": 100,
         "memory": 1_500_000_000_000,
@@ -313,7 +309,7 @@ def test_amounts_are_exact_and_rounded_up_below_a_thousandth() -> None:
     assert in_units(2_000_000) == "2000"
 
 
-def test_amounts_out_of_range_are_the_nearest_within() -> None:
+def test_amounts_out_of_range_are_clamped() -> None:
     most = (2**63 - 1) * 1000
 
     assert read_resources({"cpu": "1e99", "memory": "9" * 200, "x": "-1", "y": None}) == {

@@ -33,7 +33,7 @@ def test_a_job_of_the_same_size_keeps_its_nodes() -> None:
     assert packed(capacity_of(4), request("a", 3, *held), request("b", 4))["a"] == held
 
 
-def test_jobs_fill_nodes_from_the_largest_down_without_gaps() -> None:
+def test_the_largest_jobs_are_placed_first() -> None:
     found = packed(
         capacity_of(2), request("a", 1), request("b", 2), request("c", 4), request("d", 1)
     )
@@ -76,7 +76,7 @@ def test_a_job_that_would_fit_on_one_node_is_not_spread_over_two() -> None:
     assert more["c"] == ()
 
 
-def test_smaller_jobs_move_out_of_the_way_where_the_room_is_in_pieces() -> None:
+def test_smaller_jobs_move_if_free_capacity_is_fragmented() -> None:
     found = packed(
         capacity_of(2),
         request("a", 1, "n000"),
@@ -90,7 +90,7 @@ def test_smaller_jobs_move_out_of_the_way_where_the_room_is_in_pieces() -> None:
     assert found["a"] == ("n001",)
 
 
-def test_jobs_of_the_same_size_do_not_push_each_other_about() -> None:
+def test_jobs_of_equal_size_do_not_displace_each_other() -> None:
     held = [request("a", 2, "n000", "n000"), request("b", 2, "n001", "n001")]
 
     found = packed(capacity_of(2, gpus=3), *held, request("c", 2))
@@ -100,7 +100,7 @@ def test_jobs_of_the_same_size_do_not_push_each_other_about() -> None:
     assert found["c"] == ()
 
 
-def test_what_was_moved_in_vain_is_put_back() -> None:
+def test_a_job_moved_in_vain_is_put_back() -> None:
     found = packed(
         capacity_of(2),
         request("a", 1, "n000"),
@@ -113,7 +113,7 @@ def test_what_was_moved_in_vain_is_put_back() -> None:
     assert found["a"] == ("n000",)
 
 
-def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
+def test_jobs_moved_in_vain_return_to_their_own_nodes() -> None:
     # Both nodes are cleared before it shows that the third cannot be.
     found = packed(
         capacity_of(3),
@@ -128,19 +128,19 @@ def test_jobs_moved_in_vain_come_back_to_the_very_node_they_were_on() -> None:
     assert found["b"] == ("n001", "n001")
 
 
-def test_a_node_that_is_gone_is_replaced() -> None:
+def test_a_removed_node_is_replaced() -> None:
     assert packed(capacity_of(1), request("a", 2, "gone", "gone"))["a"] == ("n000", "n000")
 
 
 @pytest.mark.parametrize("count", [0, 9])
-def test_nothing_and_too_much_are_not_placed(count: int) -> None:
+def test_zero_replicas_and_too_many_are_not_placed(count: int) -> None:
     capacity = capacity_of(2)
 
     assert packed(capacity, request("a", count))["a"] == ()
     assert all(free == each.free for free, each in zip(capacity.free, capacity.nodes, strict=True))
 
 
-def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:
+def test_two_large_jobs_that_share_a_node_are_separated() -> None:
     found = packed(
         capacity_of(4),
         request("a", 6, *["n000"] * 4, "n001", "n001"),
@@ -151,7 +151,7 @@ def test_two_jobs_over_several_nodes_that_share_one_are_taken_apart() -> None:
     assert not {*found["a"]} & {*found["b"]}
 
 
-def test_two_that_cannot_be_taken_apart_stay_where_they_are() -> None:
+def test_two_large_jobs_that_cannot_be_separated_stay() -> None:
     held = {"a": [*["n000"] * 4, "n001", "n001"], "b": ["n001", "n001", *["n002"] * 4]}
 
     found = packed(capacity_of(3), *(request(key, 6, *nodes) for key, nodes in held.items()))
@@ -159,7 +159,7 @@ def test_two_that_cannot_be_taken_apart_stay_where_they_are() -> None:
     assert {key: list(nodes) for key, nodes in found.items()} == held
 
 
-def test_a_job_shares_nodes_with_another_rather_than_wait() -> None:
+def test_a_large_job_shares_a_node_rather_than_wait() -> None:
     found = packed(capacity_of(3), request("a", 6), request("b", 6))
 
     assert len(found["a"]) == len(found["b"]) == 6

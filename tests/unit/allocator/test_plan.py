@@ -46,7 +46,7 @@ ELASTIC = job("a", task(2, minimum=1, maximum=4, elastic=True))
         (ELASTIC, on("n000"), on("n000", "n000"), SCALE),
     ],
 )
-def test_a_change_is_named_for_what_it_means_to_the_job(
+def test_a_change_is_a_start_stop_restart_or_scale(
     one: JobInfo, before: NodeList, after: NodeList, change: Change | None
 ) -> None:
     plan = make_plan({"a": after}, {"a": one}, ROOM, {"a": before})
@@ -65,7 +65,7 @@ def test_a_change_is_named_for_what_it_means_to_the_job(
         (PAIRS, on(*["n000"] * 3), "task learner: 3 is not a multiple of 2"),
     ],
 )
-def test_a_wrong_answer_is_put_aside_and_the_job_keeps_what_it_has(
+def test_an_invalid_answer_is_refused_and_the_job_keeps_its_nodes(
     one: JobInfo, wants: NodeList, problem: str
 ) -> None:
     held = {"a": on("n001", "n001")}
@@ -90,7 +90,7 @@ def test_a_wrong_answer_is_put_aside_and_the_job_keeps_what_it_has(
         (2, "b b", "a a b b", "b b a a"),
     ],
 )
-def test_who_stays_keeps_its_index(unit: int, had: str, wants: str, found: str) -> None:
+def test_a_replica_that_stays_keeps_its_index(unit: int, had: str, wants: str, found: str) -> None:
     one = job("x", task(unit, maximum=4 * unit, unit=unit))
     given = with_indexes_kept(one, on(*had.split()), on(*wants.split()))
     assert given == on(*found.split())
@@ -109,7 +109,7 @@ def test_a_job_that_is_not_preemptible_is_neither_moved_nor_resized() -> None:
     assert started.allocations == {"a": WAIT}
 
 
-def test_a_newcomer_does_not_push_off_who_is_there() -> None:
+def test_a_new_job_does_not_displace_a_running_one() -> None:
     jobs = {"a": replace(FLEXIBLE, key="a"), "b": replace(FLEXIBLE, key="b")}
     full = on("n000", "n000", "n000", "n000")
 
@@ -128,11 +128,11 @@ def test_a_job_that_the_answer_omits_keeps_its_nodes_while_they_exist() -> None:
     assert plan.changes == {"a": Change.STOP}
 
 
-def test_a_job_that_fits_is_short_of_nothing() -> None:
+def test_a_job_that_fits_has_no_shortage() -> None:
     assert find_shortage(job("a", task(8, minimum=8)), FreeCapacity(ROOM)) is None
 
 
-def test_what_is_missing_is_named_with_the_nodes_that_came_closest() -> None:
+def test_a_shortage_names_the_closest_nodes() -> None:
     room = {
         "small": node("small", cpu=2, memory=8),
         "large": node("large", cpu=4, memory=8),
@@ -149,7 +149,7 @@ def test_what_is_missing_is_named_with_the_nodes_that_came_closest() -> None:
     )
 
 
-def test_nodes_that_do_not_admit_the_job_do_not_count() -> None:
+def test_a_shortage_counts_only_nodes_that_admit_the_job() -> None:
     room = {
         "kept": replace(node("kept", slot=9), taints=(Taint(key="kept"),)),
         "open": node("open", slot=1),
@@ -164,7 +164,7 @@ def test_nodes_that_do_not_admit_the_job_do_not_count() -> None:
     assert "none of 2 nodes admits its pods" in nowhere.message
 
 
-def test_tasks_that_fit_only_one_by_one_are_short_together() -> None:
+def test_tasks_that_fit_only_one_by_one_are_a_shortage() -> None:
     shortage = find_shortage(job("a", task(8), task(1, name="collector")), FreeCapacity(ROOM))
 
     assert shortage is not None

@@ -148,7 +148,7 @@ def settled(
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes(), ended=st.sets(st.integers(0, 6)))
-def test_answers_fit_stay_within_bounds_and_move_nobody_who_must_not_be(
+def test_answers_fit_within_bounds_and_move_no_fixed_job(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo], ended: set[int]
 ) -> None:
     policy = POLICIES[name]()
@@ -162,7 +162,7 @@ def test_answers_fit_stay_within_bounds_and_move_nobody_who_must_not_be(
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes())
-def test_the_order_of_the_arguments_and_what_was_asked_before_change_nothing(
+def test_an_answer_depends_on_neither_order_nor_history(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
 ) -> None:
     policy = POLICIES[name]()
@@ -176,7 +176,7 @@ def test_the_order_of_the_arguments_and_what_was_asked_before_change_nothing(
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=some_jobs(), nodes=some_nodes())
-def test_where_nothing_changes_nobody_moves(
+def test_no_job_moves_without_a_change(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
 ) -> None:
     policy = POLICIES[name]()
@@ -188,7 +188,7 @@ def test_where_nothing_changes_nobody_moves(
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(single=a_job("x"), nodes=some_nodes())
-def test_a_job_that_arrives_gets_what_is_free_or_nothing(
+def test_an_arriving_job_gets_free_capacity_or_nothing(
     name: str, single: JobInfo, nodes: dict[str, NodeInfo]
 ) -> None:
     placed = POLICIES[name]().allocate(single, nodes)
@@ -197,7 +197,7 @@ def test_a_job_that_arrives_gets_what_is_free_or_nothing(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_without_nodes_everybody_waits(name: str) -> None:
+def test_all_jobs_wait_without_nodes(name: str) -> None:
     jobs = {"a": job("a", task(1, gpu=1)), "b": job("b", task(2, gpu=1), preemptible=False)}
 
     assert POLICIES[name]().optimize(jobs, {}, {}) == {"a": WAIT, "b": WAIT}

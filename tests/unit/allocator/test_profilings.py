@@ -50,7 +50,7 @@ def load(**changes: Any) -> Any:
     return load_profilings(report(**changes))
 
 
-def test_a_report_gives_the_model_and_the_work_left() -> None:
+def test_a_report_gives_the_model_and_the_remaining_work() -> None:
     found = load(gradParams={"sqr": 1, "var": 4}, learners=3, somethingElse={"of": "the job"})
     model = found.models()[""]
 
@@ -61,7 +61,7 @@ def test_a_report_gives_the_model_and_the_work_left() -> None:
     assert found.explored() == 3
 
 
-def test_the_time_to_restore_is_a_number_that_can_be() -> None:
+def test_the_restore_time_is_a_finite_positive_number() -> None:
     assert load(restoreSeconds=12.5).restore_seconds == 12.5
     assert load().restore_seconds is None
     for bad in (-1, float("inf"), "12", True):
@@ -69,14 +69,14 @@ def test_the_time_to_restore_is_a_number_that_can_be() -> None:
             load(restoreSeconds=bad)
 
 
-def test_observations_are_fitted_when_the_job_did_not_fit_them_itself() -> None:
+def test_observations_are_fitted_if_parameters_are_missing() -> None:
     found = load(perfParams=None, observations=[observation(replicas=k) for k in (1, 2, 4)])
 
     assert found.models()[""].perf.alpha_c > 0
     assert found.explored() == 4
 
 
-def test_only_so_many_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_latest_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Observation] = []
     monkeypatch.setattr("di_operator.allocator.profilings.fit", seen.extend)
     many = [observation(samples=n) for n in range(1, 3 * OBSERVATIONS)]
@@ -94,13 +94,15 @@ def test_the_rate_of_training_steps_is_an_observation() -> None:
 
 
 @pytest.mark.parametrize("missing", [{"learnerWaitFrac": 1.0}, {"learners": None}])
-def test_a_rate_that_says_nothing_is_no_observation(missing: dict[str, Any]) -> None:
+def test_a_rate_without_learners_or_computing_is_not_an_observation(
+    missing: dict[str, Any],
+) -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64} | missing
 
     assert load(perfParams=None, **rate).models() == {}
 
 
-def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() -> None:
+def test_the_rate_of_collectors_excludes_their_waiting_time() -> None:
     found = load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=0.25).collecting()
 
     assert (found.rate, found.samples_per_step) == (100.0, 2.0)
@@ -108,17 +110,17 @@ def test_collectors_are_rated_by_the_time_in_which_nobody_kept_them_waiting() ->
     assert load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=1.0).collecting() is None
 
 
-def test_without_the_gradients_noise_larger_batches_count_for_nothing() -> None:
+def test_a_report_without_gradient_noise_has_variance_0() -> None:
     assert load().models()[""].grad.var == 0
 
 
 @pytest.mark.parametrize("raw", [{}, {"note": "mine"}, {"envSteps": None}])
-def test_a_report_of_nothing_known_is_none(raw: dict[str, Any]) -> None:
+def test_a_report_without_known_fields_is_none(raw: dict[str, Any]) -> None:
     assert load_profilings(raw) is None
 
 
 @pytest.mark.parametrize("missing", ["perfParams", "initBatchSize"])
-def test_too_little_is_no_model(missing: str) -> None:
+def test_an_incomplete_report_gives_no_model(missing: str) -> None:
     raw = report()
     del raw[missing]
     found = load_profilings(raw)
@@ -167,14 +169,14 @@ def test_an_invalid_report_is_refused_with_all_fields_that_are_wrong(
         load(**changes)
 
 
-def test_collectors_that_went_further_than_they_were_to_leave_no_work() -> None:
+def test_more_steps_than_planned_leave_no_work() -> None:
     assert load(envSteps=5001).remaining(NOW) == 0
 
 
 @pytest.mark.parametrize(
     ("age", "stale"), [(0, False), (599, False), (601, True), (-30, False), (-601, True)]
 )
-def test_an_old_report_no_longer_says_how_much_is_left(age: int, stale: bool) -> None:
+def test_an_old_report_has_no_remaining_work(age: int, stale: bool) -> None:
     found = load(reportedAt=(NOW - timedelta(seconds=age)).isoformat())
 
     assert found.is_stale(NOW) is stale
@@ -182,7 +184,7 @@ def test_an_old_report_no_longer_says_how_much_is_left(age: int, stale: bool) ->
     assert set(found.models()) == {""}
 
 
-def test_what_was_measured_on_kinds_of_nodes_is_kept_apart() -> None:
+def test_measurements_are_kept_apart_by_node_type() -> None:
     slow = [observation(replicas=k, kind="slow") for k in (1, 2)]
     fast = [observation(replicas=k, computing=0.01, iteration=0.11) for k in (1, 2)]
     found = load(perfParams=None, kind="fast", observations=[*slow, *fast]).models()
@@ -191,14 +193,14 @@ def test_what_was_measured_on_kinds_of_nodes_is_kept_apart() -> None:
     assert found["slow"].perf.alpha_c > 5 * found["fast"].perf.alpha_c
 
 
-def test_the_kind_of_a_report_is_that_of_its_parameters_and_of_its_rate() -> None:
+def test_the_node_type_of_a_report_is_that_of_its_parameters() -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64}
 
     assert set(load(kind="fast").models()) == {"fast"}
     assert set(load(perfParams=None, kind="fast", **rate).models()) == {"fast"}
 
 
-def test_a_kind_may_have_parameters_and_limits_of_its_own() -> None:
+def test_a_node_type_may_have_its_own_parameters_and_limits() -> None:
     own = {"perfParams": PERF | {"alphaC": 0.5}, "localBatchMin": 2, "localBatchMax": 8}
     found = load(kind="fast", byKind={"slow": own}, localBatchMin=4, localBatchMax=32).models()
 
@@ -207,7 +209,7 @@ def test_a_kind_may_have_parameters_and_limits_of_its_own() -> None:
     assert [found[kind].limits.local_max for kind in ("slow", "fast")] == [8, 32]
 
 
-def test_limits_alone_are_no_measurement() -> None:
+def test_limits_alone_are_not_a_measurement() -> None:
     assert set(load(byKind={"slow": {"localBatchMax": 8}}).models()) == {""}
 
 
@@ -234,7 +236,7 @@ JSON = st.recursive(
 # A loaded machine draws slowly; that is no fault of the reports.
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from([*report(), "gradParams", "observations"]), JSON))
-def test_whatever_is_reported_is_read_or_refused(raw: dict[str, Any]) -> None:
+def test_any_report_is_read_or_refused(raw: dict[str, Any]) -> None:
     try:
         found = load_profilings(raw)
     except InvalidProfilings:

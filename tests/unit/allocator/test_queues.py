@@ -85,7 +85,7 @@ def usage(jobs: Mapping[str, JobInfo], answer: Mapping[str, NodeList]) -> dict[s
     ],
 )
 @pytest.mark.parametrize("policy", POLICIES)
-def test_settings_that_make_no_sense_are_refused_and_it_is_said_where(
+def test_invalid_queue_settings_are_refused_with_their_place(
     policy: str, queues: Any, message: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -93,7 +93,7 @@ def test_settings_that_make_no_sense_are_refused_and_it_is_said_where(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_weights_have_one_place(policy: str) -> None:
+def test_weights_of_both_shares_and_queues_are_refused(policy: str) -> None:
     with pytest.raises(
         ValueError, match=r"^shares: weights are those of queues, where there are any$"
     ):
@@ -108,7 +108,7 @@ def test_a_policy_without_queues_has_none() -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_namespace_has_no_more_than_its_quota_in_an_empty_cluster(name: str) -> None:
+def test_a_namespace_has_at_most_its_quota_in_an_empty_cluster(name: str) -> None:
     queues = {"a": {"quota": {GPU: 4}}}
     policy, room = POLICIES[name](queues=queues), nodes(16, gpu=1)
     jobs = queued(by_key(wants("a/x"), wants("a/y")), queues)
@@ -117,7 +117,7 @@ def test_a_namespace_has_no_more_than_its_quota_in_an_empty_cluster(name: str) -
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_every_resource_that_is_named_is_bounded(name: str) -> None:
+def test_every_resource_of_a_quota_is_bounded(name: str) -> None:
     queues = {"a": {"quota": {"cpu": 3, GPU: 8}}}
     policy, room = POLICIES[name](queues=queues), nodes(1, gpu=16, cpu=64)
     one = job("a/x", task(16, minimum=1, gpu=1, cpu=0.5), explored=64)
@@ -128,7 +128,7 @@ def test_every_resource_that_is_named_is_bounded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_quota_that_is_lowered_is_kept_to_in_the_next_period(name: str) -> None:
+def test_a_lowered_quota_holds_in_the_next_period(name: str) -> None:
     room, jobs = nodes(16, gpu=1), by_key(wants("a/x", 1, 8), wants("b/x", 1, 8))
     fixed = gang("a/g", 2, age=9.0)
     before = settled(POLICIES[name](), jobs | by_key(fixed), room)
@@ -151,7 +151,7 @@ def test_a_job_that_began_small_grows_within_its_quota() -> None:
     check(answer, jobs, nodes(8, gpu=1), begun)
 
 
-def test_whom_a_quota_keeps_waiting_keeps_nobody_else_waiting() -> None:
+def test_a_job_waiting_for_its_quota_delays_no_other() -> None:
     queues = {"a": {"quota": {GPU: 2}}}
     jobs = queued(by_key(wants("a/x", 4, 4, age=9.0), wants("b/x", 4, 4)), queues)
     answer = FitPolicy(queues=queues, backfill=False).optimize(jobs, nodes(4, gpu=1), {})
@@ -203,7 +203,7 @@ def one_kind(found: Mapping[str, Any]) -> dict[str, Any]:
     given_queues=some_queues(),
     ended=st.sets(st.integers(0, 5)),
 )
-def test_nobody_is_above_its_quota_whoever_comes_and_goes(
+def test_no_namespace_exceeds_its_quota_as_jobs_come_and_go(
     name: str,
     jobs: dict[str, JobInfo],
     room: dict[str, Any],
@@ -234,7 +234,7 @@ class Greedy:
         return {key: self.allocate(each, nodes) for key, each in jobs.items()}
 
 
-def test_whatever_a_policy_answers_quotas_hold_and_learners_lose_last() -> None:
+def test_quotas_bound_any_answer_and_learners_shrink_last() -> None:
     queues = {"a": {"quota": {"cpu": 6}}}
     two = job(
         "a/x",
@@ -263,7 +263,7 @@ def test_whatever_a_policy_answers_quotas_hold_and_learners_lose_last() -> None:
     quota=st.integers(0, 8),
     weight=st.integers(1, 8),
 )
-def test_who_wants_what_it_is_guaranteed_has_it_back_after_one_period(
+def test_a_guarantee_is_returned_within_one_period(
     name: str, *, count: int, early: int, guarantee: int, quota: int, weight: int
 ) -> None:
     queues: Queued = {
@@ -292,7 +292,7 @@ def test_who_wants_what_it_is_guaranteed_has_it_back_after_one_period(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_more_guarantees_than_there_is_are_kept_in_part(name: str) -> None:
+def test_guarantees_beyond_the_capacity_are_scaled_down(name: str) -> None:
     queues: Queued = {
         "a": {"guarantee": {GPU: 12}},
         "b": {"guarantee": {GPU: 4}},
@@ -306,7 +306,7 @@ def test_more_guarantees_than_there_is_are_kept_in_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_no_turn_takes_what_others_are_guaranteed(name: str) -> None:
+def test_a_turn_does_not_take_the_guarantees_of_others(name: str) -> None:
     queues = {"a": {"guarantee": {GPU: 2}}}
     policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
     small = by_key(*(wants(f"a/x{at}", 1, 1) for at in range(2)))
@@ -335,7 +335,7 @@ def look(
     return reader.read(granted={}, now=objects.NOW)
 
 
-def test_jobs_that_the_allocator_does_not_decide_on_count() -> None:
+def test_ordinary_jobs_and_released_gangs_count_for_the_quota() -> None:
     ordinary = objects.job("web", objects.task("learner", 2), preemptible=False)
     let_go = objects.job(
         "gang",
@@ -357,7 +357,7 @@ def test_jobs_that_the_allocator_does_not_decide_on_count() -> None:
     assert account.taken[objects.SLOT] == 3000
 
 
-def test_a_job_that_its_quota_keeps_waiting_is_told_so_with_numbers() -> None:
+def test_a_job_waiting_for_its_quota_reports_the_amounts() -> None:
     first = objects.job("x", objects.task("learner", 3), phase="Pending")
     second = objects.job("y", objects.task("learner", 2), phase="Pending")
     seen = look(first, second, pods=[])
@@ -371,7 +371,7 @@ def test_a_job_that_its_quota_keeps_waiting_is_told_so_with_numbers() -> None:
     )
 
 
-def test_what_namespaces_have_is_told_and_measured() -> None:
+def test_the_usage_of_queues_is_reported_and_measured() -> None:
     queues = read_queues(
         {"rl": {"guarantee": {objects.SLOT: 2}, "weight": 3}, "web": {"weight": 1}}
     )
@@ -395,7 +395,7 @@ def test_what_namespaces_have_is_told_and_measured() -> None:
     assert metrics.registry.get_sample_value(name, {**labels, "amount": "quota"}) is None
 
 
-def test_an_arrival_is_no_larger_than_its_quota_leaves_room_for() -> None:
+def test_an_arrival_is_limited_to_the_rest_of_its_quota() -> None:
     new = objects.job("x", objects.task("learner", 1, minReplicas=1, maxReplicas=8))
     seen = look(new, pods=[])
     asked: list[JobInfo] = []
@@ -409,7 +409,7 @@ def test_an_arrival_is_no_larger_than_its_quota_leaves_room_for() -> None:
     assert found.tasks[0].maximum == 4
 
 
-def test_within_its_quota_a_job_is_itself() -> None:
+def test_a_job_within_its_quota_is_unchanged() -> None:
     given_queues = {"a": {"quota": {GPU: 4}}}
     (one,) = queued(by_key(wants("a/x", 1, 4)), given_queues).values()
     allowance = Allowance()
@@ -427,7 +427,7 @@ def gang(key: str, gpus: int, **options: Any) -> JobInfo:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_gang_leaves_what_others_are_guaranteed(name: str) -> None:
+def test_a_gang_leaves_the_guarantees_of_others(name: str) -> None:
     queues = {"a": {"guarantee": {GPU: 4}, "quota": {GPU: 8}}}
     policy, room = POLICIES[name](queues=queues), nodes(8, gpu=1)
     read, besides = read_queues(queues), {"a": amounts(gpu=1)}
@@ -446,7 +446,7 @@ def test_a_gang_leaves_what_others_are_guaranteed(name: str) -> None:
     assert counts(answer) == {"b/large": 0, "b/small": 3, "c/next": 0, "a/x": 3}
 
 
-def test_a_gang_that_waits_for_what_is_guaranteed_is_told_so() -> None:
+def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     jobs = bar_gangs(
         by_key(gang("b/x", 6)), {}, nodes(8, gpu=1), read_queues({"a": {"guarantee": {GPU: 3}}}), {}
     )

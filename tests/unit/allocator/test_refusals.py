@@ -77,7 +77,7 @@ def replaced(bench: Bench, gone: Iterable[Object]) -> None:
         bench.reader.remove_pod(found)
 
 
-def test_a_refused_job_goes_elsewhere_at_once_and_comes_back_after_a_pause() -> None:
+def test_a_refused_job_moves_at_once_and_may_return_after_a_delay() -> None:
     bench = Bench()
     assert bench.where() == ON_A
     refused = [unbound("a", 0), unbound("a", 1, refused=False)]
@@ -92,7 +92,7 @@ def test_a_refused_job_goes_elsewhere_at_once_and_comes_back_after_a_pause() -> 
     assert bench.where(after=1) == ON_A
 
 
-def test_a_job_that_is_refused_everywhere_is_told_the_words_of_the_scheduler() -> None:
+def test_a_job_refused_everywhere_reports_the_schedulers_message() -> None:
     bench = Bench()
     bench.step()
     bench.see(unbound("a"), unbound("b"))
@@ -101,7 +101,7 @@ def test_a_job_that_is_refused_everywhere_is_told_the_words_of_the_scheduler() -
     assert grant.message == f"the scheduler refused pod x-learner-0 on node a: {WORDS}"
 
 
-def test_each_refusal_after_a_pause_makes_the_next_one_longer_up_to_ten_minutes() -> None:
+def test_the_delay_after_refusals_doubles_up_to_ten_minutes() -> None:
     bench = Bench()
     bench.step()
     pauses = []
@@ -115,7 +115,7 @@ def test_each_refusal_after_a_pause_makes_the_next_one_longer_up_to_ten_minutes(
     assert pauses == [15, 30, 60, 120, 240, 480, 600, 600, 600]
 
 
-def test_pods_that_were_made_together_are_refused_once() -> None:
+def test_refusals_of_pods_created_together_count_once() -> None:
     bench = Bench()
     bench.step()
     bench.see(unbound("a", 0))
@@ -125,7 +125,7 @@ def test_pods_that_were_made_together_are_refused_once() -> None:
     assert bench.where(after=1) == ON_A
 
 
-def test_a_node_that_takes_a_pod_after_all_is_forgiven() -> None:
+def test_a_node_that_binds_the_refused_pod_is_tried_again() -> None:
     bench = Bench()
     bench.step()
     bench.see(unbound("a", 0))
@@ -135,7 +135,7 @@ def test_a_node_that_takes_a_pod_after_all_is_forgiven() -> None:
     assert bench.where() == ON_A
 
 
-def test_that_another_pod_is_there_says_nothing_about_one_more() -> None:
+def test_another_bound_pod_does_not_cancel_a_refusal() -> None:
     bench = Bench()
     bench.step()
     bench.see(bound("a", 1), unbound("a", 0), bound("a", 1))
@@ -144,7 +144,7 @@ def test_that_another_pod_is_there_says_nothing_about_one_more() -> None:
     assert bench.where() == ON_B
 
 
-def test_a_pod_that_was_bound_before_anybody_looked_was_not_refused() -> None:
+def test_a_pod_bound_before_the_next_read_was_not_refused() -> None:
     bench = Bench()
     bench.step()
     bench.see(unbound("a", 0), bound("a", 0))
@@ -162,7 +162,7 @@ def test_a_refusal_is_forgotten_with_its_job() -> None:
     assert bench.where() == ON_A
 
 
-def test_the_pods_of_a_job_that_is_gone_leave_nothing_behind() -> None:
+def test_refusals_of_a_deleted_job_are_dropped() -> None:
     refusals = Refusals()
     refusals.put_pod(unbound("a"))
     refusals.look(NOW, jobs=())
@@ -173,13 +173,13 @@ def test_the_pods_of_a_job_that_is_gone_leave_nothing_behind() -> None:
     assert WORDS in refusals.words("uid-x", NOW)
 
 
-def test_other_tasks_of_the_job_go_where_one_was_refused() -> None:
+def test_a_refusal_concerns_one_task_of_the_job() -> None:
     bench = Bench(task("learner", 1), task("collector", 4))
     bench.see(unbound("a"))
     assert bench.where() == placed(learner="b", collector="a b b b")
 
 
-def test_a_refusal_of_one_pod_of_a_replica_is_one_of_its_task() -> None:
+def test_a_refusal_of_one_pod_of_a_replica_concerns_its_task() -> None:
     bench = Bench(task("learner", 1, podsPerReplica=2))
     found = unbound("a")
     assert found["metadata"]["name"] == "x-learner-0"
@@ -200,14 +200,14 @@ def test_a_refusal_of_one_pod_of_a_replica_is_one_of_its_task() -> None:
     ],
     ids=["new", "room is being made", "free to choose", "bound", "scheduled", "gated"],
 )
-def test_no_refusal_is(found: Object) -> None:
+def test_a_pod_that_is_not_refused_changes_nothing(found: Object) -> None:
     bench = Bench()
     bench.see(found)
     assert bench.where() == ON_A
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
-def test_a_refusal_wants_a_look_at_everything_at_once(kind: str) -> None:
+def test_a_refusal_leads_to_a_full_reconsideration(kind: str) -> None:
     news = News()
     news.asking, news.everything = {"uid-x"}, False
     assert not news.on_pod(kind, unbound("a", refused=False))
@@ -217,7 +217,7 @@ def test_a_refusal_wants_a_look_at_everything_at_once(kind: str) -> None:
     assert news.everything
 
 
-def test_time_is_what_the_look_brings() -> None:
+def test_a_refusal_counts_from_the_next_read() -> None:
     bench = Bench()
     bench.step()
     bench.see(unbound("a"))

@@ -56,7 +56,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
     return installed
 
 
-def test_the_operators_own_policies_are_installed() -> None:
+def test_the_bundled_policies_are_installed() -> None:
     assert {"fit", "binpack", "goodput"} <= {entry.name for entry in installed_policies()}
     assert isinstance(load_policy("goodput", {"growth": 2.0}), GoodputPolicy)
 
@@ -105,7 +105,7 @@ def test_the_example_of_the_documentation_is_a_policy(
         ("goodput", {"growth": "much"}, "policy goodput: "),
     ],
 )
-def test_a_policy_that_cannot_be_used_is_explained(
+def test_an_unusable_policy_is_refused_with_the_reason(
     install: Callable[..., None], name: str, arguments: dict[str, object], message: str
 ) -> None:
     install(
@@ -124,7 +124,7 @@ def entry(name: str, value: str) -> EntryPoint:
     return EntryPoint(name=name, value=value, group=GROUP)
 
 
-def test_two_policies_of_one_name_are_an_error_and_one_found_twice_is_not() -> None:
+def test_two_policies_of_one_name_are_an_error() -> None:
     fit = entry("fit", "di_operator.allocator.policies.fit:FitPolicy")
 
     assert load_policy("fit", {}, installed=lambda: [fit, fit])

@@ -111,7 +111,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("row", TABLE.values(), ids=TABLE)
-def test_room_is_kept(row: Row) -> None:
+def test_capacity_is_kept_for_waiting_pods_of_others(row: Row) -> None:
     nodes = {name: read_node(node(name, 4)) for name in "ab"}
     kept = reserve(map(WaitingPod.read, row.pods), nodes, row.holders)
     assert {name: taken[SLOT] // 1000 for name, taken in kept.items()} == row.kept
@@ -119,7 +119,7 @@ def test_room_is_kept(row: Row) -> None:
     assert free(without(nodes, kept)) == expected
 
 
-def test_room_is_kept_for_so_many_at_a_time() -> None:
+def test_capacity_is_kept_for_a_limited_number_of_pods() -> None:
     nodes = {"a": read_node(node("a", 99))}
     pods = [WaitingPod.read(waiting(1, 5, str(number))) for number in range(MOST + 1)]
     assert reserve(pods, nodes, [])["a"][SLOT] == MOST * 1000
@@ -138,7 +138,7 @@ def learners(priority: int = 0) -> list[Object]:
 WHERE = {"placement": {"learner": ["b"] * 4}}
 
 
-def test_a_pod_of_more_priority_makes_a_job_smaller_and_one_of_less_does_not() -> None:
+def test_only_a_pod_of_higher_priority_shrinks_a_job() -> None:
     for priority, left in ((1, 2), (0, 4)):
         others = [waiting(2, priority, affinity=pin("b"))]
         found = snapshot(running(**WHERE), pods=learners(), others=others)
@@ -163,12 +163,12 @@ def test_the_priority_of_a_job_is_that_of_its_pods() -> None:
     ],
     ids=["its scheduler has not looked yet", "room is being made", "it has ended"],
 )
-def test_no_room_is_kept_for_a_pod_that_waits_for_none(status: Object) -> None:
+def test_no_capacity_is_kept_for_a_pod_that_needs_none(status: Object) -> None:
     other = waiting(2, 5, affinity=pin("b")) | {"status": status}
     assert free(snapshot(running(**WHERE), pods=learners(), others=[other]).nodes)["b"] == 4
 
 
-def test_a_gang_that_has_room_keeps_it() -> None:
+def test_a_gang_with_granted_nodes_keeps_them() -> None:
     gang = job("g", task("learner", 4), preemptible=False, scheduling={"gang": True})
     granted = {"uid-g": placed(learner="a a a a")}
     starting = gang | {"status": {"phase": "Pending"}}
@@ -178,7 +178,7 @@ def test_a_gang_that_has_room_keeps_it() -> None:
     assert free(found.nodes)["a"] == 4
 
 
-def test_a_pod_that_would_fit_and_is_still_refused_keeps_its_room_for_a_minute() -> None:
+def test_capacity_for_a_pod_that_would_fit_is_kept_for_a_minute() -> None:
     reader = ClusterReader(read_spec)
     body, others = running(**WHERE), waiting(2, 5, affinity=pin("b"))
     pods = numbered(learners())
@@ -211,7 +211,7 @@ def test_a_pod_that_would_fit_and_is_still_refused_keeps_its_room_for_a_minute()
     assert free(reader.read(granted={}, now=NOW).nodes)["b"] == 4
 
 
-def test_a_waiting_pod_that_cannot_be_read_is_named() -> None:
+def test_an_unreadable_waiting_pod_is_named() -> None:
     broken = waiting(2, 5)
     broken["spec"]["containers"][0]["resources"]["requests"][SLOT] = "many"
     assert {one.name for one in snapshot(others=[broken]).unreadable.values()} == {"web"}

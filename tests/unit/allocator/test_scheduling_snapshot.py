@@ -30,14 +30,14 @@ from tests.unit.allocator.objects import (
 Object = dict[str, Any]
 
 
-def test_pods_of_others_and_of_fixed_jobs_take_room() -> None:
+def test_pods_of_others_and_of_fixed_jobs_take_capacity() -> None:
     fixed = job("fixed", task("learner", 2), preemptible=False)
     found = snapshot(fixed, pods=[pod("fixed", "learner", "b")] * 2, others=[other("a")])
     assert found.jobs == {}
     assert free(found.nodes) == {"a": 3, "b": 2}
 
 
-def test_the_room_of_a_preemptible_job_is_the_allocators_to_give() -> None:
+def test_the_capacity_of_preemptible_jobs_is_free_to_the_policy() -> None:
     running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
     found = snapshot(running, pods=[pod("x", "learner", "a")] * 2)
     assert free(found.nodes) == {"a": 4, "b": 4}
@@ -46,7 +46,7 @@ def test_the_room_of_a_preemptible_job_is_the_allocators_to_give() -> None:
     assert left(found) == {"a": 2, "b": 4}
 
 
-def test_what_was_granted_counts_before_the_status_says_so() -> None:
+def test_a_grant_counts_before_the_status_shows_it() -> None:
     waiting = job("x", task("learner", 2), phase="Pending")
     found = snapshot(waiting, granted={"uid-x": placed(learner="b b")})
     assert found.held["rl/x"] == placed(learner="b b")
@@ -66,14 +66,14 @@ def test_what_was_granted_counts_before_the_status_says_so() -> None:
     ],
     ids=["of a job that ended", "of a suspended job", "of a deleted job", "being deleted"],
 )
-def test_pods_on_their_way_out_take_room_for_now_only(body: Object, pods: list[Object]) -> None:
+def test_terminating_pods_take_capacity_only_at_present(body: Object, pods: list[Object]) -> None:
     found = snapshot(body, pods=pods)
     assert found.jobs == {}
     assert free(found.nodes)["a"] == 4
     assert free(found.now)["a"] == 3
 
 
-def test_a_pod_that_is_not_bound_yet_takes_its_room_where_it_is_pinned() -> None:
+def test_an_unbound_pod_takes_capacity_where_it_is_pinned() -> None:
     running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
     unbound = pod("x", "learner", "") | {"spec": {"affinity": pin("a")}}
     foreign = other("")
@@ -83,18 +83,18 @@ def test_a_pod_that_is_not_bound_yet_takes_its_room_where_it_is_pinned() -> None
     assert found.present["rl/x"] == {("learner", "a"): 2}
 
 
-def test_pods_that_nobody_cleans_up_keep_their_room() -> None:
+def test_pods_that_are_not_cleaned_up_keep_their_capacity() -> None:
     ended = job("x", task("learner"), phase="Failed", cleanPodPolicy="None")
     assert free(snapshot(ended, pods=[pod("x", "learner", "a")]).nodes)["a"] == 3
 
 
-def test_pods_that_have_ended_take_none() -> None:
+def test_ended_pods_take_no_capacity() -> None:
     running = job("x", task("learner"), preemptible=False)
     found = snapshot(running, pods=[pod("x", "learner", "a", phase="Succeeded")])
     assert free(found.now)["a"] == 4
 
 
-def test_a_gang_is_looked_after_until_it_is_let_go() -> None:
+def test_a_gang_is_in_the_snapshot_until_it_has_pods() -> None:
     waiting = job("x", task("learner", 2), phase="Pending", **GANG)
     assert snapshot(waiting).jobs["rl/x"].gang
     for phase in ("Pending", "Starting", "Restarting", "Running"):
@@ -133,7 +133,7 @@ HALF = {"learner": {"Succeeded": 1}, "collector": {"Running": 2}}
         "it has ended",
     ],
 )
-def test_a_gang_keeps_its_room_until_all_of_it_is_bound(
+def test_a_gang_keeps_its_capacity_until_all_pods_are_bound(
     gang: Object, pods: list[str], room: int
 ) -> None:
     found = snapshot(gang, pods=[pod("x", "learner", name) for name in pods])
@@ -142,14 +142,14 @@ def test_a_gang_keeps_its_room_until_all_of_it_is_bound(
     assert sum(free(found.now).values()) == room
 
 
-def test_of_a_gang_a_pod_whose_template_names_its_node_is_bound_when_it_is_bound() -> None:
+def test_a_pinned_pod_of_a_gang_counts_as_bound_once_it_is() -> None:
     gang = job("x", task("learner", 2), phase="Starting", **GANG)
     unbound = pod("x", "learner", "") | {"spec": {"affinity": pin("a")}}
     for pods in ([], [unbound, unbound], [pod("x", "learner", "a"), unbound]):
         assert sum(free(snapshot(gang, pods=pods).nodes).values()) == 6
 
 
-def test_who_can_be_moved_gives_way_to_the_rest_of_a_gang_if_nothing_else_is_free() -> None:
+def test_preemptible_jobs_give_way_to_the_rest_of_a_gang() -> None:
     gang = job("x", task("learner", 2), phase="Starting", **GANG)
     parts: Object = {"others": [other("a")]}
     parts["pods"] = [pod("x", "learner", "b"), pod("y", "learner", "a")]
@@ -164,19 +164,19 @@ def test_who_can_be_moved_gives_way_to_the_rest_of_a_gang_if_nothing_else_is_fre
     assert free(snapshot(gang, waits, granted=granted, **parts).nodes) == {"a": 3, "b": 3}
 
 
-def test_a_new_job_of_an_invalid_spec_is_in_no_snapshot_and_one_that_runs_is() -> None:
+def test_an_invalid_new_job_is_left_out_and_a_running_one_is_not() -> None:
     new, old = (job(x, task("learner", 0), phase=p) for x, p in (("x", ""), ("y", "Running")))
     found = snapshot(new, old)
     assert found.jobs.keys() == {"rl/y"}
     assert found.unreadable == {}
 
 
-def test_a_job_whose_spec_means_nothing_here_is_in_no_snapshot() -> None:
+def test_a_job_with_a_malformed_spec_is_left_out() -> None:
     unreadable = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
     assert snapshot(unreadable, job("y", task("learner"))).jobs.keys() == {"rl/y"}
 
 
-def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:
+def test_an_unreadable_job_is_named_and_the_others_are_read() -> None:
     def reading(body: Any) -> Any:
         if body["metadata"]["name"] == "bad":
             raise ZeroDivisionError("no such thing")
@@ -191,7 +191,7 @@ def test_a_job_that_cannot_be_read_is_named_and_all_others_are_there() -> None:
 
 
 @pytest.mark.parametrize("amount", ["10GB", "", "1.5.2"])
-def test_an_amount_that_is_none_leaves_out_its_job_alone(amount: str) -> None:
+def test_an_invalid_quantity_leaves_out_only_its_job(amount: str) -> None:
     bad = job("bad", task("learner"))
     container = bad["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {"memory": amount}}
@@ -200,7 +200,7 @@ def test_an_amount_that_is_none_leaves_out_its_job_alone(amount: str) -> None:
     assert [one.name for one in found.unreadable.values()] == ["bad"]
 
 
-def test_a_job_set_aside_keeps_its_room_and_says_why() -> None:
+def test_a_job_set_aside_keeps_its_capacity_and_has_a_reason() -> None:
     running = job("x", task("learner", 2), status={"placement": {"learner": ["a", "a"]}})
     pods = [pod("x", "learner", "a")] * 2
     found = snapshot(running, pods=pods, rejected={"uid-x": "the policy fails on it"})
@@ -209,7 +209,7 @@ def test_a_job_set_aside_keeps_its_room_and_says_why() -> None:
     assert [one.reason for one in found.unreadable.values()] == ["the policy fails on it"]
 
 
-def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> None:
+def test_a_pod_with_only_a_jobs_labels_is_a_foreign_pod() -> None:
     running = job("x", task("learner"), status={"placement": {"learner": ["a"]}})
     stranger = pod("x", "learner", "b")
     del stranger["metadata"]["ownerReferences"]
@@ -219,7 +219,7 @@ def test_a_pod_that_only_carries_the_labels_of_a_job_is_none_of_its_pods() -> No
     assert free(found.nodes) == {"a": 4, "b": 1}
 
 
-def test_a_node_that_cannot_be_read_takes_no_pods_and_is_named() -> None:
+def test_an_unreadable_node_is_named_and_left_out() -> None:
     bad = node("c", 4)
     bad["status"]["allocatable"][SLOT] = "many"
     found = snapshot(job("x", task("learner")), nodes=[bad])
@@ -227,7 +227,7 @@ def test_a_node_that_cannot_be_read_takes_no_pods_and_is_named() -> None:
     assert [one.name for one in found.unreadable.values()] == ["c"]
 
 
-def test_a_pod_of_others_that_cannot_be_read_counts_as_a_pod() -> None:
+def test_an_unreadable_foreign_pod_counts_as_a_pod() -> None:
     bad = other("a")
     bad["spec"]["containers"][0]["resources"]["requests"][SLOT] = "many"
     found = snapshot(others=[bad, other("b")])
@@ -236,7 +236,7 @@ def test_a_pod_of_others_that_cannot_be_read_counts_as_a_pod() -> None:
     assert [one.kind for one in found.unreadable.values()] == ["Pod"]
 
 
-def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
+def test_the_specs_of_ended_jobs_are_not_read() -> None:
     ended = {"completionTimestamp": "2026-01-01T11:30:00Z"}
     jobs = [job(f"j{n}", task("learner"), phase="Succeeded", status=ended) for n in range(3)]
     read: list[str] = []
@@ -250,7 +250,7 @@ def test_specs_of_jobs_that_have_ended_are_not_read() -> None:
     assert sorted(read) == ["j1", "x"]
 
 
-def test_what_a_job_has_had_is_read_from_its_status() -> None:
+def test_the_attained_service_is_read_from_the_status() -> None:
     running = job(
         "x",
         task("learner", 2),
@@ -263,7 +263,7 @@ def test_what_a_job_has_had_is_read_from_its_status() -> None:
     assert snapshot(running).jobs["rl/x"].attained == 1120
 
 
-def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
+def test_a_grant_waits_for_terminating_pods() -> None:
     leaving = [pod("old", "learner", "b", ending=True)] * 3
     found = snapshot(
         job("x", task("learner", 4), phase="Pending"),
@@ -276,7 +276,7 @@ def test_a_grant_waits_for_the_room_of_pods_that_are_still_there() -> None:
     assert room.take("rl/x", placed(learner="b a"))
 
 
-def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
+def test_a_grant_leaves_the_capacity_of_earlier_grants() -> None:
     first = job("x", task("learner", 3), phase="Pending")
     second = job("y", task("learner", 2), phase="Pending")
     found = snapshot(first, second, granted={"uid-x": placed(learner="a a a")})
@@ -310,7 +310,7 @@ def test_a_grant_leaves_the_room_of_earlier_grants() -> None:
         "the first collector moves",
     ],
 )
-def test_what_goes_on_while_a_job_waits_for_room(
+def test_replicas_that_stay_run_on_while_a_job_waits(
     had: dict[str, str], wants: dict[str, str], keeps: dict[str, str] | NodeList
 ) -> None:
     tasks = [task("learner"), task("collector", 3, minReplicas=1)]

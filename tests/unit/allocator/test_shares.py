@@ -55,7 +55,7 @@ def by_namespace(answer: Mapping[str, NodeList]) -> dict[str, int]:
         ({}, {}),
     ],
 )
-def test_what_is_not_wanted_is_divided_again(
+def test_unwanted_shares_are_divided_among_the_others(
     wanted: dict[str, float], rooms: dict[str, float]
 ) -> None:
     assert fill_by_weight(wanted, THREE_TO_ONE, 64.0) == rooms
@@ -69,7 +69,7 @@ weights = st.fixed_dictionaries({}, optional={name: st.integers(1, 9) for name i
     weights,
     st.floats(0, 1e6),
 )
-def test_nobody_has_more_for_its_weight_than_who_wants_more(
+def test_no_namespace_has_more_by_weight_than_an_unsatisfied_one(
     wanted: dict[str, float], given_weights: dict[str, float], amount: float
 ) -> None:
     shares = Shares(weights=given_weights, default=2.0, ageing=1.0)
@@ -120,7 +120,7 @@ SLOT = DEFAULT_AGEING
         "what it has had does not count as waited",
     ],
 )
-def test_jobs_larger_than_their_part_take_turns(claims: list[Claim], turns: str) -> None:
+def test_jobs_larger_than_their_share_take_turns(claims: list[Claim], turns: str) -> None:
     shares = Shares(weights={}, default=1.0, ageing=SLOT)
     due = entitle({"a": {GPU: 100.0}, "b": {GPU: 100.0}}, claims, shares, {GPU: 10.0})
 
@@ -146,14 +146,12 @@ def test_jobs_larger_than_their_part_take_turns(claims: list[Claim], turns: str)
     ],
 )
 @pytest.mark.parametrize("policy", POLICIES)
-def test_shares_that_make_no_sense_are_refused(
-    policy: str, arguments: dict[str, Any], message: str
-) -> None:
+def test_invalid_shares_are_refused(policy: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         POLICIES[policy](**arguments)
 
 
-def test_without_shares_there_are_none() -> None:
+def test_a_policy_without_shares_has_none() -> None:
     assert read_shares(None, 1.0, 3600.0) is None
     assert read_shares({}, 1.0, 3600.0) == Shares(weights={}, default=1.0, ageing=3600.0)
 
@@ -163,7 +161,7 @@ def made(name: str, given_weights: Mapping[str, float], **arguments: Any) -> Pol
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_was_lent_is_given_back_in_the_next_period(name: str) -> None:
+def test_lent_capacity_is_returned_in_the_next_period(name: str) -> None:
     policy, room = made(name, {"a": 3}), nodes(16, gpu=1)
     early = by_key(wants("b/x", 4, 8, age=9.0), wants("b/y", 2, 8, age=8.0))
     alone = settled(policy, early, room)
@@ -177,7 +175,7 @@ def test_what_was_lent_is_given_back_in_the_next_period(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_whose_large_job_makes_way_has_a_smaller_one_in_its_place(name: str) -> None:
+def test_a_namespace_that_loses_a_large_job_starts_a_smaller_one(name: str) -> None:
     policy, room = made(name, {}), nodes(12, gpu=1)
     early = by_key(wants("a/large", 8, 8, age=9.0), wants("c/x", 4, 4, age=3.0))
     alone = settled(policy, early, room)
@@ -195,7 +193,7 @@ BEGUN = {"a/x": NodeList.of({"learner": ("n000",)})}
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_a_job_that_began_small_has_what_is_free_once_that_is_twice_as_much(name: str) -> None:
+def test_a_small_job_grows_once_that_doubles_it(name: str) -> None:
     policy = made(name, {})
     assert len(policy.optimize(SMALL, nodes(8, gpu=1), BEGUN)["a/x"]) == 8
     assert len(policy.optimize(SMALL, nodes(3, gpu=1), BEGUN)["a/x"]) == 3
@@ -207,7 +205,7 @@ def test_a_job_that_began_small_has_what_is_free_once_that_is_twice_as_much(name
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_a_job_that_began_small_has_its_part_of_what_was_lent(name: str) -> None:
+def test_a_small_job_grows_to_its_share_of_lent_capacity(name: str) -> None:
     policy, room = made(name, {}), nodes(8, gpu=1)
     others = by_key(*(wants(f"b/x{at}", 1, 1, age=float(at)) for at in range(7)))
     lent = {f"b/x{at}": NodeList.of({"learner": (f"n00{at + 1}",)}) for at in range(7)}
@@ -220,7 +218,7 @@ def test_a_job_that_began_small_has_its_part_of_what_was_lent(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_nothing_is_lent_to_who_runs_while_somebody_waits_for_it(name: str) -> None:
+def test_a_running_job_borrows_nothing_while_another_waits(name: str) -> None:
     jobs = SMALL | by_key(wants("b/large", 8, 8))
     answer = made(name, {"a": 0.01}).optimize(jobs, nodes(8, gpu=1), BEGUN)
 
@@ -228,7 +226,7 @@ def test_nothing_is_lent_to_who_runs_while_somebody_waits_for_it(name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_nobody_makes_way_in_vain(name: str) -> None:
+def test_no_job_gives_way_in_vain(name: str) -> None:
     policy = made(name, {})
     small = by_key(*(wants(f"a/x{at}", 1, 1, age=float(at)) for at in range(4)))
     alone = settled(policy, small, nodes(2, gpu=2))
@@ -249,7 +247,7 @@ def test_sizes_are_of_whole_replicas() -> None:
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-def test_a_part_is_taken_in_whole_replicas(name: str) -> None:
+def test_a_share_is_taken_in_whole_replicas(name: str) -> None:
     policy = POLICIES[name](shares={})
     jobs = by_key(*(job(f"{key}/x", task(9, minimum=3, maximum=9, unit=3)) for key in "ab"))
     answer = policy.optimize(jobs, nodes(1, slot=11), {})
@@ -260,7 +258,7 @@ def test_a_part_is_taken_in_whole_replicas(name: str) -> None:
 @pytest.mark.parametrize(
     "bounds", [{"least": 6, "most": 8}, {"least": 1, "most": 2}, {"attained": 1e9, "explored": 0}]
 )
-def test_a_size_that_is_not_on_offer_any_more_is_left(
+def test_a_size_outside_the_new_bounds_is_changed(
     arguments: dict[str, Any], bounds: dict[str, Any]
 ) -> None:
     had = {"a/x": NodeList.of({"learner": ("n000",) * 5})}
@@ -272,7 +270,7 @@ def test_a_size_that_is_not_on_offer_any_more_is_left(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_room_of_fixed_jobs_is_nobodys_share(name: str) -> None:
+def test_capacity_of_fixed_jobs_is_not_shared(name: str) -> None:
     gang = job("b/g", task(8, gpu=1), preemptible=False, gang=True)
     policy, room = made(name, {}), nodes(16, gpu=1)
     held = policy.optimize(by_key(gang), room, {})
@@ -282,7 +280,7 @@ def test_room_of_fixed_jobs_is_nobodys_share(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_namespace_that_is_not_named_has_the_default(name: str) -> None:
+def test_a_namespace_without_a_weight_has_the_default(name: str) -> None:
     jobs = by_key(wants("a/x"), wants("b/x"), wants("c/x"))
     answer = made(name, {"a": 2}, default_share=3).optimize(jobs, nodes(16, gpu=1), {})
 
@@ -329,7 +327,7 @@ def next_step(wanting: JobInfo, has: int, room: int) -> list[int]:
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=tenants(), room=st.integers(4, 24), given_weights=weights, first=st.sampled_from("ab"))
-def test_who_wants_more_is_below_its_part_by_less_than_a_step(
+def test_an_unsatisfied_namespace_lacks_less_than_a_step(
     name: str,
     jobs: dict[str, JobInfo],
     room: int,
@@ -360,7 +358,7 @@ def test_who_wants_more_is_below_its_part_by_less_than_a_step(
 @pytest.mark.parametrize("name", ["fit", "binpack"])
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=tenants(), room=some_nodes(), given_weights=weights)
-def test_where_nothing_changes_nobody_moves(
+def test_no_job_moves_without_a_change(
     name: str, jobs: dict[str, JobInfo], room: Any, given_weights: dict[str, float]
 ) -> None:
     policy = made(name, given_weights)
@@ -387,7 +385,9 @@ def test_where_nothing_changes_nobody_moves(
         (5, 2, "b/j0:1-7 665, b/j1:4-13 1398, c/j2:1-22 1633"),
     ],
 )
-def test_of_two_choices_as_good_the_present_one_stays(count: int, gpus: int, found: str) -> None:
+def test_the_present_choice_stays_among_equally_good_ones(
+    count: int, gpus: int, found: str
+) -> None:
     jobs = {}
     for at, text in enumerate(found.split(", ")):
         key, bounds, had = re.split("[: ]", text)
@@ -402,7 +402,7 @@ def test_of_two_choices_as_good_the_present_one_stays(count: int, gpus: int, fou
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(least=st.lists(st.integers(1, 10), min_size=2, max_size=4), given_weights=weights)
-def test_nobody_starves(name: str, least: list[int], given_weights: dict[str, float]) -> None:
+def test_no_job_starves(name: str, least: list[int], given_weights: dict[str, float]) -> None:
     policy, capacity = made(name, given_weights), nodes(10, gpu=1)
     jobs = by_key(*(wants(f"{'abcd'[at]}/x", size, 10) for at, size in enumerate(least)))
     answer: Mapping[str, NodeList] = {}

@@ -62,7 +62,7 @@ def starts(*jobs: dict[str, Any], asks: int = 99) -> tuple[Mapping[str, Expected
     return found, asked.times
 
 
-def test_who_waits_starts_after_the_end_that_makes_room() -> None:
+def test_a_waiting_job_starts_after_the_end_that_frees_its_nodes() -> None:
     found, asked = starts(
         held("x", "a", ends=end(30)), held("y", "b", ends=end(10)), waiting("v"), waiting("w", 8)
     )
@@ -70,7 +70,7 @@ def test_who_waits_starts_after_the_end_that_makes_room() -> None:
     assert asked == 2
 
 
-def test_of_two_ends_that_are_needed_it_is_the_later_one() -> None:
+def test_a_job_that_needs_two_ends_starts_after_the_later_one() -> None:
     wide, narrow = end(10, spread=9), end(11, spread=1)
     found, _ = starts(held("x", "a", ends=wide), held("y", "b", ends=narrow), waiting("w", 8))
     assert found == {
@@ -80,20 +80,20 @@ def test_of_two_ends_that_are_needed_it_is_the_later_one() -> None:
     }
 
 
-def test_nothing_is_foretold_where_nobody_says_when_it_ends() -> None:
+def test_no_start_is_expected_without_expected_ends() -> None:
     assert starts(held("x", "a"), held("y", "b"), waiting("w")) == ({}, 0)
     # Nor is anybody asked about where nobody waits.
     assert starts(held("x", "a", ends=end(3)), held("y", "b", ends=end(4))) == ({}, 0)
 
 
-def test_when_the_time_is_over_what_is_known_by_then_is_told() -> None:
+def test_a_time_limit_returns_the_starts_found_so_far() -> None:
     jobs = (held("x", "a", ends=end(3)), held("y", "b", ends=end(4)), waiting("v"), waiting("w"))
     assert {*starts(*jobs)[0]} == {"uid-v", "uid-w"}
     assert starts(*jobs, asks=1) == ({"uid-v": end(3)}, 1)
     assert starts(*jobs, asks=0) == ({}, 0)
 
 
-def test_only_the_first_of_the_queue_and_the_next_ends_are_thought_about() -> None:
+def test_starts_consider_a_limited_number_of_jobs_and_ends() -> None:
     numbers = count()
     seen = snapshot(
         *(held(f"x{n}", "a", ends=end(n)) for n in range(ENDS + 5)),
@@ -108,7 +108,7 @@ def test_only_the_first_of_the_queue_and_the_next_ends_are_thought_about() -> No
     assert next(numbers) == ENDS
 
 
-def test_a_policy_that_fails_is_asked_no_more() -> None:
+def test_a_policy_that_fails_is_not_asked_again() -> None:
     seen = snapshot(held("x", "a", ends=end(3)), held("y", "b", ends=end(4)), waiting("w"))
     asked = count()
 

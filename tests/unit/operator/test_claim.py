@@ -69,7 +69,7 @@ def away(verb: str, kind: str, name: str) -> ApiError:
 
 @pytest.mark.parametrize("watched", [None, "team"])
 @virtual_time.in_virtual_time
-async def test_replicas_of_one_release_hold_the_claim_together_and_keep_it(
+async def test_replicas_of_one_release_share_and_keep_the_claim(
     watched: str | None,
 ) -> None:
     bench = Bench()
@@ -85,7 +85,7 @@ async def test_replicas_of_one_release_hold_the_claim_together_and_keep_it(
     ("first", "second"), [(None, None), ("team", "team"), (None, "a"), ("b", None)], ids=str
 )
 @virtual_time.in_virtual_time
-async def test_a_second_release_waits_and_says_for_whom(
+async def test_a_second_release_waits_and_names_the_first(
     first: str | None, second: str | None
 ) -> None:
     bench = Bench()
@@ -104,7 +104,7 @@ async def test_a_second_release_waits_and_says_for_whom(
 
 
 @virtual_time.in_virtual_time
-async def test_releases_for_two_namespaces_do_not_mind_each_other() -> None:
+async def test_releases_for_two_namespaces_both_hold_their_claims() -> None:
     bench = Bench()
     claims = [bench.start("a", "team"), bench.start("b", "other")]
     await asyncio.sleep(5)
@@ -114,7 +114,7 @@ async def test_releases_for_two_namespaces_do_not_mind_each_other() -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("watched", [(None, None, None), ("t", "t", "t"), ("b", None, None)])
 @virtual_time.in_virtual_time
-async def test_of_releases_that_come_at_once_one_gets_the_jobs(
+async def test_one_of_several_releases_started_together_gets_the_claim(
     watched: tuple[str | None, ...], seed: int
 ) -> None:
     bench = Bench()
@@ -146,7 +146,7 @@ async def test_a_claim_without_cluster_wide_rights_or_long_expired_is_ignored(
 
 
 @virtual_time.in_virtual_time
-async def test_a_claim_that_cannot_be_renewed_is_given_up_before_others_may_take_it() -> None:
+async def test_a_claim_that_cannot_be_renewed_is_dropped_before_it_expires() -> None:
     bench = Bench()
     await bench.lead()
 
@@ -158,7 +158,7 @@ async def test_a_claim_that_cannot_be_renewed_is_given_up_before_others_may_take
 
 
 @virtual_time.in_virtual_time
-async def test_a_renewal_that_hangs_is_given_up_before_others_may_take_the_claim() -> None:
+async def test_a_claim_whose_renewal_hangs_is_dropped_before_it_expires() -> None:
     bench = Bench()
     await bench.lead()
     list_now, failures = bench.api.list, 0
@@ -182,7 +182,7 @@ async def test_a_renewal_that_hangs_is_given_up_before_others_may_take_the_claim
 
 @pytest.mark.parametrize("pause", [5.0, 60.0], ids=["in time", "too late"])
 @virtual_time.in_virtual_time
-async def test_a_claim_started_again_after_a_defect_goes_on_or_is_lost(pause: float) -> None:
+async def test_a_claim_restarted_after_a_defect_continues_unless_it_expired(pause: float) -> None:
     bench = Bench()
     claim = await bench.lead()
     list_now = bench.api.list
@@ -205,7 +205,7 @@ async def test_a_claim_started_again_after_a_defect_goes_on_or_is_lost(pause: fl
 
 @pytest.mark.parametrize("holder", ["b", ""])
 @virtual_time.in_virtual_time
-async def test_a_claim_that_somebody_took_or_deleted_is_lost(holder: str) -> None:
+async def test_a_claim_that_was_taken_or_deleted_is_lost(holder: str) -> None:
     bench = Bench()
     await bench.lead("team")
     lease = bench.api.objects.pop(("Lease", "team", LEASE_NAME))
@@ -217,7 +217,7 @@ async def test_a_claim_that_somebody_took_or_deleted_is_lost(holder: str) -> Non
 
 
 @virtual_time.in_virtual_time
-async def test_a_replica_that_slept_too_long_does_not_renew() -> None:
+async def test_a_replica_suspended_past_the_expiry_does_not_renew() -> None:
     bench = Bench()
     await bench.lead()
     # All of its time passes between two looks at the clock.
@@ -229,7 +229,7 @@ async def test_a_replica_that_slept_too_long_does_not_renew() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_an_api_server_that_is_away_is_the_objection() -> None:
+async def test_an_unreachable_api_server_is_the_objection() -> None:
     bench = Bench()
     bench.api.before = away
     claim = bench.start("a")
@@ -243,7 +243,7 @@ async def test_an_api_server_that_is_away_is_the_objection() -> None:
 
 @pytest.mark.parametrize("is_renewal", [True, False], ids=["renewed", "annotated"])
 @virtual_time.in_virtual_time
-async def test_a_conflict_counts_as_renewed_if_a_replica_of_the_release_renewed(
+async def test_a_conflict_counts_as_renewed_if_another_replica_renewed(
     is_renewal: bool,
 ) -> None:
     bench = Bench()
@@ -262,7 +262,7 @@ async def test_a_conflict_counts_as_renewed_if_a_replica_of_the_release_renewed(
 
 
 @virtual_time.in_virtual_time
-async def test_replicas_that_started_together_do_not_renew_in_step() -> None:
+async def test_replicas_started_together_do_not_renew_in_step() -> None:
     bench = Bench()
     for seed in range(2):
         bench.start("a", seed=seed)

@@ -35,14 +35,14 @@ def http_date(moment: datetime) -> str:
     return moment.strftime("%a, %d %b %Y %H:%M:%S GMT")
 
 
-def test_before_the_first_answer_it_is_the_local_time() -> None:
+def test_the_time_is_local_before_the_first_answer() -> None:
     clock = ServerClock(LocalClock())
     clock.observe("yesterday")
     assert clock.now() == NOON
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_wall_clock_that_is_wrong_or_set_does_not_matter(hours: int) -> None:
+def test_a_wrong_local_wall_clock_does_not_change_the_time(hours: int) -> None:
     local = LocalClock()
     clock = ServerClock(local)
     clock.observe(http_date(NOON))
@@ -51,7 +51,7 @@ def test_a_wall_clock_that_is_wrong_or_set_does_not_matter(hours: int) -> None:
     assert clock.now() == NOON + timedelta(seconds=90)
 
 
-def test_a_local_clock_that_runs_fast_is_brought_back_by_answers() -> None:
+def test_answers_correct_a_local_clock_that_runs_fast() -> None:
     local = LocalClock()
     clock = ServerClock(local)
     for second in range(0, 3600, 10):
@@ -60,7 +60,7 @@ def test_a_local_clock_that_runs_fast_is_brought_back_by_answers() -> None:
         assert abs(clock.now() - NOON - timedelta(seconds=second + 10)) <= timedelta(seconds=3)
 
 
-def test_whole_seconds_and_slow_answers_do_not_make_it_jump_back() -> None:
+def test_whole_seconds_and_slow_answers_do_not_set_the_time_back() -> None:
     local = LocalClock()
     clock = ServerClock(local)
     clock.observe(http_date(NOON))
@@ -69,7 +69,7 @@ def test_whole_seconds_and_slow_answers_do_not_make_it_jump_back() -> None:
     assert clock.now() == NOON + timedelta(seconds=1.9)
 
 
-def test_it_follows_a_server_whose_clock_is_set_back() -> None:
+def test_the_time_follows_a_server_clock_that_is_set_back() -> None:
     local = LocalClock()
     clock = ServerClock(local)
     clock.observe(http_date(NOON))

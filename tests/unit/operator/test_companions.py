@@ -46,7 +46,7 @@ ONCE = {
 }
 
 
-def test_each_is_read_and_made_once() -> None:
+def test_each_companion_is_read_and_created_once() -> None:
     made = bench()
     made.settle()
     assert calls(made) == ONCE
@@ -55,7 +55,7 @@ def test_each_is_read_and_made_once() -> None:
     assert ("ConfigMap", "a-a") not in made.known.objects
 
 
-def test_a_job_without_any_makes_no_call_more() -> None:
+def test_a_job_without_companions_makes_no_extra_request() -> None:
     plain = Bench()
     plain.companion_kinds = KINDS
     plain.submit()
@@ -63,7 +63,7 @@ def test_a_job_without_any_makes_no_call_more() -> None:
     assert calls(plain) == {}
 
 
-def test_they_are_looked_at_again_after_half_a_poll_and_not_before() -> None:
+def test_companions_are_read_again_after_half_a_poll_period() -> None:
     made = bench()
     made.settle()
     del made.api.objects["PersistentVolumeClaim", "ns", "a-a"]
@@ -79,7 +79,7 @@ def test_they_are_looked_at_again_after_half_a_poll_and_not_before() -> None:
     assert calls(made) == again
 
 
-def test_one_that_was_made_before_its_answer_was_lost_is_as_good() -> None:
+def test_a_companion_whose_create_lost_its_answer_is_used() -> None:
     made = bench(companion(CLAIMS))
     unknown = [True]
 
@@ -100,7 +100,7 @@ def test_one_that_was_made_before_its_answer_was_lost_is_as_good() -> None:
     assert ("Pod", "ns", "a-work-0") in made.api.objects
 
 
-def test_one_of_an_earlier_job_that_comes_between_look_and_create_is_waited_for() -> None:
+def test_a_companion_of_an_earlier_job_is_awaited_until_it_is_gone() -> None:
     made = bench(companion(CLAIMS))
 
     def meet(verb: str, kind: str, name: str) -> ApiError | None:
@@ -134,7 +134,7 @@ def _owned(uid: str) -> Object:
     ],
     ids=["404", "422", "quota", "403"],
 )
-def test_what_the_api_server_answers_is_told_with_the_place_in_the_spec(
+def test_a_refusal_is_reported_with_the_field_of_the_spec(
     error: type[ApiError], verb: str, message: str, reason: str
 ) -> None:
     made = bench()
@@ -148,7 +148,7 @@ def test_what_the_api_server_answers_is_told_with_the_place_in_the_spec(
     assert made.events[-1].message == words
 
 
-def test_one_of_somebody_else_is_told_and_not_touched() -> None:
+def test_a_foreign_object_of_that_name_is_reported_and_not_changed() -> None:
     made = bench()
     stored = made.api.put(CLAIMS, "ns", {"metadata": {"name": "a-a"}})
     made.reconcile()
@@ -157,7 +157,7 @@ def test_one_of_somebody_else_is_told_and_not_touched() -> None:
     assert made.api.objects["PersistentVolumeClaim", "ns", "a-a"] == stored
 
 
-def test_a_look_that_fails_is_tried_again_and_decides_nothing() -> None:
+def test_a_failed_read_is_retried_and_creates_nothing() -> None:
     made = bench()
     made.refuse(Unavailable, verb="get", kind=CLAIMS.kind)
     with pytest.raises(Unavailable):
@@ -165,7 +165,7 @@ def test_a_look_that_fails_is_tried_again_and_decides_nothing() -> None:
     assert not [call for call in made.api.calls if call[0] == "create"]
 
 
-def test_one_that_goes_away_between_two_calls_is_tried_again() -> None:
+def test_a_companion_deleted_between_two_requests_is_retried() -> None:
     made = bench(companion(CLAIMS))
 
     def vanish(verb: str, kind: str, name: str) -> ApiError | None:

@@ -60,14 +60,14 @@ class Server:
             done.set()
 
 
-def test_a_hundred_are_under_way_faster_with_each_that_has_been_taken() -> None:
+def test_concurrency_grows_with_each_accepted_request() -> None:
     server = Server()
     server.spread(100)
     assert server.taken == list(range(100))
     assert server.rounds == [CONCURRENCY, SECOND, 100 - CONCURRENCY - SECOND]
 
 
-def test_a_thousand_hurry_at_first_and_then_leave_room() -> None:
+def test_a_thousand_requests_start_as_a_burst_and_then_slow_down() -> None:
     server = Server()
     server.spread(1000)
     assert sorted(server.taken) == list(range(1000))
@@ -77,26 +77,26 @@ def test_a_thousand_hurry_at_first_and_then_leave_room() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, CONCURRENCY])
-def test_a_few_take_one_round(count: int) -> None:
+def test_a_few_requests_are_sent_at_once(count: int) -> None:
     server = Server()
     server.spread(count)
     assert server.rounds == ([count] if count else [])
 
 
-def test_after_a_refusal_nothing_begins_and_nothing_is_left_under_way() -> None:
+def test_no_request_begins_after_a_refusal() -> None:
     server = Server(lambda item: item != CONCURRENCY)
     server.spread(1000)
     assert server.taken == list(range(CONCURRENCY + SECOND))
     assert server.under_way == 0
 
 
-def test_refused_from_the_start_costs_a_handful() -> None:
+def test_a_refusal_from_the_start_costs_a_handful_of_requests() -> None:
     server = Server(lambda item: False)
     server.spread(1000)
     assert len(server.taken) == CONCURRENCY
 
 
-def test_in_company_a_few_are_under_way() -> None:
+def test_a_few_requests_run_while_other_jobs_write() -> None:
     server = Server()
     server.in_company = lambda: True
     server.spread(CONCURRENCY)
@@ -104,7 +104,7 @@ def test_in_company_a_few_are_under_way() -> None:
     assert set(server.rounds) == {IN_COMPANY}
 
 
-def test_a_large_job_leaves_room_for_small_ones() -> None:
+def test_a_large_job_leaves_connections_for_small_ones() -> None:
     server = Server()
     server.in_company = lambda: True
     server.spread(CONCURRENCY + 20)
@@ -115,7 +115,7 @@ def test_a_large_job_leaves_room_for_small_ones() -> None:
 
 
 @pytest.mark.parametrize(("took", "apart"), [(0.1, 0.2), (5.0, 5.0 + LINGER)])
-def test_a_large_job_in_company_pauses_for_as_long_as_a_request_took(
+def test_a_large_job_waits_between_requests_while_other_jobs_write(
     took: float, apart: float
 ) -> None:
     begun: list[float] = []
@@ -131,7 +131,7 @@ def test_a_large_job_in_company_pauses_for_as_long_as_a_request_took(
     assert waits == pytest.approx([apart] * 4)
 
 
-def test_company_that_comes_finds_room_at_once_and_what_it_leaves_is_taken_again() -> None:
+def test_concurrency_falls_while_another_job_writes_and_then_recovers() -> None:
     server = Server()
     server.in_company = lambda: 500 < len(server.taken) < 600
     server.spread(1000)
@@ -149,7 +149,7 @@ class Moment:
     now = 0.0
 
 
-def test_company_is_whoever_else_writes_or_did_a_moment_ago() -> None:
+def test_other_jobs_count_while_they_write_and_a_moment_longer() -> None:
     moment = Moment()
     writers = Writers(monotonic=lambda: moment.now)
     with writers.writing("large"), writers.writing("large"):
@@ -210,7 +210,7 @@ class Story:
 
 
 @virtual_time.in_virtual_time
-async def test_a_namespace_that_is_alone_writes_as_much_as_it_likes() -> None:
+async def test_a_namespace_alone_has_no_limit_on_its_writes() -> None:
     story = Story()
     tasks = story.write("large", 100)
     await story.end(0)
@@ -221,7 +221,7 @@ async def test_a_namespace_that_is_alone_writes_as_much_as_it_likes() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_beside_another_namespace_a_few_writes_of_it_are_under_way() -> None:
+async def test_writes_of_a_namespace_are_limited_while_another_writes() -> None:
     story = Story()
     tasks = story.write("small", 1)
     await story.end(0)
@@ -242,7 +242,7 @@ async def test_beside_another_namespace_a_few_writes_of_it_are_under_way() -> No
 
 
 @virtual_time.in_virtual_time
-async def test_once_the_other_namespace_is_done_all_begin() -> None:
+async def test_all_waiting_writes_begin_once_the_other_namespace_is_done() -> None:
     story = Story()
     tasks = story.write("small", 1)
     await story.end(0)
@@ -257,7 +257,7 @@ async def test_once_the_other_namespace_is_done_all_begin() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_write_that_is_given_up_takes_no_room() -> None:
+async def test_a_cancelled_write_leaves_its_place_to_others() -> None:
     story = Story()
     tasks = story.write("small", 1)
     await story.end(0)

@@ -14,7 +14,7 @@ def load(*argv: str, **environ: str) -> Config:
     return load_config(argv, environ, random_identity=lambda: "random")
 
 
-def test_defaults() -> None:
+def test_unset_variables_have_defaults() -> None:
     config = load()
     assert config.watch_namespace is None
     assert config.service_domain == "svc.cluster.local"
@@ -49,7 +49,7 @@ def test_variables_are_read_by_type() -> None:
     assert config.server_url == "http://elsewhere:80"
 
 
-def test_the_label_of_kinds_is_one_that_nodes_can_have() -> None:
+def test_the_node_type_label_is_a_valid_label_key() -> None:
     assert load().node_kind_label is None
     for label in ("gpu", "nvidia.com/gpu.product"):
         assert load(DI_OPERATOR_NODE_KIND_LABEL=label).node_kind_label == label
@@ -59,7 +59,7 @@ def test_the_label_of_kinds_is_one_that_nodes_can_have() -> None:
 
 
 @pytest.mark.parametrize("argument", ['{"shares": {"a": 3}}', '{"queues": {"a": {"weight": 3}}}'])
-def test_shares_of_several_kinds_of_nodes_are_refused(argument: str) -> None:
+def test_shares_with_several_node_types_are_refused_under_goodput(argument: str) -> None:
     shares = {"DI_OPERATOR_POLICY_ARGUMENTS": argument}
     kinds = {"DI_OPERATOR_NODE_KIND_LABEL": "gpu"}
     for policy in ("fit", "goodput"):
@@ -69,7 +69,7 @@ def test_shares_of_several_kinds_of_nodes_are_refused(argument: str) -> None:
         load(DI_OPERATOR_POLICY="goodput", **shares, **kinds)
 
 
-def test_an_empty_variable_is_an_absent_one() -> None:
+def test_an_empty_variable_counts_as_unset() -> None:
     config = load(DI_OPERATOR_WATCH_NAMESPACE="", DI_OPERATOR_SYNC_PERIOD="")
     assert config.watch_namespace is None
     assert config.sync_period == 60.0
@@ -80,7 +80,7 @@ def test_a_flag_wins_over_its_variable() -> None:
     assert config.sync_period == 5
 
 
-def test_all_mistakes_are_named_at_once() -> None:
+def test_all_invalid_variables_are_named_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         load(
             DI_OPERATOR_NAMESPACE="",
@@ -109,12 +109,12 @@ def test_one_authority_issues_all_certificates(
     assert load(DI_OPERATOR_WEBHOOK_CONFIGURATION="di", **variables).authority_secret == authority
 
 
-def test_pods_that_know_whom_to_trust_are_told_https() -> None:
+def test_the_server_url_is_https_when_pods_have_the_authority() -> None:
     config = load(DI_OPERATOR_SERVER_CA_SECRET="di-server-tls")
     assert config.server_url == "https://di-server.di-system.svc.cluster.local:8443"
     assert config.coordinated_server_url == "http://di-server.di-system:8080"
 
 
-def test_managing_certificates_needs_the_configuration_to_put_them_in() -> None:
+def test_managed_certificates_require_a_webhook_configuration() -> None:
     with pytest.raises(SettingsError, match="DI_OPERATOR_WEBHOOK_CONFIGURATION"):
         load(DI_OPERATOR_WEBHOOK_SECRET="di-webhook-tls")

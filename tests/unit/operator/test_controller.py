@@ -140,7 +140,7 @@ async def test_a_job_whose_objects_keep_changing_waits_longer_each_time() -> Non
 
 
 @virtual_time.in_virtual_time
-async def test_a_defect_in_one_job_is_retried_and_spares_the_others() -> None:
+async def test_a_defect_in_one_job_is_retried_and_delays_no_other() -> None:
     queue = KeyQueue[JobKey]()
     other = JobKey("default", "b")
     calls: list[JobKey] = []
@@ -163,7 +163,7 @@ async def test_a_defect_in_one_job_is_retried_and_spares_the_others() -> None:
 
 @pytest.mark.parametrize("is_grouped", [False, True])
 @virtual_time.in_virtual_time
-async def test_after_a_lost_lease_no_reconcile_begins_and_none_is_a_defect(
+async def test_no_reconcile_begins_after_a_lost_lease(
     is_grouped: bool,
 ) -> None:
     queue, loss, results = KeyQueue[JobKey](), Loss(), Results()
@@ -188,7 +188,7 @@ async def test_after_a_lost_lease_no_reconcile_begins_and_none_is_a_defect(
 
 
 @virtual_time.in_virtual_time
-async def test_closing_the_queue_lets_a_reconcile_under_way_end() -> None:
+async def test_a_running_reconcile_ends_after_the_queue_is_closed() -> None:
     queue = KeyQueue[JobKey]()
     finished: list[JobKey] = []
 
@@ -210,7 +210,7 @@ async def test_a_defect_is_reported_with_its_job_and_a_refusal_is_not() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_however_many_large_jobs_a_namespace_has_another_one_finds_a_worker() -> None:
+async def test_another_namespace_gets_a_worker_beside_ten_thousand_jobs() -> None:
     queue = job_queue(workers=32)
     for number in range(10_000):
         queue.add(JobKey("many", f"job-{number}"))
@@ -233,7 +233,7 @@ async def test_however_many_large_jobs_a_namespace_has_another_one_finds_a_worke
 
 
 @virtual_time.in_virtual_time
-async def test_a_single_worker_works() -> None:
+async def test_a_queue_for_one_worker_hands_out_keys() -> None:
     queue = job_queue(workers=1)
     queue.add(JobKey("ns", "job"))
     assert await asyncio.wait_for(queue.get(), 1) == JobKey("ns", "job")

@@ -59,7 +59,7 @@ def times_of(api: Api, seconds: float) -> list[float]:
     return api.times
 
 
-def test_it_is_applied_again_and_again() -> None:
+def test_the_aggregator_config_is_applied_at_every_period() -> None:
     api = Api(None)
     assert times_of(api, 2 * REPEAT + 1) == [0, REPEAT, 2 * REPEAT]
     assert api.bodies[0] == {
@@ -70,9 +70,9 @@ def test_it_is_applied_again_and_again() -> None:
     }
 
 
-def test_an_api_server_that_does_not_know_the_kind_yet_is_asked_soon_again() -> None:
+def test_a_missing_definition_is_retried_soon() -> None:
     assert times_of(Api(ABSENT, ABSENT, None), REPEAT) == [0, RETRY, 2 * RETRY]
 
 
-def test_what_somebody_else_has_changed_is_not_fought_over() -> None:
+def test_fields_that_another_manager_changed_are_left_alone() -> None:
     assert times_of(Api(TAKEN), REPEAT + 1) == [0, REPEAT]

@@ -69,7 +69,7 @@ async def test_the_first_candidate_leads_and_the_second_waits() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_dead_leader_is_succeeded_after_the_lease_has_run_out_and_not_before() -> None:
+async def test_a_dead_leader_is_replaced_when_its_lease_expires() -> None:
     api = FakeApi()
     await candidate(api, "one").acquire()
     second = candidate(api, "two")
@@ -83,7 +83,7 @@ async def test_a_dead_leader_is_succeeded_after_the_lease_has_run_out_and_not_be
 
 @pytest.mark.parametrize("seed", range(20))
 @virtual_time.in_virtual_time
-async def test_a_leader_that_dies_right_after_a_renewal_is_succeeded_within_17_seconds(
+async def test_a_leader_dead_after_a_renewal_is_replaced_within_17_seconds(
     seed: int,
 ) -> None:
     api = FakeApi()
@@ -117,7 +117,7 @@ async def test_a_released_lease_is_taken_within_a_retry() -> None:
 
 @pytest.mark.parametrize(("holder", "left"), [("one", ""), ("thief", "thief")])
 @virtual_time.in_virtual_time
-async def test_a_lease_that_was_written_meanwhile_is_given_back_if_it_is_still_ours(
+async def test_a_lease_changed_meanwhile_is_released_if_it_is_still_ours(
     holder: str, left: str
 ) -> None:
     api = FakeApi()
@@ -139,7 +139,7 @@ async def test_the_same_identity_takes_its_own_lease_at_once() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
+async def test_a_leader_that_cannot_renew_stops_before_its_lease_expires() -> None:
     leader, keeping = await leading(api := FakeApi())
     api.before = away
     with pytest.raises(NotLeading):
@@ -161,7 +161,7 @@ async def test_a_short_outage_does_not_end_the_leadership() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_stopped_process_finds_itself_not_leading_before_its_next_write() -> None:
+async def test_a_process_resumed_after_the_expiry_does_not_lead() -> None:
     api = FakeApi()
     leader = candidate(api, "one")
     await leader.acquire()
@@ -237,7 +237,7 @@ class SlowApi(FakeApi):
     ids=["then a slow one", "after a slow one", "between", "arrived", "arrived after a slow one"],
 )
 @virtual_time.in_virtual_time
-async def test_one_renewal_without_an_answer_costs_no_lease(api: SlowApi) -> None:
+async def test_one_unanswered_renewal_does_not_lose_the_lease(api: SlowApi) -> None:
     leader, keeping = await leading(api)
     for _ in range(400):
         await asyncio.sleep(0.1)

@@ -122,7 +122,7 @@ async def test_the_count_goes_on_after_a_restart_of_the_operator(bench: Bench) -
 
 
 @recorded
-async def test_an_expired_event_begins_anew(bench: Bench) -> None:
+async def test_an_expired_event_is_created_again_with_count_1(bench: Bench) -> None:
     bench.events.emit(job(), warning("refused"))
     await asyncio.sleep(1)
     bench.api.objects.clear()
@@ -156,7 +156,7 @@ async def test_normal_events_beyond_the_budget_are_dropped_and_warnings_are_not(
 
 
 @recorded
-async def test_a_warning_outlives_an_outage(bench: Bench) -> None:
+async def test_a_warning_is_sent_after_an_outage(bench: Bench) -> None:
     bench.api.before = lambda verb, kind, name: Unavailable(kind=kind, code=503)
     bench.events.emit(job(), warning("refused"))
     await asyncio.sleep(1.5)

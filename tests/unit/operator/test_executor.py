@@ -135,7 +135,7 @@ def refuse(error: type[ApiError], message: str = "") -> Callable[[str, str, str]
     return answer
 
 
-def test_the_service_stands_before_the_first_pod() -> None:
+def test_the_service_is_created_before_the_first_pod() -> None:
     bench = Bench()
     order: list[str] = []
 
@@ -154,7 +154,7 @@ def test_the_service_stands_before_the_first_pod() -> None:
     assert bench.lease_checks == 2
 
 
-def test_a_body_is_built_when_it_is_sent() -> None:
+def test_an_object_is_built_just_before_it_is_sent() -> None:
     bench = Bench()
     built: list[str] = []
     sent: list[str] = []
@@ -191,7 +191,7 @@ def test_pods_are_created_a_few_at_a_time_while_another_job_writes() -> None:
     assert bench.api.most_under_way == IN_COMPANY
 
 
-def test_every_action_is_company_for_other_jobs() -> None:
+def test_every_write_counts_for_the_concurrency_of_other_jobs() -> None:
     for actions in ([create(pod("p"))], [create(pod(f"p{n}")) for n in range(3)]):
         bench, other = Bench(), JobKey("other", "a")
 
@@ -260,7 +260,7 @@ def reclaimed(body: Object, **changes: Any) -> Reclaim:
     return Reclaim(**{**values, **changes})
 
 
-def test_what_was_taken_off_an_object_is_put_back() -> None:
+def test_removed_labels_and_annotations_are_put_back() -> None:
     bench = Bench()
     stored = bench.api.put(PODS, "ns", pod(labels={"theirs": "1"}))
     assert bench.run(reclaimed(stored)) == []
@@ -271,14 +271,14 @@ def test_what_was_taken_off_an_object_is_put_back() -> None:
     assert bench.writes.observed == [("Pod", "a-work-0")]
 
 
-def test_a_later_object_of_the_name_gets_no_labels() -> None:
+def test_a_later_object_of_that_name_gets_no_labels() -> None:
     bench = Bench()
     stored = bench.api.put(PODS, "ns", pod(labels={}))
     with pytest.raises(Outdated):
         bench.run(reclaimed(stored, uid="another"))
 
 
-def test_an_object_that_is_gone_gets_nothing_back() -> None:
+def test_a_deleted_object_gets_no_labels_back() -> None:
     bench = Bench()
     stored = bench.api.put(PODS, "ns", pod())
     bench.api.objects.clear()
@@ -286,7 +286,7 @@ def test_an_object_that_is_gone_gets_nothing_back() -> None:
     assert bench.writes.forgotten == [stored["metadata"]["uid"]]
 
 
-def test_marks_that_the_cluster_takes_off_again_are_no_success() -> None:
+def test_labels_that_the_cluster_removes_again_are_an_error() -> None:
     bench = Bench()
     stored = bench.api.put(PODS, "ns", pod(labels={}))
     merged = bench.api.patch
@@ -301,7 +301,7 @@ def test_marks_that_the_cluster_takes_off_again_are_no_success() -> None:
         bench.run(reclaimed(stored))
 
 
-def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:
+def test_a_name_that_is_free_at_the_second_read_is_decided_again() -> None:
     bench = Bench()
     bench.api.before = refuse(AlreadyExists)
     with pytest.raises(Outdated):
@@ -316,14 +316,16 @@ def test_a_name_that_is_free_again_at_the_second_look_is_decided_anew() -> None:
         (Forbidden, "denied by policy", CreateForbidden(message="denied by policy")),
     ],
 )
-def test_a_refusal_becomes_what_it_means(error: type[ApiError], message: str, fault: Fault) -> None:
+def test_a_refused_create_becomes_a_fault_of_its_cause(
+    error: type[ApiError], message: str, fault: Fault
+) -> None:
     bench = Bench()
     bench.api.before = refuse(error, message)
     assert bench.run(create(pod())) == [fault]
     assert bench.results["CreatePod", "refused"] == 1
 
 
-def test_node_lists_refused_as_invalid_are_no_fault_of_the_template() -> None:
+def test_invalid_node_lists_are_not_blamed_on_the_template() -> None:
     bench = Bench()
     bench.api.before = lambda verb, kind, name: Invalid(kind=kind, name=name, message="too long")
     fault = NodeListsRefused(message="too long")
@@ -339,7 +341,7 @@ def test_a_thousand_refused_pods_cost_a_handful_of_requests() -> None:
     assert bench.api.calls["create", "Pod"] <= CONCURRENCY
 
 
-def test_nothing_more_begins_once_it_is_not_wanted() -> None:
+def test_no_request_begins_once_the_actions_are_outdated() -> None:
     bench = Bench()
     made = bench.api.calls
     bench.is_wanted = lambda: made["create", "Pod"] < 100
@@ -351,7 +353,7 @@ def test_nothing_more_begins_once_it_is_not_wanted() -> None:
     assert len(bench.writes.observed) == made["create", "Pod"]
 
 
-def test_pods_under_way_when_another_is_refused_are_remembered() -> None:
+def test_pods_created_beside_a_refused_one_are_remembered() -> None:
     bench = Bench()
 
     def refuse_one(verb: str, kind: str, name: str) -> ApiError | None:
@@ -362,7 +364,7 @@ def test_pods_under_way_when_another_is_refused_are_remembered() -> None:
     assert len(bench.writes.observed) == sum(kind == "Pod" for kind, _, _ in bench.api.objects) == 3
 
 
-def test_a_server_that_is_away_is_no_fault_of_the_job() -> None:
+def test_an_unreachable_api_server_is_not_a_fault_of_the_job() -> None:
     bench = Bench()
     bench.api.before = refuse(Unavailable)
     with pytest.raises(Unavailable):
@@ -371,14 +373,14 @@ def test_a_server_that_is_away_is_no_fault_of_the_job() -> None:
     assert bench.results["CreatePod", "error"] == bench.api.calls["create", "Pod"] <= CONCURRENCY
 
 
-def test_deleting_what_is_gone_has_succeeded() -> None:
+def test_deleting_a_missing_object_succeeds() -> None:
     bench = Bench()
     gone = Delete(resource=SERVICES, namespace="ns", name="di-a", uid="u", resource_version="1")
     assert bench.run(gone) == []
     assert bench.writes.forgotten == ["u"]
 
 
-def test_a_later_object_of_the_name_is_never_deleted() -> None:
+def test_a_later_object_of_that_name_is_never_deleted() -> None:
     bench = Bench()
     later = bench.api.put(PODS, "ns", pod())
     assert bench.run(delete(later, uid="earlier")) == []
@@ -387,7 +389,7 @@ def test_a_later_object_of_the_name_is_never_deleted() -> None:
     assert bench.writes.observed == [("Pod", "a-work-0")]
 
 
-def test_a_pod_that_changed_since_it_was_seen_is_decided_anew() -> None:
+def test_a_delete_of_a_changed_pod_is_decided_again() -> None:
     bench = Bench()
     found = bench.api.put(PODS, "ns", pod())
     with pytest.raises(Outdated):
@@ -425,7 +427,7 @@ def test_actions_are_counted_under_the_names_that_dashboards_know() -> None:
     ]
 
 
-def test_a_conflict_that_is_no_name_clash_is_retried_by_the_queue() -> None:
+def test_a_conflict_other_than_a_name_clash_is_retried() -> None:
     bench = Bench()
     bench.api.before = refuse(Conflict, "Operation cannot be fulfilled on resourcequotas")
     with pytest.raises(Conflict):

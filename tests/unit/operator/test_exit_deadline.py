@@ -17,23 +17,23 @@ asyncio.run(main())
 """
 
 
-def test_it_ends_though_its_loop_does_not_turn() -> None:
+def test_the_process_ends_when_its_event_loop_is_blocked() -> None:
     ended = _run("threading.Event().wait()")
     assert ended.returncode == 1
     assert "did not end in time" in ended.stdout
     assert "threading.py" in ended.stderr, "the stacks of all threads"
 
 
-def test_it_ends_though_the_interpreter_waits_for_a_thread() -> None:
+def test_the_process_ends_when_a_thread_does_not() -> None:
     ended = _run("threading.Thread(target=threading.Event().wait).start()")
     assert ended.returncode == 1
 
 
-def test_an_end_in_time_keeps_its_exit_code() -> None:
+def test_a_process_that_ends_in_time_keeps_its_exit_code() -> None:
     assert _run("raise SystemExit(7)", seconds=3600).returncode == 7
 
 
-def test_it_ends_though_no_reader_takes_its_output() -> None:
+def test_the_process_ends_when_its_output_is_not_read() -> None:
     write = "while True: logging.getLogger().error('x' * 1000)"
     program = _HANGS.format(hangs=write, seconds=0.2).replace(
         "async def", "import logging, sys\nlogging.basicConfig(stream=sys.stdout)\n\nasync def"

@@ -76,7 +76,7 @@ class Bench:
         )
 
 
-def test_a_pod_is_read_when_it_changes_and_not_again_at_a_look(
+def test_a_pod_is_parsed_once_when_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = Bench()
@@ -87,7 +87,7 @@ def test_a_pod_is_read_when_it_changes_and_not_again_at_a_look(
     assert [each.name for each in pods] == ["a-work-0", "a-work-1"]
 
 
-def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:
+def test_a_pod_event_wakes_the_job_named_by_its_label() -> None:
     bench = Bench()
     bench.caches[PODS].deliver("ADDED", pod())
     bench.caches[SERVICES].deliver("DELETED", pod("di-a"))
@@ -96,7 +96,7 @@ def test_an_event_of_a_pod_wakes_the_job_its_label_names() -> None:
 
 
 @pytest.mark.parametrize("label", ["a", "b", None])
-def test_a_pod_is_found_under_the_job_that_controls_it(label: str | None) -> None:
+def test_a_pod_belongs_to_the_job_that_controls_it(label: str | None) -> None:
     bench = Bench()
     body = controlled("a-work-0", "a", label)
     bench.caches[PODS].deliver("MODIFIED", body)
@@ -104,13 +104,13 @@ def test_a_pod_is_found_under_the_job_that_controls_it(label: str | None) -> Non
     assert {key.name for key, _ in bench.woken} == {"a", label or "a"}
 
 
-def test_an_object_that_names_no_job_wakes_nobody() -> None:
+def test_an_object_without_a_job_wakes_no_job() -> None:
     bench = Bench()
     bench.caches[PODS].deliver("ADDED", pod(job=None))
     assert bench.woken == []
 
 
-def test_an_own_write_is_known_at_once_and_wakes_nobody() -> None:
+def test_an_own_write_is_known_at_once_and_wakes_no_job() -> None:
     bench = Bench()
     bench.informers.observe(PODS, pod())
     assert [one["metadata"]["name"] for one in bench.informers.pods(KEY)] == ["a-work-0"]
@@ -132,7 +132,7 @@ def test_a_deleted_object_stays_hidden_while_the_watch_is_behind() -> None:
     assert list(bench.informers.pods(KEY)) == [successor]
 
 
-def test_a_deleted_job_is_not_seen_again_while_the_watch_is_behind() -> None:
+def test_a_deleted_job_stays_hidden_while_the_watch_is_behind() -> None:
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
     assert bench.informers.job(KEY) is not None
@@ -141,7 +141,7 @@ def test_a_deleted_job_is_not_seen_again_while_the_watch_is_behind() -> None:
 
 
 @pytest.mark.parametrize(("pods", "delay"), [(4, 0.0), (16, 0.0), (100, 0.05), (1000, SETTLE_MAX)])
-def test_pods_of_a_large_job_are_looked_at_together(pods: int, delay: float) -> None:
+def test_pod_events_of_a_large_job_are_batched(pods: int, delay: float) -> None:
     bench = Bench()
     for number in range(pods):
         bench.caches[PODS].deliver("ADDED", pod(f"p{number}"))
@@ -162,7 +162,7 @@ def at(stage: str, name: str, task: str = "work", **metadata: str) -> Object:
 
 
 @pytest.mark.parametrize("stage", ["Running", "Ready", "Succeeded"])
-def test_who_is_ahead_of_others_of_its_task_is_looked_at_with_them(stage: str) -> None:
+def test_a_pod_ahead_of_its_task_is_reconciled_with_the_others(stage: str) -> None:
     bench = Bench()
     for name in "abc":
         bench.caches[PODS].deliver("ADDED", at("Pending", name))
@@ -174,7 +174,7 @@ def test_who_is_ahead_of_others_of_its_task_is_looked_at_with_them(stage: str) -
 
 
 @pytest.mark.parametrize("stage", ["Failed", "Unknown"])
-def test_a_pod_that_fails_is_looked_at_at_once(stage: str) -> None:
+def test_a_failed_pod_is_reconciled_at_once(stage: str) -> None:
     bench = Bench()
     for name in "ab":
         bench.caches[PODS].deliver("ADDED", at("Ready", name))
@@ -183,7 +183,7 @@ def test_a_pod_that_fails_is_looked_at_at_once(stage: str) -> None:
     assert bench.woken == [(KEY, 0.0)]
 
 
-def test_a_pod_that_is_deleted_is_looked_at_at_once() -> None:
+def test_a_deleted_pod_is_reconciled_at_once() -> None:
     bench = Bench()
     for name in "ab":
         bench.caches[PODS].deliver("ADDED", at("Ready", name))
@@ -195,7 +195,7 @@ def test_a_pod_that_is_deleted_is_looked_at_at_once() -> None:
 
 
 @pytest.mark.parametrize("resource", [PODS, SERVICES])
-def test_what_the_operator_deleted_wakes_nobody_when_the_watch_says_so(resource: Resource) -> None:
+def test_an_own_delete_wakes_no_job_when_the_watch_shows_it(resource: Resource) -> None:
     bench = Bench()
     for name in ("mine", "lost"):
         bench.caches[resource].deliver("ADDED", pod(name))
@@ -207,7 +207,7 @@ def test_what_the_operator_deleted_wakes_nobody_when_the_watch_says_so(resource:
     assert bench.woken == [(KEY, 0.0)]
 
 
-def test_the_end_of_a_job_is_news_also_of_one_taken_for_gone() -> None:
+def test_the_deletion_of_a_job_already_taken_for_gone_wakes_it() -> None:
     """Its Workload is given back when its pods are gone."""
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
@@ -226,7 +226,7 @@ def test_the_poll_wakes_every_job() -> None:
     assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
 
 
-def test_who_has_left_workloads_is_looked_at_as_well() -> None:
+def test_the_poll_wakes_deleted_jobs_that_left_workloads() -> None:
     """As after a start: the Workload was seen before all that is known of Kueue was there."""
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
@@ -239,7 +239,7 @@ def test_who_has_left_workloads_is_looked_at_as_well() -> None:
     assert [key.name for key, _ in bench.woken] == ["a", "b"]
 
 
-def test_what_was_taken_for_gone_and_is_not_is_shown_again_after_a_comparison() -> None:
+def test_an_object_wrongly_taken_for_gone_returns_after_a_relist() -> None:
     bench = Bench()
     kept = pod()
     bench.caches[PODS].deliver("ADDED", kept)
@@ -252,7 +252,7 @@ def test_what_was_taken_for_gone_and_is_not_is_shown_again_after_a_comparison() 
     assert bench.informers.hidden == {"meanwhile"}
 
 
-def test_objects_read_in_a_list_wake_nobody() -> None:
+def test_objects_read_in_a_list_wake_no_job() -> None:
     bench = Bench()
     assert bench.informers.observe_all(PODS, [pod()], "9")
     assert bench.informers.pods(KEY) == [pod()]

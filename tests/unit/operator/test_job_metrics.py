@@ -53,7 +53,7 @@ def lines(*jobs: Mapping[str, Any], most: int = 10, leads: bool = True) -> list[
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
-def test_a_job_that_waits_says_when_it_will_start() -> None:
+def test_a_waiting_job_has_the_metrics_of_its_expected_start() -> None:
     start = {**RUNNING["expectedCompletion"], "promised": "2026-03-01T12:45:00Z"}
     found = [each for each in lines(job(phase="Pending", expectedStart=start)) if "_start_" in each]
     assert len(found) == 3
@@ -61,7 +61,7 @@ def test_a_job_that_waits_says_when_it_will_start() -> None:
     assert f"di_job_expected_start_timestamp_seconds{{{which}}} 1.7723736e+09" in found
 
 
-def test_all_that_the_status_says_is_there() -> None:
+def test_the_metrics_of_a_job_are_those_of_its_status() -> None:
     which = 'dijob="cartpole",namespace="rl"'
     assert sorted(lines(job(**RUNNING))) == sorted(
         [
@@ -107,13 +107,13 @@ def test_all_that_the_status_says_is_there() -> None:
         ),
     ],
 )
-def test_a_job_that_waits_says_for_how_long(status: Any, seconds: float) -> None:
+def test_a_waiting_job_has_the_metric_of_its_wait(status: Any, seconds: float) -> None:
     assert f'di_job_queue_wait_seconds{{dijob="cartpole",namespace="rl"}} {seconds:.1f}' in lines(
         job(**status)
     )
 
 
-def test_no_more_jobs_are_shown_than_are_asked_for_and_always_the_same() -> None:
+def test_the_limit_of_jobs_keeps_the_same_ones_in_any_order() -> None:
     jobs = [job(f"job-{number}", restarts=0) for number in range(9)]
     for order in (jobs, jobs[::-1]):
         found = lines(*order, most=2)
@@ -123,7 +123,7 @@ def test_no_more_jobs_are_shown_than_are_asked_for_and_always_the_same() -> None
         ]
 
 
-def test_none_are_shown_where_none_are_wanted_and_by_who_does_not_lead() -> None:
+def test_a_limit_of_0_and_a_standby_replica_have_no_job_metrics() -> None:
     nothing = ["di_job_metrics_left_out 0.0"]
     assert lines(job(**RUNNING), most=0) == nothing
     assert lines(job(**RUNNING), leads=False) == nothing
@@ -140,6 +140,6 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_an_odd_job_costs_nobody_the_metrics(status: Any) -> None:
+def test_a_malformed_job_does_not_hide_the_metrics_of_others(status: Any) -> None:
     odd = {**job("a"), "status": status}
     assert 'di_job_restarts_total{dijob="b",namespace="rl"} 3.0' in lines(odd, job("b", **RUNNING))

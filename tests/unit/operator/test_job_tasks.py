@@ -95,7 +95,7 @@ def look(of: Object, *found: Object, pods: Iterable[Object] = (), **more: Any) -
     return steps(of, found, [*pods], read_pod=Pod.read, **more)
 
 
-def test_a_scalable_task_gets_an_object_of_the_jobs() -> None:
+def test_a_scalable_task_gets_a_job_task_owned_by_the_job() -> None:
     (step,) = look(job(task(3), {**task(), "name": "other", "scalable": False}))
     assert isinstance(step, Make)
     metadata = step.body["metadata"]
@@ -108,7 +108,7 @@ def test_a_scalable_task_gets_an_object_of_the_jobs() -> None:
     }
 
 
-def test_what_is_right_is_left_alone() -> None:
+def test_a_correct_job_task_is_not_written() -> None:
     assert look(job(), view(job())) == ()
 
 
@@ -124,27 +124,27 @@ def test_what_is_right_is_left_alone() -> None:
         pytest.param(job(task(replicas="2")), id="its replicas are no number"),
     ],
 )
-def test_an_object_that_is_not_wanted_goes(of: Object) -> None:
+def test_an_unwanted_job_task_is_deleted(of: Object) -> None:
     assert look(of, view(job())) == (Remove("a-collect", "view-1"),)
     assert look(of) == ()
 
 
 @pytest.mark.parametrize("spec", [None, [], {"tasks": 1}, {"tasks": [None, {"scalable": True}]}])
-def test_a_job_of_any_shape_is_borne(spec: object) -> None:
+def test_a_malformed_spec_gives_no_steps(spec: object) -> None:
     assert look({**job(), "spec": spec}) == ()
 
 
-def test_a_phase_of_any_shape_is_borne() -> None:
+def test_a_malformed_phase_counts_as_unfinished() -> None:
     assert [type(step) for step in look({**job(), "status": {"phase": [1]}})] == [Make]
 
 
-def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+def test_a_deleted_job_is_left_to_the_garbage_collector() -> None:
     of = job()
     of["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     assert look(of, view(job())) == ()
 
 
-def test_the_name_of_somebody_else_is_not_touched() -> None:
+def test_a_foreign_object_of_that_name_is_not_changed() -> None:
     other = view(job())
     other["metadata"]["ownerReferences"][0] |= {"name": "a-b", "uid": "job-2"}
     assert look(job(), other) == (Clash("a-collect", "collect"),)
@@ -152,7 +152,7 @@ def test_the_name_of_somebody_else_is_not_touched() -> None:
     assert look(job(), other) == ()
 
 
-def test_what_is_written_is_taken_into_the_job_and_then_shown() -> None:
+def test_a_scale_request_changes_the_job_and_then_the_job_task() -> None:
     of, asked = job(), view(job(), replicas=6)
     (take,) = look(of, asked)
     assert isinstance(take, Take)
@@ -167,7 +167,7 @@ def test_what_is_written_is_taken_into_the_job_and_then_shown() -> None:
     assert look(taken, merged(asked, show.patch)) == ()
 
 
-def test_a_request_is_carried_out_once_whatever_is_written_since() -> None:
+def test_a_scale_request_is_carried_out_once() -> None:
     of, asked = job(), view(job(), replicas=6)
     (take,) = look(of, asked)
     assert isinstance(take, Take)
@@ -178,13 +178,13 @@ def test_a_request_is_carried_out_once_whatever_is_written_since() -> None:
     assert show.patch["spec"]["replicas"] == 3
 
 
-def test_what_has_become_impossible_is_brought_within_the_bounds() -> None:
+def test_a_request_outside_the_bounds_is_clamped() -> None:
     (take,) = look(job(task(maxReplicas=4)), view(job(), replicas=6))
     assert isinstance(take, Take)
     assert (take.asked, take.operations[1]["value"]) == (6, 4)
 
 
-def test_a_request_that_was_refused_is_overwritten() -> None:
+def test_a_refused_request_is_overwritten() -> None:
     asked = view(job(), replicas=6)
     (show,) = look(job(), asked, refused={("view-1", 2)})
     assert isinstance(show, Show)
@@ -211,7 +211,7 @@ def test_one_request_at_a_time_changes_the_job() -> None:
         pytest.param([0, 2], 1, [0], id="what is above the last is free anyway"),
     ],
 )
-def test_vacant_indexes_go_as_by_rest(
+def test_vacant_indexes_are_filled_as_by_the_rest_api(
     vacant: list[int], asked: int, left: list[int] | None
 ) -> None:
     of = job(task(2, vacant=vacant))
@@ -220,7 +220,7 @@ def test_vacant_indexes_go_as_by_rest(
     assert patched(of, take.operations)["spec"]["tasks"][0].get("vacant") == left
 
 
-def test_marks_and_bounds_that_somebody_edits_are_put_back() -> None:
+def test_edited_labels_and_bounds_are_put_back() -> None:
     kept = view(job())
     edited = merged(kept, {"metadata": {"labels": None}, "spec": {"maxReplicas": 100}})
     (show,) = look(job(), edited)
@@ -231,7 +231,7 @@ def test_marks_and_bounds_that_somebody_edits_are_put_back() -> None:
 
 
 @pytest.mark.parametrize("mark", ["{", "[1]", '{"collect": 3}', '{"collect": "view-1:x"}'])
-def test_a_mark_that_was_edited_counts_as_none(mark: str) -> None:
+def test_an_edited_annotation_counts_as_missing(mark: str) -> None:
     of = job()
     of["metadata"]["annotations"] = {ANNOTATION_SCALED: mark}
     (take,) = look(of, view(job(), replicas=6))
@@ -395,7 +395,7 @@ def test_the_replicas_become_what_the_last_writer_wrote(
     assert shown["metadata"]["annotations"][ANNOTATION_SHOWN] == str(world.last)
 
 
-def test_the_last_to_write_the_view_wins_where_nobody_writes_the_job() -> None:
+def test_the_last_write_to_the_job_task_wins() -> None:
     world = World()
     while world.look():
         pass

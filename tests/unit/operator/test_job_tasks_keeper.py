@@ -147,7 +147,7 @@ def scaled() -> tuple[Cluster, JobTasks]:
     return cluster, keeper
 
 
-def test_two_writes_make_a_view_and_two_take_what_is_written_to_it() -> None:
+def test_creating_a_job_task_and_scaling_take_two_writes_each() -> None:
     cluster = Cluster()
     cluster.put(DIJOBS, job())
     keeper = cluster.keeper()
@@ -163,7 +163,7 @@ def test_two_writes_make_a_view_and_two_take_what_is_written_to_it() -> None:
     assert cluster.reconciled == [KEY]
 
 
-def test_what_the_api_server_does_not_let_pass_is_told_and_set_back() -> None:
+def test_a_refused_scale_is_reported_and_reset() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
     no = Forbidden(kind="DIJob", message="a policy of the house")
@@ -178,7 +178,7 @@ def test_what_the_api_server_does_not_let_pass_is_told_and_set_back() -> None:
     )
 
 
-def test_what_the_bounds_do_not_allow_any_more_is_told() -> None:
+def test_a_scale_outside_the_bounds_is_reported() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
     narrowed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
@@ -190,7 +190,7 @@ def test_what_the_bounds_do_not_allow_any_more_is_told() -> None:
     assert (reason, message.rpartition(": ")[2]) == ("ScaleRefused", "the task may have 1 to 4")
 
 
-def test_a_job_that_has_changed_unseen_is_read_and_scaled() -> None:
+def test_a_job_with_an_unseen_change_is_read_again_and_scaled() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
     cluster.put(DIJOBS, cluster.objects[DIJOBS.kind, "a"], seen=False)
@@ -198,7 +198,7 @@ def test_a_job_that_has_changed_unseen_is_read_and_scaled() -> None:
     assert cluster.replicas == (6, 6)
 
 
-def test_a_view_that_was_written_to_unseen_is_not_overwritten() -> None:
+def test_an_unseen_scale_request_is_not_overwritten() -> None:
     cluster, keeper = scaled()
     changed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
     changed["spec"]["tasks"][0]["replicas"] = 3
@@ -210,7 +210,7 @@ def test_a_view_that_was_written_to_unseen_is_not_overwritten() -> None:
     assert cluster.replicas == (6, 6)
 
 
-def test_while_the_api_server_is_away_nothing_is_given_up() -> None:
+def test_an_outage_loses_no_scale_request() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
     cluster.refuse = lambda *_: Unavailable(kind="DIJob")
@@ -221,7 +221,7 @@ def test_while_the_api_server_is_away_nothing_is_given_up() -> None:
     assert (cluster.replicas, cluster.events) == ((6, 6), [])
 
 
-def test_a_view_that_is_gone_unseen_is_looked_at_again() -> None:
+def test_a_job_task_deleted_unseen_is_decided_again() -> None:
     cluster, keeper = scaled()
     changed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
     changed["spec"]["tasks"][0]["replicas"] = 3
@@ -231,7 +231,7 @@ def test_a_view_that_is_gone_unseen_is_looked_at_again() -> None:
         asyncio.run(keeper.reconcile(KEY))
 
 
-def test_who_has_lost_the_lease_writes_nothing() -> None:
+def test_nothing_is_written_after_the_lease_is_lost() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
     cluster.leads = False
@@ -240,7 +240,7 @@ def test_who_has_lost_the_lease_writes_nothing() -> None:
     assert (cluster.writes, cluster.replicas) == ([], (2, 6))
 
 
-def test_a_name_that_somebody_else_has_is_told_once() -> None:
+def test_a_foreign_object_of_that_name_is_reported_once() -> None:
     cluster = Cluster()
     cluster.put(DIJOBS, job())
     cluster.put(DIJOB_TASKS, {"metadata": {"name": "a-collect", "namespace": "rl"}, "spec": {}})
@@ -251,7 +251,7 @@ def test_a_name_that_somebody_else_has_is_told_once() -> None:
     assert [reason for reason, _ in cluster.events] == ["NotScalable"]
 
 
-def test_a_view_that_is_not_wanted_is_deleted() -> None:
+def test_the_job_task_of_an_ended_job_is_deleted() -> None:
     cluster, keeper = scaled()
     ended = {**cluster.objects[DIJOBS.kind, "a"], "status": {"phase": "Succeeded"}}
     cluster.put(DIJOBS, ended)
@@ -259,7 +259,7 @@ def test_a_view_that_is_not_wanted_is_deleted() -> None:
     assert cluster.writes == ["delete"]
 
 
-def test_a_job_without_such_tasks_is_looked_at_once_for_each_spec() -> None:
+def test_a_job_without_scalable_tasks_is_read_once_per_spec() -> None:
     cluster = Cluster()
     plain = cluster.put(DIJOBS, job(task(scalable=False)))
     keeper = cluster.keeper()
@@ -275,7 +275,7 @@ def test_a_job_without_such_tasks_is_looked_at_once_for_each_spec() -> None:
     assert cluster.replicas == (2, 2)
 
 
-def test_pods_of_a_job_with_such_tasks_are_news() -> None:
+def test_a_pod_of_a_job_with_scalable_tasks_wakes_it() -> None:
     cluster, keeper = scaled()
     cluster.woken.clear()
     pod = {
@@ -297,7 +297,7 @@ def test_pods_of_a_job_with_such_tasks_are_news() -> None:
     assert cluster.woken == [KEY]
 
 
-def test_a_look_that_fails_is_told_of() -> None:
+def test_a_failed_reconcile_is_reported() -> None:
     cluster, keeper = scaled()
     asyncio.run(keeper.report(KEY, ValueError("odd")))
     assert cluster.events == [("ReconcileFailed", "its DIJobTasks: ValueError: odd")]

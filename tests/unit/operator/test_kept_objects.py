@@ -26,7 +26,7 @@ from di_operator.lifecycle.pods import Pod, failure_text, last_words, refusal_of
 from tests.unit.operator.bodies import Object, controlled, pod
 
 
-def test_pods_that_are_alike_share_what_they_have_in_common() -> None:
+def test_equal_parts_of_similar_pods_are_shared() -> None:
     def alike(name: str, uid: str) -> Object:
         owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u"}
         body = pod(name)
@@ -56,7 +56,7 @@ def test_pods_that_are_alike_share_what_they_have_in_common() -> None:
 OWNER = {"apiVersion": API_VERSION, "kind": KIND, "name": "a", "uid": "u", "controller": True}
 
 
-def test_a_transformed_pod_keeps_what_decisions_read() -> None:
+def test_a_transformed_pod_keeps_the_fields_that_decisions_use() -> None:
     times = {"startedAt": "2025-12-31T23:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}
     ended = {"exitCode": 3, "reason": "Error", **times}
     said = "x" * 5000 + "last words"
@@ -136,7 +136,7 @@ EARLIER = {**ENDED, "finishedAt": "2025-01-01T00:00:00Z", "containerID": "c"}
         ([{"restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}}}], 0, False, None),
     ],
 )
-def test_a_transformed_pod_tells_how_containers_failed_that_go_on(
+def test_a_transformed_pod_keeps_failures_of_restarted_containers(
     statuses: list[Any], failures: int, is_down: bool, code: int | None
 ) -> None:
     last = {} if code is None else {"lastState": {"terminated": ENDED}}
@@ -153,7 +153,7 @@ def test_a_transformed_pod_tells_how_containers_failed_that_go_on(
         assert read.blocker == whole.blocker
 
 
-def test_of_sidecars_that_failed_only_what_they_wait_for_is_kept() -> None:
+def test_a_failed_sidecar_keeps_only_its_waiting_reason() -> None:
     failed = {"name": "s", "restartCount": 4, "lastState": {"terminated": ENDED}}
     runs = {**failed, "state": {"running": {}}}
     waits = {**failed, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}}}
@@ -168,7 +168,7 @@ def test_of_sidecars_that_failed_only_what_they_wait_for_is_kept() -> None:
     assert Pod.read(kept).failures == 0
 
 
-def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept() -> None:
+def test_an_unbound_pod_keeps_the_one_node_it_is_pinned_to() -> None:
     body = controlled("a-work-0", "a", "a")
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
     of_nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
@@ -183,7 +183,7 @@ def test_of_a_pod_that_waits_to_be_bound_the_only_node_it_may_go_to_is_kept() ->
     assert "affinity" not in transform_pod(body)["spec"]
 
 
-def test_why_a_pod_cannot_be_bound_is_kept_and_that_it_was_is_not() -> None:
+def test_an_unbound_pod_keeps_why_it_cannot_be_scheduled() -> None:
     body = controlled("a-work-0", "a", "a")
     refused = {
         "type": "PodScheduled",
@@ -202,7 +202,7 @@ def test_why_a_pod_cannot_be_bound_is_kept_and_that_it_was_is_not() -> None:
     assert transform_pod(body)["status"] == {"conditions": []}
 
 
-def test_of_a_pod_of_others_that_waits_for_room_what_it_wants_is_kept() -> None:
+def test_an_unbound_foreign_pod_keeps_its_requests_and_constraints() -> None:
     wants: Object = {
         "priority": 7,
         "nodeSelector": {"disk": "ssd"},
@@ -227,7 +227,7 @@ def test_of_a_pod_of_others_that_waits_for_room_what_it_wants_is_kept() -> None:
     assert bound["spec"] == {"containers": [], "initContainers": [], "nodeName": "n1"}
 
 
-def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:
+def test_a_foreign_pod_with_our_labels_keeps_its_requests() -> None:
     requests = {"requests": {"cpu": "1"}}
     body = {
         "metadata": pod()["metadata"],
@@ -241,9 +241,7 @@ def test_of_a_pod_that_only_carries_our_labels_its_room_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("note", "kept"), [("3", {}), ("7", {"env": [{"name": ENV_RANK}]})])
-def test_the_rank_a_pod_was_told_is_kept_where_its_annotation_says_another(
-    note: str, kept: Object
-) -> None:
+def test_the_rank_variable_is_kept_if_the_annotation_differs(note: str, kept: Object) -> None:
     body = controlled("a-work-0", "a", "a")
     body["metadata"]["annotations"] = {ANNOTATION_RANK: note}
     told = {"name": ENV_RANK, "value": "3"}
@@ -253,12 +251,12 @@ def test_the_rank_a_pod_was_told_is_kept_where_its_annotation_says_another(
     assert transform_pod(body)["spec"]["containers"] == [kept, {}]
 
 
-def test_other_objects_keep_all_but_the_record_of_their_writers() -> None:
+def test_other_objects_lose_only_their_managed_fields() -> None:
     body = {"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"tasks": [{"name": "x"}]}}
     assert transform(body) == {"metadata": {"name": "a"}, "spec": {"tasks": [{"name": "x"}]}}
 
 
-def test_pods_of_others_that_are_alike_share_all_but_their_names_and_nodes() -> None:
+def test_similar_foreign_pods_share_all_but_names_and_nodes() -> None:
     def other(name: str, node: str) -> Object:
         container = {"name": name, "image": "i", "resources": {"requests": {"cpu": "1"}}}
         return transform_other_pod(

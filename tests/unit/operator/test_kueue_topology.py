@@ -34,7 +34,7 @@ def test_each_task_has_a_domain() -> None:
     assert asked == {"learner": {"preferred": ZONE}, "rollout": {"preferred": ZONE}}
 
 
-def test_two_tasks_share_a_domain_where_one_is_a_single_pod() -> None:
+def test_two_tasks_share_a_domain_if_one_is_a_single_pod() -> None:
     together = {"tasks": ("learner", "rollout"), "colocate": Colocate.TASKS, "required": ZONE}
     asked, why = requests(pod_set("learner", 1), pod_set("rollout", 4), **together)
     assert why == ""
@@ -44,13 +44,13 @@ def test_two_tasks_share_a_domain_where_one_is_a_single_pod() -> None:
     assert "requires it of 2 of learner, 4 of rollout" in why
 
 
-def test_leaders_with_a_template_of_their_own_are_of_their_task() -> None:
+def test_leaders_with_their_own_template_join_their_tasks_domain() -> None:
     pod_sets = pod_set("rollout", 1, of_leaders=True), pod_set("rollout", 3)
     asked, _ = requests(*pod_sets, tasks=("rollout",), required=ZONE)
     assert asked["rollout-leader"] == {"required": ZONE, "podSetGroupName": "topology-0-rollout"}
 
 
-def test_a_task_may_be_called_as_the_leaders_of_another() -> None:
+def test_a_task_may_have_the_name_of_another_tasks_leaders() -> None:
     pod_sets = pod_set("work", 3), pod_set("work-leader", 2)
     assert requests(*pod_sets, tasks=("work",), required=ZONE) == (
         {"work": {"required": ZONE}},
@@ -58,7 +58,7 @@ def test_a_task_may_be_called_as_the_leaders_of_another() -> None:
     )
 
 
-def test_replicas_are_preferred_only() -> None:
+def test_colocation_by_replica_can_only_be_preferred() -> None:
     by_replica = {"tasks": ("rollout",), "colocate": Colocate.REPLICA}
     assert requests(pod_set("rollout", 4), **by_replica, preferred=ZONE) == ({}, "")
     asked, why = requests(pod_set("rollout", 4), **by_replica, required=ZONE)

@@ -16,7 +16,7 @@ def node(name: str, memory: object) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"allocatable": {"memory": memory}}}
 
 
-def test_it_is_that_of_the_nodes_there_are_now() -> None:
+def test_the_largest_node_is_among_the_present_nodes() -> None:
     largest = LargestNode()
     assert largest.memory() is None
     largest.listen("ADDED", node("a", "4Gi"))
@@ -39,7 +39,7 @@ def test_it_is_that_of_the_nodes_there_are_now() -> None:
         *(node("a", "x"), node("a", None), node("a", []), node("a", "")),
     ],
 )
-def test_a_node_that_cannot_be_read_has_none(odd: dict[str, Any]) -> None:
+def test_an_unreadable_node_has_no_memory(odd: dict[str, Any]) -> None:
     largest = LargestNode()
     largest.listen("ADDED", odd)
     assert largest.memory() is None

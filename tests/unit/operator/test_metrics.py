@@ -15,7 +15,7 @@ def job(name: str, phase: str | None = None) -> Object:
     return {"metadata": {"name": name, "namespace": "rl"}, **status}
 
 
-def test_jobs_are_counted_by_phase_without_a_look_at_them() -> None:
+def test_jobs_are_counted_by_phase_without_reading_them() -> None:
     looks = 0
 
     def index(obj: Object) -> Iterable[str]:

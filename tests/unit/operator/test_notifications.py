@@ -62,14 +62,14 @@ def happenings(found: Mapping[str, Any], waiting: float = 0.0) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["Succeeded", "Failed", "Hung"])
-def test_what_has_happened_is_news_until_it_was_told(kind: str) -> None:
+def test_a_happening_is_news_until_it_is_notified(kind: str) -> None:
     assert happenings(job(kind)) == [kind]
     assert happenings(job(kind, notified={kind: AT})) == []
     # It hangs again, or it is another job of that name.
     assert happenings(job(kind, notified={kind: "2026-03-01T10:00:00Z"})) == [kind]
 
 
-def test_what_is_over_or_long_ago_is_no_news() -> None:
+def test_an_ended_or_old_happening_is_not_news() -> None:
     assert happenings(job("Running")) == []
     assert happenings(job("Failed", "2026-03-01T10:59:59Z")) == []
     found = job("Hung")
@@ -77,7 +77,7 @@ def test_what_is_over_or_long_ago_is_no_news() -> None:
     assert happenings(found) == []
 
 
-def test_a_job_that_waits_is_told_of_after_a_while_unless_it_is_suspended() -> None:
+def test_a_long_wait_is_news_unless_the_job_is_suspended() -> None:
     found = job("Pending", "2026-03-01T11:00:00Z")
     assert happenings(found) == []
     assert happenings(found, 3601) == []
@@ -86,7 +86,7 @@ def test_a_job_that_waits_is_told_of_after_a_while_unless_it_is_suspended() -> N
     assert happenings(found, 3600) == []
 
 
-def test_a_job_whose_start_was_foretold_waits_too_long_only_after_that() -> None:
+def test_a_wait_is_news_only_after_the_promised_start() -> None:
     start = {"latest": "2026-03-01T14:00:00Z", "promised": "2026-03-01T12:00:01Z"}
     found = job("Pending", "2026-03-01T09:00:00Z", expectedStart=start)
     assert happenings(found, 60) == []
@@ -108,18 +108,20 @@ def test_a_job_whose_start_was_foretold_waits_too_long_only_after_that() -> None
         ("http://169.254.169.254/,nobody", []),
     ],
 )
-def test_a_job_names_targets_and_never_addresses(notify: str | None, names: list[str]) -> None:
+def test_a_job_chooses_targets_by_name_never_by_address(
+    notify: str | None, names: list[str]
+) -> None:
     found = addressees(job(notify=notify), [TEAM, CHAT], Happening.FAILED)
     assert [each.name for each in found] == names
 
 
-def test_a_target_is_told_what_it_wants() -> None:
+def test_a_target_gets_the_happenings_it_asks_for() -> None:
     only = replace(TEAM, on=frozenset({Happening.HUNG}))
     assert addressees(job(), [only], Happening.FAILED) == []
     assert addressees(job(), [only], Happening.HUNG) == [only]
 
 
-def test_what_is_sent() -> None:
+def test_the_body_has_the_format_of_the_target() -> None:
     (news,) = news_of(job(), NOW, waiting=0)
     assert body(TEAM, job(), news) == {
         "event": "Failed",
@@ -133,7 +135,7 @@ def test_what_is_sent() -> None:
     assert body(CHAT, job(), news) == {"text": "rl/x: Failed. x-learner-0: a &lt;b&gt; &amp; c"}
 
 
-def test_targets_are_read_and_wrong_ones_refused() -> None:
+def test_valid_targets_are_read_and_invalid_ones_refused() -> None:
     (found,) = read_targets('[{"name": "team", "urlFile": "/x/url", "on": ["Failed"]}]')
     assert (found.format, found.on, found.default) == (
         Format.JSON,
@@ -230,13 +232,13 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield Scene(receiver, file)
 
 
-def test_it_is_noted_before_it_is_told_and_told_once(scene: Scene) -> None:
+def test_a_notification_is_recorded_before_it_is_sent_once(scene: Scene) -> None:
     scene.run("team sent")
     assert scene.happened == ["noted, 0 sent", "team sent"]
     assert [(path, sent["event"]) for path, sent in scene.receiver.got] == [("/hook", "Failed")]
 
 
-def test_what_could_not_be_noted_is_told_later(scene: Scene) -> None:
+def test_a_notification_that_cannot_be_recorded_is_sent_later(scene: Scene) -> None:
     scene.conflicts = 3
     scene.run("team sent")
     assert scene.happened == ["noted, 0 sent", "team sent"]
@@ -251,13 +253,13 @@ def test_a_lost_lease_ends_the_notifier_and_nothing_is_sent(scene: Scene) -> Non
     assert scene.happened == []
 
 
-def test_a_target_that_refuses_is_asked_a_few_times(scene: Scene) -> None:
+def test_a_failing_target_is_retried_a_few_times(scene: Scene) -> None:
     scene.receiver.status = 500
     scene.run("team failed")
     assert len(scene.receiver.got) == ATTEMPTS
 
 
-def test_nobody_is_led_elsewhere_by_a_target(scene: Scene) -> None:
+def test_redirects_of_a_target_are_not_followed(scene: Scene) -> None:
     scene.receiver.status = 307
     scene.receiver.location = f"{scene.receiver.url}/elsewhere"
     scene.run("team failed")
@@ -265,9 +267,7 @@ def test_nobody_is_led_elsewhere_by_a_target(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "", None])
-def test_a_target_without_an_address_costs_nobody_else_anything(
-    scene: Scene, url: str | None
-) -> None:
+def test_a_target_without_an_address_fails_alone(scene: Scene, url: str | None) -> None:
     scene.url_file.unlink()
     if url is not None:
         scene.url_file.write_text(url)
@@ -275,7 +275,7 @@ def test_a_target_without_an_address_costs_nobody_else_anything(
     assert scene.receiver.got == []
 
 
-def test_a_replica_that_does_not_lead_remembers_no_more_jobs_than_there_are(scene: Scene) -> None:
+def test_a_standby_replica_forgets_deleted_jobs(scene: Scene) -> None:
     notifier = scene.notifier()
     for kind in ("ADDED", "MODIFIED", "DELETED"):
         notifier.follow(kind, scene.found)

@@ -62,20 +62,20 @@ def test_a_packed_object_reads_like_the_one_it_was_made_of(body: Object) -> None
         assert (field in packed) == (field in body)
 
 
-def test_what_is_read_of_a_packed_object_is_nobody_elses() -> None:
+def test_each_read_of_a_packed_field_is_a_copy() -> None:
     packed = Packed({"spec": {"tasks": []}}, packed=("spec",))
     packed["spec"]["tasks"].append("x")
     assert packed["spec"] == {"tasks": []}
 
 
-def test_what_is_nested_too_deeply_to_be_packed_is_kept_as_it_is() -> None:
+def test_a_field_nested_too_deeply_is_kept_unpacked() -> None:
     body: Object = {"spec": {}}
     for _ in range(500):
         body["spec"] = {"x": body["spec"]}
     assert Packed(body, packed=("spec",))["spec"] is body["spec"]
 
 
-def test_of_a_job_its_metadata_is_read_without_parsing() -> None:
+def test_the_metadata_of_a_job_is_not_packed() -> None:
     metadata = {"name": "a", "namespace": "ns", "managedFields": [{}]}
     kept = transform_job({"metadata": metadata, "spec": {"tasks": []}, "status": {"phase": "x"}})
     assert kept["metadata"] is kept["metadata"]
@@ -260,6 +260,6 @@ async def kept_bytes(looks: int) -> float:
 
 
 @pytest.mark.parametrize("looks", [0, 2])
-def test_a_job_with_its_pods_is_kept_once_and_small(looks: int) -> None:
+def test_a_job_with_its_pods_takes_little_memory(looks: int) -> None:
     asyncio.run(kept_bytes(0))  # what is made once for all
     assert asyncio.run(kept_bytes(looks)) < MOST_OF_A_JOB

@@ -94,7 +94,7 @@ def first_letter(key: str) -> str:
 
 
 @virtual_time.in_virtual_time
-async def test_whoever_comes_after_ten_thousand_of_another_group_is_next() -> None:
+async def test_a_key_after_ten_thousand_of_another_group_is_next() -> None:
     queue = KeyQueue[str](group=first_letter)
     for number in range(10_000):
         queue.add(f"a{number}")
@@ -107,7 +107,7 @@ async def test_whoever_comes_after_ten_thousand_of_another_group_is_next() -> No
 
 
 @virtual_time.in_virtual_time
-async def test_a_group_that_comes_and_goes_does_not_pass_those_that_wait() -> None:
+async def test_a_group_that_returns_does_not_overtake_waiting_groups() -> None:
     queue = KeyQueue[str](group=first_letter)
     for key in ("a0", "a1", "a2", "b0", "b1"):
         queue.add(key)
@@ -121,7 +121,7 @@ async def test_a_group_that_comes_and_goes_does_not_pass_those_that_wait() -> No
 
 
 @virtual_time.in_virtual_time
-async def test_a_group_leaves_workers_to_others_however_long_its_keys_take() -> None:
+async def test_a_group_leaves_workers_to_others_while_its_keys_run() -> None:
     queue = KeyQueue[str](group=first_letter, at_once=2)
     for key in ("a0", "a1", "a2", "a3"):
         queue.add(key)
@@ -143,7 +143,7 @@ async def test_a_group_leaves_workers_to_others_however_long_its_keys_take() -> 
 
 
 @virtual_time.in_virtual_time
-async def test_a_group_of_which_nothing_is_left_takes_no_memory() -> None:
+async def test_an_empty_group_takes_no_memory() -> None:
     queue = KeyQueue[str](group=first_letter)
     for key in ("a0", "b0", "b1"):
         queue.add(key)

@@ -216,7 +216,7 @@ def test_a_new_job_gets_its_objects_and_one_status_write() -> None:
     assert bench.events
 
 
-def test_a_second_look_at_a_job_that_needs_nothing_writes_nothing() -> None:
+def test_a_second_reconcile_without_changes_writes_nothing() -> None:
     bench = Bench()
     bench.submit()
     bench.reconcile()
@@ -227,7 +227,7 @@ def test_a_second_look_at_a_job_that_needs_nothing_writes_nothing() -> None:
     assert bench.events == []
 
 
-def test_a_job_that_is_not_known_is_nothing_to_do() -> None:
+def test_an_unknown_job_needs_no_reconcile() -> None:
     bench = Bench()
     assert bench.reconcile() is None
     assert not bench.api.calls
@@ -251,7 +251,7 @@ def running() -> Bench:
     return bench
 
 
-def test_a_pod_that_is_just_not_seen_is_not_counted_as_lost() -> None:
+def test_a_pod_missing_from_the_cache_is_not_counted_as_lost() -> None:
     bench = running()
     del bench.known.objects["Pod", "a-work-1"]
     bench.reconcile()
@@ -261,7 +261,7 @@ def test_a_pod_that_is_just_not_seen_is_not_counted_as_lost() -> None:
     assert ("Pod", "a-work-1") in bench.known.objects
 
 
-def test_a_pod_that_is_gone_is_counted_once_and_replaced() -> None:
+def test_a_lost_pod_is_counted_once_and_replaced() -> None:
     bench = running()
     del bench.known.objects["Pod", "a-work-1"]
     del bench.api.objects["Pod", "ns", "a-work-1"]
@@ -291,7 +291,7 @@ def test_a_job_deleted_unseen_gets_no_further_pods() -> None:
         pytest.param(None, id="gone"),
     ],
 )
-def test_a_job_that_changes_while_its_pods_are_made_gets_no_more_of_them(
+def test_pod_creation_stops_when_the_job_changes(
     change: Object | None,
 ) -> None:
     bench = Bench()
@@ -313,7 +313,7 @@ def test_a_job_that_changes_while_its_pods_are_made_gets_no_more_of_them(
     assert bench.events == []
 
 
-def test_a_job_of_which_only_the_status_changes_gets_all_its_pods() -> None:
+def test_a_status_change_does_not_stop_pod_creation() -> None:
     bench = Bench()
     job = bench.submit(replicas=40)
 
@@ -339,7 +339,7 @@ def test_a_status_decided_from_an_old_read_is_decided_again() -> None:
     assert bench.api.calls["get", "DIJob"] == 1
 
 
-def test_a_writer_who_always_wins_does_not_hold_a_worker() -> None:
+def test_endless_status_conflicts_do_not_hold_a_worker() -> None:
     bench = Bench()
     bench.submit()
 
@@ -351,7 +351,7 @@ def test_a_writer_who_always_wins_does_not_hold_a_worker() -> None:
     assert bench.events == []
 
 
-def test_a_name_that_never_gets_free_does_not_hold_a_worker() -> None:
+def test_a_name_that_stays_taken_does_not_hold_a_worker() -> None:
     bench = Bench()
     job = bench.submit()
     ending = {"uid": "u", "deletionTimestamp": "2026-01-01T12:00:00Z"}
@@ -368,7 +368,7 @@ def test_a_name_that_never_gets_free_does_not_hold_a_worker() -> None:
     assert bench.api.calls["create", "Service"] == ATTEMPTS
 
 
-def test_no_status_and_no_event_tell_of_actions_that_failed() -> None:
+def test_failed_actions_lead_to_no_status_and_no_event() -> None:
     bench = Bench()
     bench.submit()
 
@@ -379,7 +379,7 @@ def test_no_status_and_no_event_tell_of_actions_that_failed() -> None:
     assert bench.events == []
 
 
-def test_a_refused_pod_makes_the_job_wait_and_the_wait_is_kept() -> None:
+def test_a_refused_pod_makes_the_job_wait_for_its_backoff() -> None:
     bench = Bench()
     bench.submit()
 
@@ -394,7 +394,7 @@ def test_a_refused_pod_makes_the_job_wait_and_the_wait_is_kept() -> None:
     assert not bench.api.calls
 
 
-def test_a_pod_of_an_earlier_job_makes_room_first() -> None:
+def test_a_pod_of_an_earlier_job_is_deleted_first() -> None:
     bench = Bench()
     bench.submit()
     reference = {
@@ -416,7 +416,7 @@ def test_a_pod_of_an_earlier_job_makes_room_first() -> None:
     assert owners == {bench.api.objects["DIJob", "ns", "a"]["metadata"]["uid"]}
 
 
-def test_a_defect_is_told_in_the_conditions_and_taken_back_once_the_job_can_be_acted_on() -> None:
+def test_a_defect_is_a_condition_until_the_next_successful_reconcile() -> None:
     bench = Bench()
     bench.submit()
     for _ in range(2):
@@ -436,13 +436,13 @@ def test_a_defect_is_told_in_the_conditions_and_taken_back_once_the_job_can_be_a
     assert after["Starting"] == "True"
 
 
-def test_a_defect_in_a_job_that_is_gone_is_nobodys() -> None:
+def test_a_defect_in_a_deleted_job_is_not_reported() -> None:
     bench = Bench()
     bench.report(ZeroDivisionError("no such thing"))
     assert (bench.events, bench.api.calls) == ([], {})
 
 
-def test_others_get_their_turn_while_the_pods_of_a_large_job_are_read() -> None:
+def test_other_tasks_run_while_the_pods_of_a_large_job_are_read() -> None:
     bench = Bench()
     bench.submit(replicas=2 * READ_AT_ONCE)
     bench.reconcile()
@@ -475,7 +475,7 @@ def test_others_get_their_turn_while_the_pods_of_a_large_job_are_read() -> None:
     assert gc.isenabled()
 
 
-def test_whoever_became_ready_has_a_turn_between_the_look_at_a_large_job_and_the_decision(
+def test_other_tasks_run_between_the_snapshot_and_the_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = Bench()
@@ -498,7 +498,7 @@ def test_whoever_became_ready_has_a_turn_between_the_look_at_a_large_job_and_the
     assert order[:3] == ["look", "another", "decision"]
 
 
-def test_what_is_done_for_a_job_is_in_the_log_once() -> None:
+def test_each_action_for_a_job_is_logged_once() -> None:
     bench = Bench()
     uid = bench.submit()["metadata"]["uid"]
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
@@ -514,7 +514,7 @@ def test_what_is_done_for_a_job_is_in_the_log_once() -> None:
     assert {line["log_level"] for line in lines if line["event"] != "phase"} == {"debug"}
 
 
-def test_a_refusal_is_in_the_log_with_the_words_of_who_refused() -> None:
+def test_a_refusal_is_logged_with_the_message_of_the_refuser() -> None:
     bench = Bench()
     bench.submit()
 

@@ -217,7 +217,7 @@ async def ignore(_key: JobKey, _error: Exception) -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
+async def test_a_standby_fills_its_caches_and_is_ready() -> None:
     bench = Bench()
     await bench.start(0)
     assert bench.runtime.unready() == "dijobs are not listed yet"
@@ -228,7 +228,7 @@ async def test_a_standby_fills_its_caches_does_nothing_and_is_ready() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_the_collector_leaves_the_caches_alone_and_looks_less_often() -> None:
+async def test_the_garbage_collector_skips_the_caches_and_runs_less_often() -> None:
     bench = Bench()
     await bench.start(600)
     assert gc.get_freeze_count() > 0
@@ -237,7 +237,7 @@ async def test_the_collector_leaves_the_caches_alone_and_looks_less_often() -> N
 
 
 @virtual_time.in_virtual_time
-async def test_without_a_claim_on_the_jobs_a_replica_is_not_ready_and_leads_nothing() -> None:
+async def test_a_replica_without_the_claim_is_unready_and_does_not_lead() -> None:
     bench = Bench()
     bench.cache.synced.set()
     bench.scope.held.clear()
@@ -249,7 +249,7 @@ async def test_without_a_claim_on_the_jobs_a_replica_is_not_ready_and_leads_noth
 
 
 @virtual_time.in_virtual_time
-async def test_a_watch_that_is_away_for_long_makes_the_replica_unready() -> None:
+async def test_a_watch_that_is_long_unreachable_makes_a_replica_unready() -> None:
     bench = Bench()
     bench.cache.synced.set()
     bench.cache.away = 120.0
@@ -257,7 +257,7 @@ async def test_a_watch_that_is_away_for_long_makes_the_replica_unready() -> None
 
 
 @virtual_time.in_virtual_time
-async def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
+async def test_the_leader_reconciles_all_jobs_at_once_and_at_every_poll() -> None:
     bench = Bench()
     await bench.lead(150)
     assert bench.times == pytest.approx([1, 61, 121])
@@ -267,7 +267,7 @@ async def test_the_leader_looks_at_all_jobs_at_once_and_at_every_poll() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_nothing_is_decided_before_everything_was_read_under_our_own_lease() -> None:
+async def test_nothing_is_decided_before_a_full_read_under_the_lease() -> None:
     bench = Bench()
     bench.cache.fails = 3
     await bench.lead(10)
@@ -277,7 +277,7 @@ async def test_nothing_is_decided_before_everything_was_read_under_our_own_lease
 
 
 @virtual_time.in_virtual_time
-async def test_a_stop_is_heard_while_the_first_read_fails() -> None:
+async def test_a_replica_can_be_stopped_while_the_first_read_fails() -> None:
     bench = Bench()
     bench.cache.fails = 1000
     running = await bench.lead(10)
@@ -286,7 +286,7 @@ async def test_a_stop_is_heard_while_the_first_read_fails() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_stop_lets_the_reconcile_under_way_end_before_the_lease_is_released() -> None:
+async def test_a_running_reconcile_ends_before_the_lease_is_released() -> None:
     async def reconcile(_: JobKey) -> float | None:
         await asyncio.sleep(DRAIN_SECONDS / 2)
         bench.diary.append("reconciled")
@@ -299,7 +299,7 @@ async def test_a_stop_lets_the_reconcile_under_way_end_before_the_lease_is_relea
 
 
 @virtual_time.in_virtual_time
-async def test_a_reconcile_that_hangs_does_not_hold_up_the_end() -> None:
+async def test_a_hanging_reconcile_does_not_delay_the_end() -> None:
     async def reconcile(_: JobKey) -> float | None:
         await asyncio.sleep(3600)
         return None
@@ -329,7 +329,7 @@ async def test_a_lost_lease_ends_everything_at_once() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
+async def test_a_failed_duty_is_restarted_and_the_others_continue() -> None:
     bench = Bench()
     bench.duty_fails = 3
     await bench.lead(100)
@@ -341,7 +341,7 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None
 
 
 @virtual_time.in_virtual_time
-async def test_a_renewal_that_fails_otherwise_than_by_a_lost_lease_is_tried_again() -> None:
+async def test_a_renewal_that_fails_by_a_defect_is_retried() -> None:
     bench = Bench()
     bench.leadership.defects = 2
     running = await bench.lead(100)
@@ -377,7 +377,7 @@ async def swallow_every_cancellation() -> None:
     [answer_a_cancellation_with_an_error, swallow_a_cancellation, swallow_every_cancellation],
 )
 @virtual_time.in_virtual_time
-async def test_a_replica_ends_whatever_a_part_makes_of_its_cancellation(
+async def test_a_replica_ends_even_if_a_duty_ignores_its_cancellation(
     duty: Duty, is_lost: bool
 ) -> None:
     bench = Bench(duties={"stubborn": duty})
@@ -427,7 +427,7 @@ async def test_a_stop_ends_within_the_bounds_whatever_hangs() -> None:
 
 
 @virtual_time.in_virtual_time
-async def test_the_lease_is_kept_while_a_part_that_may_write_has_not_ended() -> None:
+async def test_the_lease_is_kept_until_every_writing_duty_has_ended() -> None:
     async def never_end() -> None:
         while asyncio.get_running_loop().time() < 3600:
             with suppress(asyncio.CancelledError):
@@ -440,7 +440,7 @@ async def test_the_lease_is_kept_while_a_part_that_may_write_has_not_ended() -> 
 
 
 @virtual_time.in_virtual_time
-async def test_a_lease_that_cannot_be_released_is_tried_once() -> None:
+async def test_a_failing_release_of_the_lease_is_tried_once() -> None:
     tries = 0
 
     async def release() -> None:
@@ -455,7 +455,7 @@ async def test_a_lease_that_cannot_be_released_is_tried_once() -> None:
     assert tries == 1
 
 
-def test_the_waits_of_an_orderly_end_are_shorter_than_its_deadline() -> None:
+def test_the_timeouts_of_an_orderly_end_fit_its_deadline() -> None:
     ends = 3 * CANCELLATIONS * CANCEL_SECONDS
     assert DRAIN_SECONDS + EVENT_DRAIN_SECONDS + RELEASE_SECONDS + ends <= exit_deadline.SECONDS
 

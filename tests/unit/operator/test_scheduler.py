@@ -210,7 +210,7 @@ async def test_pods_of_a_job_deleted_while_no_job_asked_keep_their_space() -> No
 
 
 @virtual_time.in_virtual_time
-async def test_a_job_that_the_policy_fails_on_waits_alone_and_is_told_why() -> None:
+async def test_a_job_that_the_policy_fails_on_waits_alone_with_the_reason() -> None:
     bodies = [job(name, task("learner"), phase="Pending") for name in ("bad", "x", "y")]
     bench = Bench(Counting(), *bodies)
     await bench.run()

@@ -27,14 +27,14 @@ def calls(bench: Bench) -> dict[str, int]:
     return {verb: n for (verb, kind), n in bench.api.calls.items() if kind == GROUPS.kind}
 
 
-def test_it_is_looked_at_and_made_once_and_told_when_all_pods_are_there() -> None:
+def test_a_group_is_read_and_created_once_and_patched_when_pods_exist() -> None:
     made = bench()
     made.settle()
     assert calls(made) == {"get": 1, "create": 1, "patch": 1}
     assert made.api.objects[GROUP]["spec"]["minMember"] == 2
 
 
-def test_it_is_looked_at_often_while_the_job_waits_and_seldom_once_it_runs() -> None:
+def test_a_group_is_read_often_while_the_job_waits_and_rarely_after() -> None:
     made = bench()
     made.settle()
     for seconds, reads in ((14.0, 1), (15.0, 2), (44.0, 2), (45.0, 3)):
@@ -52,9 +52,7 @@ def test_it_is_looked_at_often_while_the_job_waits_and_seldom_once_it_runs() -> 
         pytest.param(Forbidden, "SchedulingObjectRefused", id="no right to it"),
     ],
 )
-def test_a_group_that_cannot_be_made_keeps_the_pods_away(
-    error: type[ApiError], reason: str
-) -> None:
+def test_no_pods_are_created_without_their_group(error: type[ApiError], reason: str) -> None:
     made = bench()
     made.refuse(error, kind=GROUPS.kind)
     made.reconcile()
@@ -63,7 +61,7 @@ def test_a_group_that_cannot_be_made_keeps_the_pods_away(
     assert made.api.calls["create", "Pod"] == 0
 
 
-def test_a_look_that_fails_is_tried_again() -> None:
+def test_a_failed_read_of_a_group_is_retried() -> None:
     made = bench()
     made.refuse(Unavailable, kind=GROUPS.kind)
     with pytest.raises(Unavailable):
@@ -71,7 +69,7 @@ def test_a_look_that_fails_is_tried_again() -> None:
     assert made.api.calls["create", "Pod"] == 0
 
 
-def test_one_that_changed_since_it_was_seen_is_looked_at_again() -> None:
+def test_a_group_that_changed_since_its_read_is_read_again() -> None:
     made = bench()
     made.settle()
     made.seconds = 1.0
@@ -101,7 +99,7 @@ def test_one_that_changed_since_it_was_seen_is_looked_at_again() -> None:
     assert made.api.objects[GROUP]["spec"]["scheduled"] is True
 
 
-def test_one_of_somebody_else_is_not_touched() -> None:
+def test_a_foreign_group_is_not_changed() -> None:
     made = bench()
     theirs = made.api.put(GROUPS, "ns", {"metadata": {"name": "a"}, "spec": {"minMember": 9}})
     made.reconcile()

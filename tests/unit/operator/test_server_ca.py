@@ -76,7 +76,7 @@ def on_cluster(scenario: Any) -> None:
     [b"", b"\0garbage", b"-----BEGIN CERTIFICATE-----\nAAAA", MANY, NotFound(kind="Secret")],
     ids=["empty", "garbage", "cut", "too many", "deleted"],
 )
-def test_what_cannot_be_used_leaves_what_was_known(useless: Answer) -> None:
+def test_an_unusable_authority_keeps_the_previous_one(useless: Answer) -> None:
     async def scenario(cluster: Cluster) -> None:
         assert cluster.authorities() == ""
         await cluster.becomes(useless)
@@ -92,7 +92,7 @@ def test_what_cannot_be_used_leaves_what_was_known(useless: Answer) -> None:
     on_cluster(scenario)
 
 
-def test_a_read_that_failed_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_read_of_the_secret_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("di_operator.server_ca.RETRY", 0.0)
 
     async def scenario(cluster: Cluster) -> None:

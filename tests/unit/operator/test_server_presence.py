@@ -69,7 +69,7 @@ def watched(story: Callable[[Cluster], Awaitable[None]], *, deployment: str | No
     run(play())
 
 
-def test_who_has_just_begun_knows_of_nothing_before() -> None:
+def test_reports_count_from_the_start_of_the_replica() -> None:
     async def story(cluster: Cluster) -> None:
         assert cluster.since() == 0
         await cluster.clock.sleep(10 * PERIOD)
@@ -79,7 +79,7 @@ def test_who_has_just_begun_knows_of_nothing_before() -> None:
     watched(story)
 
 
-def test_an_outage_is_noticed_and_its_end_is_a_new_beginning() -> None:
+def test_reports_count_from_the_end_of_an_outage() -> None:
     async def story(cluster: Cluster) -> None:
         for down in NOT_THERE:
             cluster.answer = down
@@ -95,7 +95,7 @@ def test_an_outage_is_noticed_and_its_end_is_a_new_beginning() -> None:
     watched(story)
 
 
-def test_a_hiccup_is_none() -> None:
+def test_a_short_failure_is_not_an_outage() -> None:
     async def story(cluster: Cluster) -> None:
         cluster.answer = AWAY
         await cluster.clock.sleep(PATIENCE - PERIOD)
@@ -106,7 +106,7 @@ def test_a_hiccup_is_none() -> None:
     watched(story)
 
 
-def test_of_a_server_of_somebody_else_only_the_api_server_is_asked() -> None:
+def test_only_the_api_server_is_checked_for_an_external_server() -> None:
     async def story(cluster: Cluster) -> None:
         assert cluster.asked == [(DIJOBS, "rl")]
         assert cluster.since() == 0

@@ -15,7 +15,7 @@ class Nowhere:
     def observe(self, resource: Resource, body: Object) -> None: ...
 
 
-def test_other_jobs_have_company_while_and_after_a_status_is_written_and_not_without() -> None:
+def test_a_status_write_counts_for_the_concurrency_of_other_jobs() -> None:
     api, writers = FakeApi(), Writers(monotonic=lambda: 0.0)
     status = StatusWriter(
         client=api,  # type: ignore[arg-type]  # the part of the client it uses

@@ -13,7 +13,7 @@ def applications() -> dict[str, Application]:
     return load_applications(RECORDED / "traces")
 
 
-def test_all_recordings_are_there(applications: dict[str, Application]) -> None:
+def test_all_recordings_are_loaded(applications: dict[str, Application]) -> None:
     assert set(applications) == set(EPOCHS)
     cifar = applications["cifar10"]
     assert (cifar.limits.initial, cifar.limits.maximum) == (128, 4096)
@@ -21,7 +21,7 @@ def test_all_recordings_are_there(applications: dict[str, Application]) -> None:
     assert applications["yolov3"].limits.local_max == 8
 
 
-def test_a_recorded_point_is_itself_and_one_between_is_between(
+def test_step_times_are_interpolated_between_recorded_points(
     applications: dict[str, Application],
 ) -> None:
     cifar = applications["cifar10"]
@@ -31,13 +31,15 @@ def test_a_recorded_point_is_itself_and_one_between_is_between(
     assert cifar.step((1,), 40)[0] == pytest.approx(low[0] + (high[0] - low[0]) * 8 / 13)
 
 
-def test_a_ring_has_no_first_node(applications: dict[str, Application]) -> None:
+def test_the_order_of_nodes_does_not_change_step_times(
+    applications: dict[str, Application],
+) -> None:
     cifar = applications["cifar10"]
 
     assert cifar.step((4, 2, 3), 64) == cifar.step((2, 3, 4), 64) == cifar.step((3, 4, 2), 64)
 
 
-def test_large_placements_lie_between_the_recorded_scales(
+def test_large_placements_are_interpolated_between_scales(
     applications: dict[str, Application],
 ) -> None:
     imagenet = applications["imagenet"]
@@ -47,14 +49,14 @@ def test_large_placements_lie_between_the_recorded_scales(
     assert imagenet.step((4,) * 8, 100)[0] < step * 1.2
 
 
-def test_what_was_never_recorded_is_an_error(applications: dict[str, Application]) -> None:
+def test_an_unrecorded_configuration_is_an_error(applications: dict[str, Application]) -> None:
     with pytest.raises(ValueError, match="cifar10: nothing recorded"):
         applications["cifar10"].step((1,), 5000)
     with pytest.raises(ValueError, match="cifar10: nothing recorded near"):
         applications["cifar10"].step((4,) * 16, 700)
 
 
-def test_gradients_and_progress_lie_between_batch_sizes(
+def test_gradients_and_progress_are_interpolated_by_batch_size(
     applications: dict[str, Application],
 ) -> None:
     cifar = applications["cifar10"]

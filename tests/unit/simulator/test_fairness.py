@@ -46,25 +46,25 @@ RESULT = Result(
 )
 
 
-def test_jain_is_one_where_all_are_equal_and_a_share_where_one_has_all() -> None:
+def test_jains_index_is_1_for_equal_parts_and_1_of_n_for_one_tenant() -> None:
     assert jain([3, 3, 3]) == 1
     assert jain([3, 0, 0]) == pytest.approx(1 / 3)
     assert jain([0, 0]) == 1
 
 
-def test_only_who_wants_more_counts_and_for_its_weight() -> None:
+def test_fairness_counts_unsatisfied_tenants_by_weight() -> None:
     assert jain_by_round(RESULT, {"a": 1, "b": 1}) == [None, 0.5, 1.0, None]
     weighted = jain_by_round(RESULT, {"a": 3, "b": 1})[2]
     assert weighted == pytest.approx((2 / 3 + 2) ** 2 / (2 * (4 / 9 + 4)))
 
 
-def test_room_is_had_back_by_jobs_whose_tenant_had_less_than_its_guarantee() -> None:
+def test_the_reclaim_time_counts_jobs_below_the_guarantee() -> None:
     # The first of a waits from 70 to 180; when the second one comes a has its two.
     assert reclaim_seconds(RESULT, {"a": 2}) == [110.0]
     assert reclaim_seconds(RESULT, {"a": 3}) == [110.0, 50.0]
     assert reclaim_seconds(RESULT, {}) == []
 
 
-def test_it_is_drawn(tmp_path: Path) -> None:
+def test_the_queues_are_drawn_as_png(tmp_path: Path) -> None:
     draw_queues({"without": RESULT, "with": RESULT}, {"a": 3, "b": 1}, tmp_path / "queues.png")
     assert (tmp_path / "queues.png").read_bytes().startswith(b"\x89PNG")

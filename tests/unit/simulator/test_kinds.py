@@ -57,7 +57,7 @@ def simulate(
     return run(setting, applications, stopwatch=lambda: 0.0)
 
 
-def test_groups_of_nodes_are_read_and_named_by_kind() -> None:
+def test_groups_of_nodes_are_named_by_their_type() -> None:
     nodes = make_nodes(parse_groups("a:1x4,b-c:2x8"))
 
     assert list(nodes) == ["a-0000", "b-c-0000", "b-c-0001"]
@@ -66,14 +66,14 @@ def test_groups_of_nodes_are_read_and_named_by_kind() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:4", "a:4x", ":4x4", "a:1x1,", "a:-1x4"])
-def test_groups_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_groups_of_nodes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a group of nodes is given as KIND:NODESxGPUS"):
         parse_groups(text)
 
 
 @pytest.mark.parametrize("name", sorted(FASTER))
 @pytest.mark.parametrize("table", ["placements", "scalability"])
-def test_tables_are_made_as_is_said(name: str, table: str) -> None:
+def test_the_made_tables_follow_their_readme(name: str, table: str) -> None:
     key = ("placement",) if table == "placements" else ("num_nodes", "num_replicas")
     recorded = {
         tuple(row[column] for column in (*key, "local_bsz")): row
@@ -91,7 +91,7 @@ def test_tables_are_made_as_is_said(name: str, table: str) -> None:
             )
 
 
-def test_replicas_wait_for_the_slowest_kind(applications: Mapping[str, Application]) -> None:
+def test_replicas_wait_for_the_slowest_node_type(applications: Mapping[str, Application]) -> None:
     bert = applications["bert"]
     slow, fast = (bert.step((2, 2), 8, {kind}) for kind in ("slow", "fast"))
 
@@ -99,7 +99,9 @@ def test_replicas_wait_for_the_slowest_kind(applications: Mapping[str, Applicati
     assert bert.step((2, 2), 8, {"slow", "fast"}) == slow
 
 
-def test_limits_are_those_of_the_smallest_kind(applications: Mapping[str, Application]) -> None:
+def test_batch_limits_are_those_of_the_smallest_node_type(
+    applications: Mapping[str, Application],
+) -> None:
     times = applications["bert"].times["slow"]
     by_kind = {"small": replace(times, local_max=8), "large": replace(times, local_max=32)}
     bert = Application.load(RECORDED / "traces" / "bert", by_kind)
@@ -109,7 +111,7 @@ def test_limits_are_those_of_the_smallest_kind(applications: Mapping[str, Applic
     assert bert.limits_on({"large", "small"}).local_max == 8
 
 
-def test_beyond_what_was_recorded_the_nearest_counts(
+def test_the_nearest_recorded_placement_counts_beyond_the_tables(
     applications: Mapping[str, Application],
 ) -> None:
     bert = applications["bert"]
@@ -119,7 +121,7 @@ def test_beyond_what_was_recorded_the_nearest_counts(
     assert bert.step((4,) * 20, 8, {"slow"}) == bert.step((4,) * 16, 8, {"slow"})
 
 
-def test_a_job_measures_itself_on_each_kind_if_it_can_tell_them_apart(
+def test_a_job_that_knows_node_types_measures_each(
     applications: Mapping[str, Application],
 ) -> None:
     def models(*, knows_kinds: bool) -> dict[str, float]:
@@ -142,7 +144,7 @@ def test_a_job_measures_itself_on_each_kind_if_it_can_tell_them_apart(
 
 
 @pytest.mark.parametrize(("knows_kinds", "largest"), [(True, 12), (False, 8)])
-def test_who_cannot_tell_kinds_apart_has_batches_that_fit_into_the_smallest(
+def test_a_job_without_node_types_uses_the_smallest_batch_limit(
     applications: Mapping[str, Application], knows_kinds: bool, largest: int
 ) -> None:
     times = applications["bert"].times["slow"]
@@ -184,7 +186,7 @@ class Watching:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_is_hidden_is_told_neither_to_the_policy_nor_by_the_jobs(
+def test_hidden_node_types_reach_neither_policy_nor_reports(
     applications: Mapping[str, Application], known: bool
 ) -> None:
     policy = Watching()
@@ -212,7 +214,7 @@ def test_what_is_hidden_is_told_neither_to_the_policy_nor_by_the_jobs(
     assert cluster.nodes["slow-0000"].kind == "slow"
 
 
-def test_jobs_that_know_kinds_are_done_sooner_and_never_run_on_two(
+def test_known_node_types_shorten_jobs_and_are_never_mixed(
     workload: Path, applications: Mapping[str, Application]
 ) -> None:
     told, hidden = (simulate(workload, applications, kinds_known=known) for known in (True, False))
@@ -227,7 +229,7 @@ def test_jobs_that_know_kinds_are_done_sooner_and_never_run_on_two(
         assert all(len(kinds) == 1 for kinds in places.values())
 
 
-def test_the_command_takes_nodes_of_several_kinds(
+def test_the_command_accepts_several_node_types(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--tables", "made-kinds", "--cluster", "slow:3x4,fast:1x8", "--plot"]
@@ -253,7 +255,7 @@ def test_the_command_takes_nodes_of_several_kinds(
         ),
     ],
 )
-def test_what_cannot_be_simulated_is_said(
+def test_an_impossible_simulation_is_refused_with_the_reason(
     workload: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(workload), *options]) == 1

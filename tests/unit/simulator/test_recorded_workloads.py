@@ -38,14 +38,14 @@ def known() -> list[Summary]:
     return summaries(known=True)
 
 
-def test_jobs_are_done_sooner_than_under_pollux(
+def test_jobs_complete_sooner_than_under_pollux(
     unknown: list[Summary], known: list[Summary]
 ) -> None:
     assert mean(each.average for each in unknown) <= 0.94 * POLLUX
     assert mean(each.average for each in known) <= 0.90 * POLLUX
 
 
-def test_the_work_left_shortens_the_longest_waits_and_hardly_delays_the_last_end(
+def test_known_remaining_work_shortens_the_longest_completions(
     unknown: list[Summary], known: list[Summary]
 ) -> None:
     assert mean(each.p99 for each in known) <= 0.87 * mean(each.p99 for each in unknown)

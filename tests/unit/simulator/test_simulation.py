@@ -65,7 +65,7 @@ def cifar(applications: Mapping[str, Application], **options: Any) -> SimulatedJ
     return SimulatedJob(name="a", application=applications["cifar10"], **defaults | options)
 
 
-def test_a_job_runs_as_fast_as_was_recorded(applications: dict[str, Application]) -> None:
+def test_a_job_runs_at_its_recorded_speed(applications: dict[str, Application]) -> None:
     job = cifar(applications)
     job.place((1,))
     job.run(RESTART_SECONDS)
@@ -95,7 +95,7 @@ def test_a_change_of_nodes_costs_thirty_seconds_and_counts(
     assert (job.progress, job.restarts) == (before, 1)
 
 
-def test_a_job_learns_its_own_speed(applications: dict[str, Application]) -> None:
+def test_a_job_measures_its_own_speed(applications: dict[str, Application]) -> None:
     job = cifar(applications, batch=None)
     job.place((4,))
     models = []
@@ -122,9 +122,7 @@ def test_a_job_that_is_alone_completes_when_its_epochs_are_done(
 
 
 @pytest.mark.parametrize("policy", ["goodput", "fit", "binpack", "tiresias", "optimus"])
-def test_every_policy_brings_every_job_to_its_end(
-    simulate: Callable[..., Result], policy: str
-) -> None:
+def test_every_policy_completes_every_job(simulate: Callable[..., Result], policy: str) -> None:
     result = simulate(policy)
 
     assert [job.name for job in result.jobs] == ["cifar10-0", "ncf-1", "deepspeech2-2", "cifar10-3"]
@@ -134,7 +132,7 @@ def test_every_policy_brings_every_job_to_its_end(
         assert all(len(jobs) <= 4 for jobs in tenants.values())
 
 
-def test_a_job_may_ask_for_more_than_its_batch_allows(
+def test_a_job_may_request_more_replicas_than_its_batch_allows(
     workload: Path, simulate: Callable[..., Result]
 ) -> None:
     # Four samples a replica at least: 512 of them are too few for 200 replicas.
@@ -145,11 +143,11 @@ def test_a_job_may_ask_for_more_than_its_batch_allows(
     assert job.completed > job.submitted
 
 
-def test_the_same_arguments_give_the_same_figures(simulate: Callable[..., Result]) -> None:
+def test_equal_arguments_give_equal_results(simulate: Callable[..., Result]) -> None:
     assert simulate() == simulate()
 
 
-def test_arguments_of_a_policy_make_a_difference(simulate: Callable[..., Result]) -> None:
+def test_arguments_of_a_policy_change_the_result(simulate: Callable[..., Result]) -> None:
     assert simulate(arguments={"growth": 1.5}).jobs != simulate().jobs
 
 
@@ -157,7 +155,7 @@ def test_sharing_by_progress_beats_fixed_sizes(simulate: Callable[..., Result]) 
     assert simulate("goodput").summary.average < simulate("tiresias").summary.average
 
 
-def test_tiresias_runs_jobs_as_large_as_asked_for(simulate: Callable[..., Result]) -> None:
+def test_tiresias_runs_jobs_at_their_requested_size(simulate: Callable[..., Result]) -> None:
     sizes: dict[str, set[int]] = {}
     for _, tenants in simulate("tiresias").timeline:
         held = [key for jobs in tenants.values() for key in jobs]
@@ -187,7 +185,7 @@ def _told(condition: Condition) -> list[JobInfo]:
         (Condition.LYING, "", "", "", "03"),
     ],
 )
-def test_conditions_change_what_is_told_of_some_jobs(
+def test_conditions_change_what_some_jobs_report(
     condition: Condition,
     silent: str,
     rigid: str,
@@ -205,11 +203,11 @@ def test_conditions_change_what_is_told_of_some_jobs(
     assert numbers(lambda job: job.remaining == 10.0) == lying
 
 
-def test_every_third_job_may_claim_to_restore_for_an_hour() -> None:
+def test_clinging_jobs_report_an_hour_of_restore_time() -> None:
     assert [job.restoring for job in _told(Condition.CLINGING)] == [3600.0, 0.0, 0.0] * 2
 
 
-def test_silent_jobs_are_not_given_another_size_each_minute(
+def test_silent_jobs_are_not_resized_every_minute(
     simulate: Callable[..., Result],
 ) -> None:
     result = simulate(condition=Condition.SILENT, remaining_known=True)
@@ -217,7 +215,7 @@ def test_silent_jobs_are_not_given_another_size_each_minute(
     assert [job.restarts <= 5 for job in result.jobs] == [True] * 4
 
 
-def test_jobs_are_the_tenants_by_turns_and_these_have_their_shares(
+def test_jobs_are_dealt_to_tenants_that_have_shares(
     workload: Path, simulate: Callable[..., Result], tmp_path: Path
 ) -> None:
     lines = [f"cifar10-{n},107,cifar10,16,512" for n in range(6)]
@@ -252,7 +250,7 @@ class Refused:
         return {key: NodeList(((TASK, ("nowhere",)),)) for key in jobs}
 
 
-def test_an_answer_that_cannot_be_ends_the_simulation(
+def test_an_impossible_answer_ends_the_simulation(
     workload: Path, applications: dict[str, Application]
 ) -> None:
     jobs = make_jobs(read_workload(workload), applications, adaptive=True)
@@ -300,7 +298,7 @@ def test_the_command_prints_a_table_and_writes_files(
     assert len(list((tmp_path / "out").glob("*.png"))) == 3
 
 
-def test_the_command_says_how_tenants_fare(
+def test_the_command_prints_the_averages_of_tenants(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = 'goodput:{"shares": {"team-a": 3}}'
@@ -326,7 +324,7 @@ def test_the_command_says_how_tenants_fare(
         (["--nodes", "0"], "must be above 0"),
     ],
 )
-def test_what_cannot_be_simulated_is_said(
+def test_an_impossible_simulation_is_refused_with_the_reason(
     workload: Path,
     arguments: list[str],
     message: str,
