@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_simulator.application import load_applications
 from di_simulator.main import RECORDED
 from tools.benchmarks.predicted_end import RESIZABLE, replay
 
 
-def test_four_of_five_readings_hold_on_a_workload_that_the_rule_was_not_fitted_to() -> None:
+@pytest.mark.extended
+def test_four_of_five_predicted_ends_hold_on_an_unseen_workload() -> None:
     applications = load_applications(RECORDED / "traces")
     score, read = replay(RESIZABLE, "workloads-0.5/workload-1", applications)
     assert score.readings == len(read) > 1000

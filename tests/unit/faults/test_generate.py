@@ -1,4 +1,4 @@
-"""Which plans are made from the recorded traces, and which of them every test run carries out."""
+"""The fault plans that are made from the recorded traces."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ TRACES = trace.load(STORIES)
 PLANS = generate(TRACES)
 
 
-def test_every_workload_has_a_trace() -> None:
+def test_every_workload_has_a_trace_and_every_plan_is_another() -> None:
     assert list(TRACES) == list(STORIES)
-
-
-def test_no_two_plans_are_the_same() -> None:
     assert len({plan.id for plan in PLANS}) == len(PLANS) >= 300
 
 
-def test_every_write_is_followed_by_a_crash_with_and_without_its_answer() -> None:
+def test_a_crash_follows_every_write_with_and_without_its_answer() -> None:
     kills = Counter(
         (plan.workload, fault.at, fault.do.answered)
         for plan in PLANS
@@ -50,7 +47,7 @@ def test_every_request_meets_every_error() -> None:
     assert errors == dict.fromkeys(wanted, len(ERRORS))
 
 
-def test_an_invalid_object_ends_its_job_unless_the_coordinator_is_there_already() -> None:
+def test_an_invalid_object_fails_its_job_unless_its_coordinator_runs() -> None:
     invalid = {
         (plan.workload, str(fault.at)): plan.ends
         for plan in PLANS
@@ -65,7 +62,7 @@ def test_an_invalid_object_ends_its_job_unless_the_coordinator_is_there_already(
     assert invalid["replace", "create-pods-a-collector-1#2"] is None
 
 
-def test_the_sample_has_every_rule_in_every_workload_and_is_always_the_same() -> None:
+def test_the_sample_is_stable_and_has_each_rule_of_each_workload() -> None:
     chosen = sample(PLANS, 90)
     assert chosen == sample(PLANS, 90)
     assert len(set(chosen)) == len(chosen) >= 60
