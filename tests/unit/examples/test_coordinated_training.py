@@ -66,15 +66,6 @@ def test_a_new_collector_has_longer_to_start_than_a_known_one_may_be_silent() ->
     assert known.missed(200.0 + health.SILENT_SECONDS)
 
 
-def test_an_answer_ends_the_silence() -> None:
-    known = health.Health(0.0)
-    known.answered()
-    known.missed(10.0)
-    known.answered()
-    assert known.is_well
-    assert not known.missed(10.0 + health.SILENT_SECONDS)
-
-
 class FakeCluster:
     """di-server and its collectors, in place of HTTP. Episodes are of the `lengths` in turn."""
 
@@ -192,16 +183,6 @@ def test_it_asks_for_collectors_and_gives_all_of_them_back(
     assert points[-1][2] == 500
 
 
-def test_changes_of_the_number_of_collectors_are_told(
-    train: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train(solved_after(coordinator.EPISODES))
-    changes = [change for _, change in said(capsys, "scaling")]
-    assert changes[0] == FEW
-    assert changes[-1] < 0
-    assert sum(changes) == 0
-
-
 def test_a_lost_collector_is_reported_and_its_episodes_are_played_by_others(
     train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,13 +211,6 @@ def test_it_gives_up_without_collectors(train: Train, monkeypatch: pytest.Monkey
     cluster.outages = 1 << 30
     with pytest.raises(NotSolved, match="no episode"):
         train(cluster)
-
-
-def test_being_asked_to_leave_is_no_success(train: Train) -> None:
-    leaving = threading.Event()
-    leaving.set()
-    with pytest.raises(NotSolved, match="asked to leave"):
-        train(solved_after(2), leaving)
 
 
 def test_training_that_does_not_learn_has_failed(

@@ -21,20 +21,11 @@ import di_orchestrator as di
 from di_api import names
 from di_orchestrator.arrays import pack, unpack
 from tests.unit.examples.test_grpo_samples import arrays, whole
+from tests.unit.sdk.conftest import Clock
 
 WEIGHTS: Weights = {"x": np.arange(3, dtype=np.float32)}
 MAX_BYTES = 32 * 1024
 """Of all profilings of a job."""
-
-
-class FakeClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def request(method: str, path: str, body: bytes = b"", **query: str) -> di.Asked:
@@ -48,11 +39,11 @@ def samples(who: str, number: int, *, version: int = 5) -> di.Asked:
 
 class TestBook:
     @pytest.fixture
-    def clock(self) -> FakeClock:
-        return FakeClock()
+    def clock(self) -> Clock:
+        return Clock()
 
     @pytest.fixture
-    def book(self, clock: FakeClock) -> Book:
+    def book(self, clock: Clock) -> Book:
         """One with version 5 of the weights."""
         made = Book(clock=clock)
         made.publish(5, WEIGHTS)
@@ -63,12 +54,6 @@ class TestBook:
         assert said.pop("version") == 5
         assert said["x"].tolist() == [0, 1, 2]
         assert book.answer(request("GET", "/weights", who="a", have="5")) == di.Reply()
-
-    def test_samples_are_taken_when_there_are_enough(self, book: Book) -> None:
-        assert book.answer(samples("a", 1)).status == 200
-        assert book.take(2, seconds=0) == []
-        book.answer(samples("b", 1))
-        assert [batch.version for batch in book.take(2, seconds=0)] == [5, 5]
 
     def test_stale_samples_are_counted(self, book: Book) -> None:
         book.answer(samples("a", 1, version=0))
@@ -85,12 +70,6 @@ class TestBook:
         assert book.left() == [0, 1, 0]
         assert book.left() == []
 
-    def test_who_comes_back_under_its_name_counts_from_one(self, book: Book) -> None:
-        for number in (1, 2, 3, 1):
-            book.answer(samples("a", number))
-        book.answer(request("POST", "/left", who="a", batches="1"))
-        assert book.left() == [0]
-
     def test_who_asks_gets_a_share_and_the_first_learner_those_that_are_left(
         self, book: Book
     ) -> None:
@@ -105,22 +84,7 @@ class TestBook:
         assert book.take_share() is None
         assert book.mean_gradient()["x"] == 1
 
-    def test_the_share_of_one_who_is_late_falls_to_the_first_learner(
-        self, book: Book, clock: FakeClock
-    ) -> None:
-        book.open(split(whole(4), 1), lease=3.0)
-        book.answer(request("GET", "/share", who="b"))
-        clock.now += 3.0
-        late = book.take_share()
-        assert late is not None
-        assert late.index == 0
-
-    def test_evaluations_are_told_once(self, book: Book) -> None:
-        book.answer(request("POST", "/evaluations", b'{"version": 5, "passAt1": 0.5}'))
-        assert book.new_evaluations() == [{"version": 5, "passAt1": 0.5}]
-        assert book.new_evaluations() == []
-
-    def test_all_who_are_there_are_told_of_the_end(self, book: Book, clock: FakeClock) -> None:
+    def test_all_who_are_there_are_told_of_the_end(self, book: Book, clock: Clock) -> None:
         for who in ("gone", "engine"):
             book.answer(request("GET", "/weights", who=who, have="5"))
             clock.now += PRESENT_SECONDS
@@ -130,11 +94,6 @@ class TestBook:
         assert not book.everyone_told(awaited={"learner-1"})
         assert book.answer(request("GET", "/weights", who="engine", have="5")).status == GONE
         assert book.everyone_told(awaited={"learner-1"})
-
-    def test_what_it_does_not_know_is_an_error(self, book: Book) -> None:
-        for wrong in (request("GET", "/else"), request("GET", "/weights", who="a")):
-            with pytest.raises(LookupError):
-                book.answer(wrong)
 
 
 def test_whoever_of_the_learners_is_asked_the_first_one_answers() -> None:
@@ -152,13 +111,6 @@ def test_whoever_of_the_learners_is_asked_the_first_one_answers() -> None:
         with pytest.raises(di.Refused, match="nothing"):
             di.call("GET", f"{url}/wrong")
         first.close()
-
-
-def test_nobody_answers_for_a_first_learner_that_is_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker, "RELAY_SECONDS", 0.01)
-    assert worker.relay("http://127.0.0.1:1")(request("GET", "/x")).status == 503
 
 
 @pytest.fixture
@@ -195,12 +147,6 @@ class TestState:
         found = State.load(tmp_path)
         assert found is not None
         assert found.version == 7
-
-    def test_the_first_one_has_the_weights_of_the_image(self, tmp_path: Path) -> None:
-        np.savez(tmp_path / "base.npz", allow_pickle=False, **WEIGHTS)
-        found = State.first(tmp_path / "base.npz", engines=3)
-        assert found.weights["x"].tolist() == [0, 1, 2]
-        assert (found.version, found.engines, found.seconds) == (0, 3, 0.0)
 
 
 class TestRecord:
@@ -261,7 +207,7 @@ class TestTraining:
             weights=weights, adam=Adam(RATE), version=0, engines=2, seconds=0.0, series={}
         )
         settings = Settings(base=tmp_path, folder=tmp_path, target=0.9, most_steps=2)
-        book = Book(clock=FakeClock())
+        book = Book(clock=Clock())
         book.publish(0, weights)
         for number in range(2 * BATCHES):
             book.answer(samples("a", number, version=0))
@@ -292,13 +238,3 @@ class TestTraining:
 def test_the_judge_rewards_what_is_right_to_the_letter(text: str, reward: float) -> None:
     said = judge.answer(request("POST", "/rewards", json.dumps({"texts": [text]}).encode()))
     assert json.loads(said.body) == {"rewards": [reward]}
-
-
-def test_the_judge_takes_no_request_without_bounds() -> None:
-    many = json.dumps({"texts": [""] * (judge.MOST_TEXTS + 1)}).encode()
-    for body in (many, b"no JSON"):
-        with pytest.raises(ValueError, match=r"at most|Expecting"):
-            judge.answer(request("POST", "/rewards", body))
-    with pytest.raises(LookupError):
-        judge.answer(request("POST", "/rewards", b"{}"))
-    assert judge.answer(request("GET", "/ready")).status == 200

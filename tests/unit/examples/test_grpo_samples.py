@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from di_grpo.model.problems import ALPHABET, ANSWER, LENGTH
-from di_grpo.samples import GROUP, MOST_BATCHES, MOST_TEXTS, OLDEST, Batch, Buffer
+from di_grpo.model.problems import ANSWER, LENGTH
+from di_grpo.samples import GROUP, MOST_BATCHES, OLDEST, Batch, Buffer
 from di_grpo.shares import Share, Shares, split
-
-from di_orchestrator.arrays import pack, unpack
 
 
 def arrays(version: int = 0, *, count: int = GROUP) -> dict[str, Any]:
@@ -31,41 +29,7 @@ def versions(batches: list[Batch]) -> list[int]:
     return [each.version for each in batches]
 
 
-class TestBatch:
-    def test_one_that_has_travelled_is_the_same(self) -> None:
-        found = Batch.of(unpack(pack(**arrays(7))))
-        assert found.version == 7
-        assert found.texts.shape == (GROUP, LENGTH)
-
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"texts": np.zeros((GROUP - 1, LENGTH), np.uint8)},
-            {"texts": np.zeros((GROUP, LENGTH + 1), np.uint8)},
-            {"texts": np.zeros((0, LENGTH), np.uint8)},
-            {"texts": np.zeros((MOST_TEXTS + GROUP, LENGTH), np.uint8)},
-            {"texts": np.full((GROUP, LENGTH), len(ALPHABET), np.uint8)},
-            {"rewards": np.full(GROUP, np.nan, np.float32)},
-            {"rewards": np.zeros(GROUP + 1, np.float32)},
-            {"log_probabilities": np.full((GROUP, ANSWER), -np.inf, np.float32)},
-            {"version": "x"},
-        ],
-        ids=lambda wrong: next(iter(wrong)),
-    )
-    def test_what_is_no_batch_is_refused(self, wrong: dict[str, Any]) -> None:
-        with pytest.raises(ValueError, match=r"must be|no token|invalid"):
-            Batch.of({**arrays(), **wrong})
-
-
 class TestBuffer:
-    def test_none_are_taken_until_there_are_enough(self) -> None:
-        buffer = Buffer()
-        buffer.add(batch(0), version=0)
-        assert buffer.take(2, version=0) == []
-        buffer.add(batch(0), version=0)
-        assert len(buffer.take(2, version=0)) == 2
-        assert buffer.take(1, version=0) == []
-
     def test_the_newest_go_first(self) -> None:
         buffer = Buffer()
         for version in (1, 2, 3):
@@ -80,12 +44,6 @@ class TestBuffer:
         assert versions(buffer.take(1, version=1 + OLDEST)) == [1]
         assert buffer.dropped() == 1
         assert buffer.dropped() == 0
-
-    def test_what_is_of_a_training_that_was_lost_is_dropped(self) -> None:
-        buffer = Buffer()
-        buffer.add(batch(9), version=3)
-        assert buffer.take(1, version=9) == []
-        assert buffer.dropped() == 1
 
     def test_it_does_not_grow_without_end(self) -> None:
         buffer = Buffer()
@@ -113,12 +71,6 @@ class TestShares:
         assert [len(part.texts) for part in parts] == [3, 2, 2]
         assert np.concatenate([part.advantages for part in parts]).tolist() == list(range(7))
         assert len(split(whole(1), 3)) == 1
-
-    def test_one_that_has_travelled_is_the_same(self) -> None:
-        sent = whole(3)
-        found = Share.of(unpack(pack(**sent.arrays())))
-        assert (found.index, found.version) == (0, 5)
-        assert (found.texts == sent.texts).all()
 
     def test_each_is_with_one_process_at_a_time_until_that_is_late(self) -> None:
         shares = Shares(split(whole(4), 2), lease=3.0)

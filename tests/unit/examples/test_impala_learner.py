@@ -10,28 +10,19 @@ from dataclasses import replace
 import pytest
 from di_impala import collector
 from di_impala.book import EPISODES, PRESENT_SECONDS, Book
-from di_impala.learner import POINTS, UNROLLS, Interrupted, NotLearned, Settings, Training
+from di_impala.learner import POINTS, UNROLLS, NotLearned, Settings, Training
 from di_impala.network import first_weights
 from di_impala.unrolls import STEPS
 
 import di_orchestrator as di
 from di_orchestrator.arrays import pack, unpack
 from tests.unit.examples.test_impala_learning import floats, played
+from tests.unit.sdk.conftest import Clock
 
 WEIGHTS = first_weights(1)
 MAX_BYTES = 32 * 1024
 """Of all profilings of a job."""
 SETTINGS = Settings(target=50, most_steps=3, seed=1)
-
-
-class FakeClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def asked(who: str, have: int) -> di.Asked:
@@ -45,11 +36,11 @@ def brought(who: str, have: int, *returns: float) -> di.Asked:
 
 class TestBook:
     @pytest.fixture
-    def clock(self) -> FakeClock:
-        return FakeClock()
+    def clock(self) -> Clock:
+        return Clock()
 
     @pytest.fixture
-    def book(self, clock: FakeClock) -> Book:
+    def book(self, clock: Clock) -> Book:
         """One with version 5 of the weights."""
         made = Book(clock=clock)
         made.publish(5, WEIGHTS)
@@ -65,13 +56,6 @@ class TestBook:
             assert said.keys() == WEIGHTS.keys()
         assert book.answer(request_of("a", 5)) == di.Reply()
 
-    def test_unrolls_are_taken_when_there_are_enough(self, book: Book) -> None:
-        book.answer(brought("a", 4))
-        assert book.take(2, seconds=0) == []
-        book.answer(brought("b", 5))
-        assert [unroll.version for unroll in book.take(2, seconds=0)] == [4, 5]
-        assert book.env_steps == 2 * STEPS
-
     def test_the_mean_return_is_that_of_the_last_episodes_once_there_are_enough(
         self, book: Book
     ) -> None:
@@ -82,7 +66,7 @@ class TestBook:
         assert book.mean_return() == (1 + EPISODES) / 2
 
     def test_who_is_silent_is_not_present_and_who_comes_again_is_one(
-        self, book: Book, clock: FakeClock
+        self, book: Book, clock: Clock
     ) -> None:
         book.answer(asked("a", -1))
         clock.now += PRESENT_SECONDS
@@ -92,19 +76,10 @@ class TestBook:
         clock.now += 1
         assert book.collectors() == 1
 
-    def test_what_it_does_not_know_is_an_error(self, book: Book) -> None:
-        wrong = asked("a", 5)
-        for each in (replace(wrong, path="/else"), replace(wrong, query={"who": "a"})):
-            with pytest.raises(LookupError):
-                book.answer(each)
-        with pytest.raises(ValueError, match="no arrays"):
-            book.answer(replace(wrong, method="POST", path="/unrolls", body=b"x"))
-        assert book.answer(replace(wrong, path="/ready", query={})).status == 200
-
 
 @pytest.fixture
 def book() -> Book:
-    return Book(clock=FakeClock())
+    return Book(clock=Clock())
 
 
 @pytest.fixture
@@ -140,13 +115,6 @@ class TestTraining:
         assert unpack(book.answer(asked("a", 0)).body)["version"] == 3
         assert training.profilings()["policy_lag"] == 2
 
-    def test_one_that_is_to_leave_does_not_wait_for_unrolls(
-        self, book: Book, here: di.Training
-    ) -> None:
-        here._leaving.is_asked = True
-        with pytest.raises(Interrupted):
-            Training(SETTINGS, book, here).run()
-
     def test_a_long_record_fits_into_a_report(self, book: Book, here: di.Training) -> None:
         training = Training(SETTINGS, book, here)
         for second in range(10 * POINTS):
@@ -170,9 +138,3 @@ def test_a_collector_brings_unrolls_until_it_is_to_leave(book: Book) -> None:
         leaving.set()
         thread.join(30)
         assert not thread.is_alive()
-
-
-def test_a_collector_whose_learner_is_silent_leaves_when_it_is_to() -> None:
-    leaving = threading.Event()
-    leaving.set()
-    collector.run("http://127.0.0.1:1", "a", leaving)

@@ -7,9 +7,6 @@ import pytest
 from di_coordinated.collector import MAX_EPISODES, player
 from di_coordinated.episodes import Episodes
 from di_coordinated.policy import (
-    ACTIONS,
-    DISCOUNT,
-    OBSERVATIONS,
     SIZE,
     Episode,
     Learner,
@@ -28,12 +25,6 @@ def episode(action: int, *, length: int) -> Episode:
     )
 
 
-def test_probabilities_are_of_every_action_and_sum_to_one() -> None:
-    found = probabilities(initial_weights(1), np.ones((5, OBSERVATIONS)))
-    assert found.shape == (5, ACTIONS)
-    assert found.sum(axis=1) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("better", [0, 1])
 def test_the_action_of_the_longer_episode_becomes_likelier(better: int) -> None:
     learner = Learner(seed=1)
@@ -41,13 +32,6 @@ def test_the_action_of_the_longer_episode_becomes_likelier(better: int) -> None:
     for _ in range(20):
         learner.improve([episode(better, length=20), episode(1 - better, length=3)])
     assert probabilities(learner.weights, OBSERVATION)[better] > before + 0.1
-
-
-def test_equal_episodes_teach_nothing() -> None:
-    learner = Learner(seed=1)
-    before = learner.weights
-    learner.improve([episode(0, length=7), episode(1, length=7)])
-    assert np.array_equal(learner.weights, before)
 
 
 def test_the_gradient_is_that_of_the_expected_advantage() -> None:
@@ -68,17 +52,6 @@ def test_the_gradient_is_that_of_the_expected_advantage() -> None:
     steep = np.abs(slopes) > 1e-4
     assert steep.sum() > SIZE / 2
     assert np.array_equal(np.sign(learner.weights - before)[steep], np.sign(slopes)[steep])
-
-
-def test_an_advantage_is_the_discounted_future_against_the_usual_one() -> None:
-    # At the first step one has 1 reward ahead, the other 1 + DISCOUNT; the second step is alone.
-    first, second, alone = advantages([1, 2])
-    assert first == -second
-    assert second > 0
-    assert alone == 0
-    assert advantages([4, 4]).tolist() == [0.0] * 8
-    spread = np.std([-DISCOUNT / 2, DISCOUNT / 2, 0])
-    assert second == pytest.approx(DISCOUNT / 2 / spread)
 
 
 def test_a_collector_plays_an_episode_for_each_seed() -> None:

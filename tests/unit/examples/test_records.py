@@ -56,14 +56,6 @@ def test_a_record_is_told_and_drawn(
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_picture_of_a_language_model_has_all_that_was_measured() -> None:
-    record = record_of(SERIES)
-    assert record is not None
-    drawn = record.draw_terminal()
-    for name in ("pass@1", "learner waits", "samples stale", "rollout engines"):
-        assert name in drawn
-
-
 @pytest.mark.parametrize("nothing", [{}, {"curve": []}, {"series": {}}, {"step": 3}], ids=str)
 def test_there_is_nothing_to_draw_of_other_jobs(nothing: dict[str, Any]) -> None:
     assert record_of(nothing) is None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from di_share.learner import Learner, Settings
-from di_share.meeting import First, Meeting, Other, Place, WorldOverError, answering
+from di_share.meeting import First, Meeting, Other, Place, answering
 from di_share.policy import blank, improved, mean_reward, play, share
 from di_share.worlds import Worlds
 
@@ -48,13 +48,6 @@ def test_it_learns_however_the_batch_is_shared_out() -> None:
             )
         assert before < 0.4
         assert mean_reward([play(weights, 400, random)]) > 0.7
-
-
-@pytest.mark.parametrize("size", [1, 3, 4])
-def test_all_parts_are_the_batch(size: int) -> None:
-    parts = [share(64, size, rank) for rank in range(size)]
-    assert sum(parts) == 64
-    assert max(parts) - min(parts) <= 1
 
 
 def never(_: float) -> bool:
@@ -99,30 +92,10 @@ def test_all_members_have_the_same_state_after_each_step(meeting: Meeting, url: 
     assert {each.run.learners for each in members} == {3}
 
 
-def test_who_waits_in_a_world_that_is_over_is_let_go(meeting: Meeting, url: str) -> None:
-    first = First(meeting, 1, 2, pause=never)
-    with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(first.meet, 0, "item")
-        meeting.end_all_but(2)
-        with pytest.raises(WorldOverError):
-            waiting.result(30)
-    meeting.open(2, 2)
-    meeting.end_all_but(2)
-    with pytest.raises(WorldOverError):
-        other(url, 1, 1).leave(4)
-    with pytest.raises(WorldOverError):
-        other(url, 1, 1, is_over=True).meet(0, "item")
-
-
 def test_whoever_finds_the_first_member_gone_at_the_end_is_done() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         other(f"http://127.0.0.1:{taken.getsockname()[1]}", 1, 1).leave(4)
-
-
-def test_a_learner_that_is_to_leave_does_not_wait_for_the_others(meeting: Meeting) -> None:
-    with pytest.raises(WorldOverError):
-        First(meeting, 1, 2, pause=lambda _: True).meet(0, "item")
 
 
 def test_the_next_world_is_one_that_has_the_member() -> None:

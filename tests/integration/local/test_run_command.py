@@ -1,4 +1,4 @@
-"""`di run` as it is called: what it says, what it returns, and that nothing is left behind."""
+"""`di run` as a process: its output, its exit code, and that it leaves no process behind."""
 
 from __future__ import annotations
 
