@@ -52,7 +52,7 @@ def receiving() -> Iterator[Receiver]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")
     receiver.open.set()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield receiver

@@ -34,7 +34,7 @@ class Registry(ThreadingHTTPServer):
 def registry() -> Iterator[Registry]:
     """One that runs."""
     with Registry() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield server

@@ -1,4 +1,4 @@
-"""Which Python an environment gets, on machines that have these or those."""
+"""Which Python an environment gets."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ NOT_OLDEST = " (the oldest that is promised is 3.11.2; this machine has none wit
     ],
     ids=", ".join,
 )
-def test_an_environment_gets_the_closest_version_that_is_promised(
+def test_an_environment_gets_the_closest_promised_version(
     machine: Machine, there: list[str], newest: str, oldest: str
 ) -> None:
     for version in there:
@@ -97,22 +97,18 @@ def test_an_environment_gets_the_closest_version_that_is_promised(
     assert machine.make("oldest") == machine.made(oldest, note)
 
 
-def test_pythons_that_do_not_run_or_make_no_environment_are_passed_over(machine: Machine) -> None:
+def test_unusable_pythons_are_passed_over_for_those_of_pyenv(machine: Machine) -> None:
     program(machine.folder / "bin/python3.13", "#!/bin/sh\nexit 127\n")
     machine.python("bin/python3.12", "3.12.1", no_venv=True)
     machine.python("bin/python3", "3.11.7")
     assert machine.make("newest") == machine.made("3.11.7", NOT_NEWEST)
-
-
-def test_the_versions_of_pyenv_are_found_behind_a_shim_that_fails(machine: Machine) -> None:
-    program(machine.folder / "bin/python3.13", "#!/bin/sh\nexit 127\n")
+    shutil.rmtree(machine.environment)
     program(machine.folder / "bin/pyenv", f"#!/bin/sh\necho {machine.folder}/pyenv\n")
-    machine.python("bin/python3", "3.11.7")
     machine.python("pyenv/versions/3.13.0/bin/python3", "3.13.0")
     assert machine.make("newest") == machine.made("3.13.0")
 
 
-def test_an_environment_of_another_version_is_replaced(machine: Machine) -> None:
+def test_an_environment_is_replaced_when_its_python_is_another_or_gone(machine: Machine) -> None:
     machine.python("bin/python3.12", "3.12.1")
     machine.make("newest")
     (machine.environment / ".ready").touch()
@@ -123,11 +119,6 @@ def test_an_environment_of_another_version_is_replaced(machine: Machine) -> None
         f"replacing {machine.environment} with Python 3.12.1\n" + machine.made("3.13.0")
     )
     assert not (machine.environment / ".ready").exists()
-
-
-def test_an_environment_whose_python_is_gone_is_replaced(machine: Machine) -> None:
-    machine.python("bin/python3.13", "3.13.0")
-    machine.make("newest")
     (machine.environment / "bin/python").unlink()
     assert machine.make("newest").endswith(machine.made("3.13.0"))
 
@@ -140,7 +131,7 @@ def test_a_folder_that_is_no_environment_is_not_removed(machine: Machine) -> Non
     assert (machine.environment / "kept").exists()
 
 
-def test_the_newest_is_chosen_by_hand_and_the_oldest_is_not(machine: Machine) -> None:
+def test_python_by_hand_is_for_the_newest_only_and_not_too_old(machine: Machine) -> None:
     machine.python("bin/python3.11", "3.11.2")
     machine.python("bin/python3.13", "3.13.0")
     machine.python("own/python", "3.12.1")
@@ -149,17 +140,13 @@ def test_the_newest_is_chosen_by_hand_and_the_oldest_is_not(machine: Machine) ->
     assert machine.make("newest", PYTHON=own) == machine.made("3.12.1", chosen)
     shutil.rmtree(machine.environment)
     assert machine.make("oldest", PYTHON=own) == machine.made("3.11.2")
-
-
-def test_a_python_chosen_by_hand_that_is_too_old_is_refused(machine: Machine) -> None:
-    machine.python("bin/python3.13", "3.13.0")
+    shutil.rmtree(machine.environment)
     machine.python("own/python", "3.11.1")
-    own = f"{machine.folder}/own/python"
     refused = f"PYTHON={own}: it does not run, is older than 3.11.2, or has no venv\n"
     assert machine.make("newest", code=1, PYTHON=own) == refused
 
 
-def test_a_machine_with_nothing_promised_and_no_apt_gets_a_message(machine: Machine) -> None:
+def test_a_machine_without_python_or_apt_gets_a_message(machine: Machine) -> None:
     machine.python("bin/python3", "3.10.13")
     for role in ("newest", "oldest"):
         assert machine.make(role, code=1) == (
@@ -182,7 +169,7 @@ def debian(machine: Machine, candidate: str) -> None:
     )
 
 
-def test_debian_installs_the_oldest_promised_version(machine: Machine) -> None:
+def test_debian_installs_the_oldest_promised_version_beside_another(machine: Machine) -> None:
     debian(machine, "3.11.2-6+deb12u6")
     machine.python("bin/python3.13", "3.13.0")
     assert machine.make("newest") == machine.made("3.13.0")
@@ -192,14 +179,12 @@ def test_debian_installs_the_oldest_promised_version(machine: Machine) -> None:
     )
 
 
-def test_a_later_release_installs_nothing_beside_what_it_has(machine: Machine) -> None:
+def test_a_later_debian_installs_a_python_only_where_none_is_usable(machine: Machine) -> None:
     debian(machine, "3.12.3-1")
     machine.python("bin/python3.13", "3.13.0")
     assert machine.make("oldest") == machine.made("3.13.0", NOT_OLDEST)
-
-
-def test_debian_without_a_usable_python_installs_its_own(machine: Machine) -> None:
-    debian(machine, "3.12.3-1")
+    shutil.rmtree(machine.environment)
+    (machine.folder / "bin/python3.13").unlink()
     machine.python("bin/python3", "3.12.3", no_venv=True)
     assert machine.make("newest") == (
         "installing python3 python3-venv\n" + machine.made("3.12.3", NOT_NEWEST)

@@ -30,7 +30,7 @@ def alerts() -> dict[str, Mapping[str, Any]]:
     return {rule["alert"]: rule for rule in rules}
 
 
-def test_the_runbook_has_a_part_for_each_alert_and_for_no_other() -> None:
+def test_the_runbook_has_one_part_for_each_alert() -> None:
     page = (DOCS / "runbook.md").read_text()
     parts = dict(re.findall(r"^## (\w+)\n\n(.+?)(?=\n## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert list(parts) == list(alerts()) == list(CASES)
@@ -39,7 +39,7 @@ def test_the_runbook_has_a_part_for_each_alert_and_for_no_other() -> None:
         assert alerts()[name]["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
 
 
-def test_alerts_and_dashboards_ask_for_metrics_that_there_are() -> None:
+def test_alerts_and_dashboards_use_documented_metrics() -> None:
     there = set(re.findall(r"^\| `(di_\w+)` \|", (DOCS / "metrics.md").read_text(), re.MULTILINE))
     asked = [rule["expr"] for rule in alerts().values()]
     asked += [text for text, _ in dashboards.expressions()]
@@ -47,13 +47,13 @@ def test_alerts_and_dashboards_ask_for_metrics_that_there_are() -> None:
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in named} <= there
 
 
-def test_what_a_pod_is_told_of_the_server_is_documented() -> None:
+def test_the_pods_server_variables_are_documented() -> None:
     variables = Access(token_audience="di-server", server_ca="pem").environment()
     page = (DOCS / "rest.md").read_text()
     assert [name for name in variables if f"`{name}` names a file" not in page] == []
 
 
-def test_a_reason_that_is_declared_is_given_somewhere() -> None:
+def test_every_declared_reason_is_used() -> None:
     """The other way round mypy holds: an event has no reason but those."""
     operator = ROOT / "services" / "operator" / "src" / "di_operator"
     code = "".join(file.read_text() for file in operator.rglob("*.py"))
@@ -72,7 +72,7 @@ def troubles() -> dict[str, str]:
     return {seen: row for row, seen in rows[1:]}
 
 
-def test_what_is_to_be_seen_when_something_is_wrong_is_tested() -> None:
+def test_every_row_of_the_troubleshooting_table_is_tested() -> None:
     assert set(ROWS) == set(troubles())
     for row, tests in ROWS.items():
         assert any(test.startswith(("e2e/", "integration/")) for test in tests), row
@@ -91,7 +91,7 @@ def test_what_is_to_be_seen_when_something_is_wrong_is_tested() -> None:
         ] == [], row
 
 
-def test_whatever_keeps_a_pod_from_running_is_tried_on_a_real_node() -> None:
+def test_every_blocked_reason_is_tried_on_a_real_node() -> None:
     tried = {LASTS[0], *(reason for _, reason, _ in TROUBLES.values())}
     assert tried == set(map(str, BLOCKED_REASONS))
     page = (DOCS / "lifecycle.md").read_text()
@@ -108,7 +108,7 @@ def examples() -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def test_what_the_pages_show_of_an_example_is_in_it() -> None:
+def test_pages_show_lines_of_the_example() -> None:
     """Its lines in their order; others may be left out."""
     for page, name, lines in examples():
         left = iter((ROOT / name).read_text().splitlines())
@@ -123,7 +123,7 @@ def test_what_the_pages_show_of_an_example_is_in_it() -> None:
         *("pendingTimeoutSeconds", "activeDeadlineSeconds"),
     ],
 )
-def test_a_policy_is_shown_by_an_example_that_runs(field: str) -> None:
+def test_a_policy_is_shown_by_an_example_that_tests_run(field: str) -> None:
     shown = [name for page, name, lines in examples() if f"{field}:" in "\n".join(lines)]
     assert shown
     # Those of test_training.py and others are found by their folders.
@@ -132,7 +132,7 @@ def test_a_policy_is_shown_by_an_example_that_runs(field: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
-def test_a_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> None:
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     links = re.findall(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text())
     for name, heading in links:
         target = (page.parent / name).resolve() if name else page
@@ -148,5 +148,5 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("made", [events, metrics], ids=["events", "metrics"])
-def test_a_table_is_that_of_the_declarations(made: ModuleType) -> None:
+def test_a_table_is_generated_from_the_declarations(made: ModuleType) -> None:
     assert made.FILE.read_text() == made.document(), "make generate writes it anew"

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import IO, cast
 
 from tests.ports import free_port
@@ -21,25 +20,11 @@ sys.stdin.read()
 """
 
 
-def _run() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-
-
-def test_runs_side_by_side_are_never_given_the_same_port() -> None:
-    with ExitStack() as stack:
-        runs = [stack.enter_context(_run()) for _ in range(2)]
-        # All are given before one ends.
-        given = [json.loads(cast(IO[bytes], run.stdout).readline()) for run in runs]
-        for run in runs:
-            cast(IO[bytes], run.stdin).close()
-    mine = [free_port() for _ in range(MANY)]
-    assert len(set(given[0]) | set(given[1])) == 2 * MANY
-    assert len(set(mine)) == MANY
-
-
-def test_threads_are_given_a_port_each() -> None:
-    with ThreadPoolExecutor(8) as threads:
-        given = list(threads.map(lambda _: free_port(), range(MANY)))
-    assert len(set(given)) == MANY
+def test_runs_and_threads_side_by_side_get_different_ports() -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        given = json.loads(cast(IO[bytes], other.stdout).readline())
+        with ThreadPoolExecutor(8) as threads:
+            mine = list(threads.map(lambda _: free_port(), range(MANY)))
+        cast(IO[bytes], other.stdin).close()
+    assert len({*given, *mine}) == 2 * MANY

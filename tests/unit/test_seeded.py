@@ -1,4 +1,4 @@
-"""The seeded failures of the e2e tests are jobs that are admitted, as many as there have to be."""
+"""The seeded failures of the e2e tests: thirty jobs that are admitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.validation import validate_job
 from tests.e2e.seeded import SEEDS, WRONG_NAME
 
 
-def test_there_are_thirty_and_each_is_found_by_its_own_name() -> None:
+def test_there_are_thirty_seeded_failures() -> None:
     assert len(SEEDS) >= 30
     assert WRONG_NAME not in SEEDS
 

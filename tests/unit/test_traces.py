@@ -109,7 +109,7 @@ def test_a_request_its_reconciles_and_its_pods_are_one_trace(receiver: OtlpRecei
     assert whole.seconds >= max(each.seconds for each in receiver.named("pod")) > 0
 
 
-def test_what_is_refused_is_a_span_that_failed_and_is_noted_nowhere(
+def test_a_refused_request_is_a_failed_span_without_a_note(
     receiver: OtlpReceiver,
 ) -> None:
     traces = Exported(receiver.url, service="di-server", ratio=1)
@@ -123,7 +123,7 @@ def test_what_is_refused_is_a_span_that_failed_and_is_noted_nowhere(
 
 
 @pytest.mark.parametrize(("parent", "ratio"), [(UNSAMPLED, 1.0), (None, 0.0), ("00-no-01", 0.0)])
-def test_what_is_not_sampled_leaves_no_note(
+def test_an_unsampled_request_leaves_no_note(
     receiver: OtlpReceiver, parent: str | None, ratio: float
 ) -> None:
     traces = Exported(receiver.url, service="di-server", ratio=ratio)
@@ -160,7 +160,7 @@ def test_the_histogram_of_requests_names_a_trace(receiver: OtlpReceiver) -> None
     assert all("di_server_request_seconds_bucket" in line for line in lines)
 
 
-def test_without_a_receiver_nothing_of_opentelemetry_is_imported() -> None:
+def test_without_a_receiver_opentelemetry_is_not_imported() -> None:
     assert tracing(None, service="di-server", ratio=1) is OFF
     program = (
         "import sys, di_server.main, di_operator.main\n"
@@ -176,7 +176,7 @@ def test_without_a_receiver_nothing_of_opentelemetry_is_imported() -> None:
     assert harness.client.get("/metrics").content_type.startswith("text/plain")
 
 
-def test_a_receiver_that_is_away_costs_nobody_anything() -> None:
+def test_an_unreachable_receiver_disturbs_no_request() -> None:
     traces = Exported("http://127.0.0.1:9", service="di-server", ratio=1)
     harness = scaled(traces)
     assert annotation(harness)
@@ -194,9 +194,7 @@ def test_a_receiver_that_is_away_costs_nobody_anything() -> None:
         f"{PARENT} {(START - NEWS - timedelta(minutes=5)).isoformat()}",
     ],
 )
-def test_a_note_that_is_old_or_makes_no_sense_is_left_alone(
-    receiver: OtlpReceiver, note: str
-) -> None:
+def test_an_old_or_unreadable_note_makes_no_spans(receiver: OtlpReceiver, note: str) -> None:
     traced = Traced(receiver.url, note)
     traced.cluster.scale("collector", 4)
     traced.settle()
@@ -204,7 +202,7 @@ def test_a_note_that_is_old_or_makes_no_sense_is_left_alone(
     assert receiver.spans == []
 
 
-def test_a_job_that_is_never_whole_is_given_up_and_many_pods_have_few_spans(
+def test_traces_are_bounded_in_pods_and_time(
     receiver: OtlpReceiver,
 ) -> None:
     traced = Traced(receiver.url, f"{PARENT} {START.isoformat()}")
@@ -221,7 +219,7 @@ def test_a_job_that_is_never_whole_is_given_up_and_many_pods_have_few_spans(
     assert receiver.named("pods ready") == []
 
 
-def test_an_address_that_is_none_is_refused_at_the_start() -> None:
+def test_a_bad_receiver_address_is_refused_at_the_start() -> None:
     assert load_config([], {"DI_SERVER_TRACES": "http://otel:4318"}).traces == "http://otel:4318"
     for wrong in ("otel:4318", "grpc://otel:4317", "http://"):
         with pytest.raises(SettingsError, match="DI_SERVER_TRACES"):

@@ -1,9 +1,10 @@
-"""Tests wait for states: what says "not yet", and what is said when a state never comes."""
+"""Waiting for a state in tests: which errors mean "not yet", and how a time-out reads."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ NO_LOGS = CommandFailed(command="kubectl logs", reason="exit code 1", output="Co
 NOT_YET = [AssertionError("no"), KeyError("status"), IndexError(), NO_LOGS]
 
 
-def after(errors: list[Exception]) -> Callable[[], str]:
-    """Raises each of the errors, then answers."""
+def after(*errors: Exception) -> Callable[[], str]:
+    """A predicate that raises each of the errors, then answers."""
     left = iter(errors)
 
     def predicate() -> str:
@@ -26,20 +27,14 @@ def after(errors: list[Exception]) -> Callable[[], str]:
     return predicate
 
 
-def test_a_state_that_is_not_there_yet_is_asked_for_again() -> None:
-    assert wait_until(after(NOT_YET), every=0) == "there"
-    assert asyncio.run(wait_until_async(after(NOT_YET), every=0)) == "there"
+def asynchronous(*arguments: Any, **options: Any) -> Any:
+    return asyncio.run(wait_until_async(*arguments, **options))
 
 
-def test_any_other_error_is_nothing_to_wait_for() -> None:
+@pytest.mark.parametrize("wait", [wait_until, asynchronous])
+def test_a_wait_asks_again_until_the_state_comes_or_the_time_is_over(wait: Any) -> None:
+    assert wait(after(*NOT_YET), every=0) == "there"
     with pytest.raises(ZeroDivisionError):
-        wait_until(after([ZeroDivisionError()]), every=0)
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(wait_until_async(after([ZeroDivisionError()]), every=0))
-
-
-def test_a_state_that_never_comes_is_named_with_the_last_answer() -> None:
+        wait(after(ZeroDivisionError()), every=0)
     with pytest.raises(AssertionError, match=r"waited 0 s for logs; .*ContainerCreating"):
-        wait_until(after([NO_LOGS]), 0, what="logs")
-    with pytest.raises(AssertionError, match=r"waited 0 s for logs; .*ContainerCreating"):
-        asyncio.run(wait_until_async(after([NO_LOGS]), 0, what="logs"))
+        wait(after(NO_LOGS), 0, what="logs")

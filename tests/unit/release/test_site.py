@@ -1,4 +1,4 @@
-"""The site is built strictly, needs no other host, and leads where the documents lead."""
+"""Links, pictures and fetched parts of the documents' site."""
 
 from __future__ import annotations
 
@@ -8,30 +8,6 @@ import pytest
 from mkdocs.config.base import load_config
 
 from release import pages, site
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("site")
-    site.build(directory)
-    return directory
-
-
-def test_it_is_built_strictly_and_needs_no_other_host(built: Path) -> None:
-    assert list(site.foreign(built)) == []
-    first = (built / "index.html").read_text()
-    assert "<h1" in first
-    assert 'src="images/cartpole.png"' in first
-    assert 'href="lifecycle.html#pods-that-cannot-run"' in first
-
-
-def test_what_is_linked_beside_docs_is_a_page(built: Path) -> None:
-    manifest = (built / "examples/progress/job.yaml.html").read_text()
-    assert "progressPolicy" in manifest
-    assert "<code>examples/cartpole/job.yaml</code>" in (
-        (built / "examples/cartpole/index.html").read_text()
-    )
-    assert 'href="../examples/progress/job.yaml"' not in (built / "lifecycle.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +25,7 @@ def test_what_is_linked_beside_docs_is_a_page(built: Path) -> None:
         ("README.md", "../../elsewhere", "../../elsewhere"),
     ],
 )
-def test_a_link_leads_to_the_page_of_its_file(path: str, link: str, there: str) -> None:
+def test_a_link_is_rewritten_to_the_page_of_its_file(path: str, link: str, there: str) -> None:
     assert pages.rewritten(PurePosixPath(path), f"[x]({link})") == f"[x]({there})"
 
 
@@ -63,7 +39,7 @@ def test_a_link_leads_to_the_page_of_its_file(path: str, link: str, there: str) 
         ("a.css", '@import "//example.org/x.css";'),
     ],
 )
-def test_what_would_be_fetched_elsewhere_is_found(tmp_path: Path, file: str, text: str) -> None:
+def test_a_resource_of_another_host_is_found(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / file).write_text(text)
     (tmp_path / "good.html").write_text('<a href="https://example.org"><img src="x.png"></a>')
@@ -72,7 +48,7 @@ def test_what_would_be_fetched_elsewhere_is_found(tmp_path: Path, file: str, tex
     assert "example.org" in found
 
 
-def test_pictures_are_drawn_by_what_the_site_brings(
+def test_diagrams_are_drawn_by_the_sites_own_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = load_config(str(pages.ROOT / "mkdocs.yml"))
@@ -86,7 +62,7 @@ def test_pictures_are_drawn_by_what_the_site_brings(
     )
 
 
-def test_another_package_than_that_of_the_checksum_is_refused(
+def test_a_package_with_another_checksum_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     npm = tmp_path / "npm"

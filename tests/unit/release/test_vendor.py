@@ -22,19 +22,19 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_checked_in_is_what_the_lock_says(copy: Path) -> None:
+def test_vendored_files_match_the_lock(copy: Path) -> None:
     assert list(vendor.faults(copy)) == []
     assert vendor.main(["--check"]) == 0
 
 
-def test_a_file_that_somebody_edited_is_found(copy: Path) -> None:
+def test_an_edited_file_is_found(copy: Path) -> None:
     file = copy / vendor.WANTED["uplot"]["dist/uPlot.iife.min.js"]
     file.write_text(file.read_text() + "//")
     (fault,) = vendor.faults(copy)
     assert "uPlot.min.js is not what was fetched" in fault
 
 
-def test_a_lock_that_has_moved_on_is_found(copy: Path) -> None:
+def test_a_newer_lock_is_found(copy: Path) -> None:
     lock = copy / vendor.LOCK
     body = json.loads(lock.read_text())
     body["packages"]["node_modules/idiomorph"]["version"] = "9.9.9"
@@ -46,7 +46,7 @@ def test_a_lock_that_has_moved_on_is_found(copy: Path) -> None:
     assert "are wanted" in fault
 
 
-def test_another_archive_than_that_of_the_lock_is_refused(
+def test_an_archive_with_another_checksum_is_refused(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     npm = copy / "npm"

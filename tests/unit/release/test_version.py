@@ -26,11 +26,11 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_checked_in_agrees() -> None:
+def test_all_places_have_the_present_version() -> None:
     assert list(version.stale(ROOT, version.present(ROOT))) == []
 
 
-def test_one_command_writes_all_of_it(tree: Path) -> None:
+def test_one_command_writes_every_place(tree: Path) -> None:
     changed = version.write(tree, "9.8.7")
     assert list(version.stale(tree, "9.8.7")) == []
     assert version.present(tree) == "9.8.7"
@@ -42,7 +42,7 @@ def test_one_command_writes_all_of_it(tree: Path) -> None:
     assert version.write(tree, "9.8.7") == []
 
 
-def test_no_package_of_ours_is_forgotten() -> None:
+def test_every_package_is_among_the_places() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "*pyproject.toml"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
@@ -61,7 +61,9 @@ def test_no_package_of_ours_is_forgotten() -> None:
         ("sdk/src/di_orchestrator/__init__.py", r"(?m)^__version__ = .*$", ""),
     ],
 )
-def test_a_place_that_says_another_is_found(tree: Path, file: str, before: str, after: str) -> None:
+def test_a_place_with_another_version_is_found(
+    tree: Path, file: str, before: str, after: str
+) -> None:
     path = tree / file
     text, count = re.subn(before, after, path.read_text())
     assert count == 1
@@ -71,10 +73,10 @@ def test_a_place_that_says_another_is_found(tree: Path, file: str, before: str, 
 
 
 @pytest.mark.parametrize("bad", ["0.2", "v0.2.0", "0.2.0-rc.1", "0.2.0rc1", "01.2.0", ""])
-def test_what_is_no_version_to_both_is_refused(tree: Path, bad: str) -> None:
+def test_a_version_that_python_or_helm_refuses_is_refused(tree: Path, bad: str) -> None:
     with pytest.raises(BadVersion, match="three numbers"):
         version.checked(bad)
 
 
-def test_a_program_can_read_it() -> None:
+def test_a_program_can_read_the_version() -> None:
     assert di_orchestrator.__version__ == version.present(ROOT)

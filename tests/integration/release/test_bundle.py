@@ -46,7 +46,7 @@ def test_every_file_is_in_the_checksums(made: Path) -> None:
     assert sorted(line.split("  ")[1] for line in lines) == files(made)
 
 
-def test_the_provenance_names_the_commit_the_locks_and_what_was_made(made: Path) -> None:
+def test_the_provenance_names_the_commit_the_locks_and_the_files(made: Path) -> None:
     said = json.loads((made / "provenance.json").read_text())
     named = [subject["name"] for subject in said["subject"]]
     assert named == [name for name in files(made) if name != "provenance.json"]
@@ -82,7 +82,7 @@ def test_the_chart_is_packed_as_helm_does(made: Path) -> None:
             assert packed.read() == (chart.parent / name).read_bytes()
 
 
-def test_the_plugin_brings_the_command_and_what_it_needs_of_ours(made: Path) -> None:
+def test_the_plugin_contains_the_command_and_our_packages(made: Path) -> None:
     with tarfile.open(made / f"kubectl-di-{VERSION}.tar.gz") as archive:
         names = archive.getnames()
     wheels = [name for name in names if name.startswith("wheels/")]
@@ -124,7 +124,7 @@ def test_a_bill_has_every_package_of_the_lock_and_ours() -> None:
     }
 
 
-def test_what_is_not_committed_is_not_released(
+def test_an_uncommitted_tree_is_not_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)

@@ -58,7 +58,7 @@ def installed(packed: Path, folder: Path) -> Path:
     return link
 
 
-def test_it_installs_itself_when_it_is_used_first(packed: Path, tmp_path: Path) -> None:
+def test_the_plugin_installs_itself_at_its_first_use(packed: Path, tmp_path: Path) -> None:
     link = installed(packed, tmp_path)
     said = [
         subprocess.run(
@@ -76,7 +76,7 @@ def test_it_installs_itself_when_it_is_used_first(packed: Path, tmp_path: Path) 
     assert said[1].stderr == ""
 
 
-def test_what_fails_is_told_and_tried_again(
+def test_a_failed_installation_is_reported_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -88,7 +88,7 @@ def test_what_fails_is_told_and_tried_again(
         assert not (tmp_path / "env" / ".ready").exists()
 
 
-def test_the_manifest_is_of_the_archive(packed: Path) -> None:
+def test_the_manifest_describes_the_archive(packed: Path) -> None:
     found = yaml.safe_load(krew.manifest(packed, version=present(ROOT), url=URL))
     assert (found["kind"], found["metadata"]["name"]) == ("Plugin", "di")
     spec = found["spec"]

@@ -117,7 +117,7 @@ def _closure(wheels: dict[str, Path], wanted: str) -> tuple[list[str], list[Dist
     return list(own), list(others.values())
 
 
-def test_every_wheel_has_the_licence_and_asks_for_the_same_release(
+def test_every_wheel_has_the_licence_and_requires_its_own_release(
     wheels: dict[str, Path],
 ) -> None:
     assert set(wheels) == set(packages(ROOT)) >= {PUBLISHED, "di-api", "di-cli", "di-local"}
@@ -135,7 +135,7 @@ def test_every_wheel_has_the_licence_and_asks_for_the_same_release(
         assert [each for each in ours if f"=={present(ROOT)}" not in each] == []
 
 
-def test_a_training_program_gets_the_package_and_requests_alone(
+def test_the_package_of_training_programs_needs_requests_only(
     wheels: dict[str, Path], tmp_path: Path
 ) -> None:
     environment = Environment(tmp_path)
@@ -147,7 +147,7 @@ def test_a_training_program_gets_the_package_and_requests_alone(
     assert not (environment.bin / "di").exists()
 
 
-def test_a_person_gets_the_command_and_runs_a_job(wheels: dict[str, Path], tmp_path: Path) -> None:
+def test_the_installed_command_runs_a_job(wheels: dict[str, Path], tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.install(wheels, f"{PUBLISHED}[cli]")
     assert environment.run("di", "--version") == f"di {present(ROOT)}\n"
@@ -173,7 +173,7 @@ while not said.exists():
     assert "Succeeded" in said
 
 
-def test_what_cannot_be_built_is_told(tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_built_is_named(tmp_path: Path) -> None:
     (tmp_path / "LICENSE").touch()
     (tmp_path / "sdk").mkdir()
     (tmp_path / "sdk/pyproject.toml").write_text(f'[project]\nname = "{PUBLISHED}"\n')
