@@ -57,7 +57,7 @@ def _contents(file: str) -> dict[str, str]:
         return found
 
 
-def test_an_archive_has_what_explains_the_job_and_no_secret(ill: Di) -> None:
+def test_an_archive_explains_the_job_and_contains_no_secret(ill: Di) -> None:
     said = ill("bundle", "cartpole", "-o", "x.tar.gz", "--yes")
     assert said.code == ExitCode.DONE, said.err
     found = _contents("x.tar.gz")
@@ -77,20 +77,22 @@ def test_an_archive_has_what_explains_the_job_and_no_secret(ill: Di) -> None:
     assert listed == set(found)
 
 
-def test_secrets_are_not_asked_for(ill: Di) -> None:
+def test_a_bundle_requests_no_secrets(ill: Di) -> None:
     ill("bundle", "--all", "-o", "x.tar.gz", "--yes")
     assert "jobs/cartpole/job.json" in _contents("x.tar.gz")
     assert not [path for _, path, _ in ill.world.requests if "/secrets" in path]
 
 
-def test_what_may_not_be_read_is_named(ill: Di) -> None:
+def test_a_bundle_lists_what_it_could_not_read(ill: Di) -> None:
     forbidden = {"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}
     ill.world.refusals["GET", RELEASE] = forbidden
     assert ill("bundle", "cartpole", "-y", "-o", "x.tar.gz").code == ExitCode.DONE
     assert "pods of namespace di-system: pods is forbidden" in _contents("x.tar.gz")["README.txt"]
 
 
-def test_nothing_is_written_without_a_yes(ill: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_is_written_after_a_confirmation_only(
+    ill: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = ill("bundle", "cartpole")
     assert (said.code, "--yes" in said.err) == (ExitCode.USAGE, True)
     assert any(line.endswith("jobs/cartpole/job.json") for line in said.lines)
@@ -112,7 +114,7 @@ def test_nothing_is_written_without_a_yes(ill: Di, monkeypatch: pytest.MonkeyPat
         (["bundle", "cartpole", "--yes", "-o", "no/folder/x"], ExitCode.FAILED),
     ],
 )
-def test_what_cannot_be_done_leaves_nothing(ill: Di, words: list[str], code: ExitCode) -> None:
+def test_a_bundle_that_fails_leaves_no_file(ill: Di, words: list[str], code: ExitCode) -> None:
     Path("there").write_text("mine")
     assert ill(*words).code == code
     assert Path("there").read_text() == "mine"

@@ -45,7 +45,7 @@ def sent(di: Di, method: str) -> Any:
     return next((path, body) for kind, path, body in reversed(di.world.requests) if kind == method)
 
 
-def test_a_manifest_is_submitted_as_it_is(di: Di, manifest: str) -> None:
+def test_a_manifest_is_submitted_unchanged(di: Di, manifest: str) -> None:
     said = di("submit", manifest)
     assert (said.code, said.lines) == (0, ["dijob/cartpole submitted"])
     assert sent(di, "POST") == (JOBS, yaml.safe_load(MANIFEST))
@@ -70,7 +70,7 @@ def test_a_dry_run_stores_nothing(di: Di, manifest: str) -> None:
     assert not di.world.objects
 
 
-def test_a_job_of_stdin_is_submitted(
+def test_a_job_is_submitted_from_stdin(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manifest: str
 ) -> None:
     with Path(manifest).open() as file:
@@ -113,7 +113,7 @@ def test_a_refusal_of_the_webhook_names_each_field(di: Di, manifest: str) -> Non
         ),
     ],
 )
-def test_other_refusals_are_told_in_three_lines(
+def test_other_refusals_are_reported_in_three_lines(
     di: Di, manifest: str, status: Any, said: str, code: ExitCode
 ) -> None:
     di.world.refusals["POST", JOBS] = status
@@ -134,7 +134,7 @@ def test_other_refusals_are_told_in_three_lines(
         (MANIFEST, ["--replicas", "2"], "give TASK=COUNT"),
     ],
 )
-def test_what_is_no_job_is_not_submitted(
+def test_a_bad_manifest_is_not_submitted(
     di: Di, tmp_path: Path, text: str, flags: list[str], where: str
 ) -> None:
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
@@ -170,7 +170,7 @@ def test_suspend_resume_and_delete(di: Di) -> None:
         (["--task", "collector"], "/spec/tasks/1/restartedAt", ": task collector"),
     ],
 )
-def test_a_restart_is_asked_for_with_a_time_that_is_another_one(
+def test_each_restart_request_has_a_new_time(
     di: Di, words: list[str], path: str, told: str
 ) -> None:
     di.job()
@@ -198,7 +198,7 @@ _DELETED = {"deletionTimestamp": "2026-03-01T11:59:00Z"}
         ({}, "the job has no task x; its tasks are learner, collector", "di describe cartpole"),
     ],
 )
-def test_what_cannot_be_restarted_is_refused_with_the_reason(
+def test_a_refused_restart_names_its_reason(
     di: Di, changes: dict[str, Any], where: str, remedy: str
 ) -> None:
     job = di.job()
@@ -213,7 +213,7 @@ def test_what_cannot_be_restarted_is_refused_with_the_reason(
     assert {method for method, _, _ in di.world.requests} == {"GET"}
 
 
-def test_a_cluster_that_drops_the_field_has_not_restarted_anything(
+def test_a_restart_fails_where_the_cluster_drops_the_field(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = di.job()
@@ -224,7 +224,7 @@ def test_a_cluster_that_drops_the_field_has_not_restarted_anything(
     assert said.code == ExitCode.FAILED
 
 
-def test_delete_that_takes_too_long_says_so(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delete_that_takes_too_long_times_out(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     di.job()
     monkeypatch.setattr(di.world, "remove", di.world.objects.get)
     said = di("delete", "cartpole", "--wait", "--timeout", "0.01")
@@ -232,7 +232,7 @@ def test_delete_that_takes_too_long_says_so(di: Di, monkeypatch: pytest.MonkeyPa
     assert "is still there after 0.01 s" in said.err
 
 
-def test_set_changes_what_may_change(di: Di) -> None:
+def test_set_changes_mutable_fields(di: Di) -> None:
     di.job()
     before = di.world.objects[f"{JOBS}/cartpole"]["metadata"]["resourceVersion"]
     said = di(
@@ -261,7 +261,7 @@ def test_set_changes_what_may_change(di: Di) -> None:
         ("priority", "give FIELD=VALUE"),
     ],
 )
-def test_set_refuses_what_may_not_change(di: Di, assignment: str, where: str) -> None:
+def test_set_refuses_immutable_and_unknown_fields(di: Di, assignment: str, where: str) -> None:
     di.job()
     said = di("set", "cartpole", assignment)
     assert where in said.err
@@ -269,7 +269,7 @@ def test_set_refuses_what_may_not_change(di: Di, assignment: str, where: str) ->
     assert not [each for each in di.world.requests if each[0] == "PATCH"]
 
 
-def test_set_lists_the_fields_that_may_change(di: Di) -> None:
+def test_set_lists_the_mutable_fields(di: Di) -> None:
     assert {"suspend", "tasks.TASK.replicas", "priority"} <= {*di("set", "cartpole").lines}
 
 
@@ -298,7 +298,7 @@ def test_scale_keeps_to_the_bounds(di: Di, wish: str, where: str) -> None:
     assert di("scale", "cartpole", "many").code == ExitCode.USAGE
 
 
-def test_who_has_logged_in_scales_by_di_server(di: Di, tmp_path: Path) -> None:
+def test_a_logged_in_user_scales_through_di_server(di: Di, tmp_path: Path) -> None:
     """With a token that the API server makes for it alone, under the name in its certificate."""
     name = "di-server.di-system.svc"
     write_certificates(tmp_path, [name], now=datetime.now(UTC), lifetime=timedelta(days=1))
@@ -372,7 +372,7 @@ def _di_server(folder: Path) -> Iterator[tuple[str, list[tuple[str, str, Any, st
             thread.join()
 
 
-def test_a_token_is_kept_for_its_user_alone_and_only_while_it_holds(
+def test_a_token_file_is_private_and_removed_when_it_expires(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     di("login", "--server", "https://di-server:8443")
@@ -386,19 +386,19 @@ def test_a_token_is_kept_for_its_user_alone_and_only_while_it_holds(
     assert not file.exists()
 
 
-def test_an_authority_that_is_none_is_told_at_once(di: Di, tmp_path: Path) -> None:
+def test_login_refuses_an_unreadable_authority(di: Di, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("none")
     flags = ["--server", "https://x", "--certificate-authority", str(tmp_path / "ca.crt")]
     assert di("login", *flags).err.startswith("error: the authority cannot be read")
     assert not di.world.requests
 
 
-def test_a_token_is_shown_to_https_alone(di: Di) -> None:
+def test_login_sends_tokens_to_https_only(di: Di) -> None:
     assert "https address alone" in di("login", "--server", "http://di-server:8081").err
     assert not di.world.requests
 
 
-def test_wait_ends_when_it_is_so_when_it_cannot_be_and_when_the_time_is_over(di: Di) -> None:
+def test_wait_ends_at_the_goal_at_failure_and_at_the_timeout(di: Di) -> None:
     di.job()
     running = di("wait", "cartpole", "--for", "phase=running")
     assert (running.code, running.lines) == (0, ["dijob/cartpole: phase=running"])

@@ -29,7 +29,7 @@ from tests.unit.cli.conftest import JOBS, PODS, Di, pod
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_every_command_has_help_in_one_line(di: Di) -> None:
+def test_every_command_has_one_line_of_help(di: Di) -> None:
     text = di("--help").out
     for name in main.COMMANDS:
         assert re.search(rf"^  {name} +[A-Z]", text, re.MULTILINE), name
@@ -37,11 +37,11 @@ def test_every_command_has_help_in_one_line(di: Di) -> None:
             assert di(name, "--help").out.startswith(f"Usage: di {name}")
 
 
-def test_it_says_its_version(di: Di) -> None:
+def test_the_version_is_printed(di: Di) -> None:
     assert di("--version").out == f"di {__version__}\n"
 
 
-def test_a_wrong_line_is_told_with_what_is_right(di: Di) -> None:
+def test_a_usage_error_names_the_right_usage(di: Di) -> None:
     said = di("lst")
     assert said.code == ExitCode.USAGE
     assert "No such command 'lst'" in said.err
@@ -50,7 +50,7 @@ def test_a_wrong_line_is_told_with_what_is_right(di: Di) -> None:
     assert missing.err.splitlines() == ["error: Missing argument 'JOB'.", "  try: di get --help"]
 
 
-def test_a_mistake_of_our_own_is_told_in_three_lines(
+def test_an_internal_error_is_reported_in_three_lines(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("di_cli.views.jobs.row", lambda *_: 1 / 0)
@@ -61,7 +61,7 @@ def test_a_mistake_of_our_own_is_told_in_three_lines(
     assert said.err.startswith("error: a mistake of di itself: ZeroDivisionError")
 
 
-def test_an_api_server_that_is_away_is_told(
+def test_an_unreachable_api_server_is_reported(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = yaml.safe_load(di.world.kubeconfig(tmp_path / "away").read_text())
@@ -74,14 +74,14 @@ def test_an_api_server_that_is_away_is_told(
     assert len(said.err.splitlines()) == 3
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(di: Di) -> None:
+def test_an_unknown_context_is_reported_with_the_known_ones(di: Di) -> None:
     said = di("list", "--context", "prod")
     assert said.code == ExitCode.NOT_FOUND
     assert "no context 'prod'; contexts there: test" in said.err
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "contexts: 3", "\x00"])
-def test_a_broken_kubeconfig_is_told(
+def test_a_broken_kubeconfig_is_reported(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     (tmp_path / "broken").write_text(text)
@@ -132,7 +132,7 @@ def test_kubeconfigs_are_merged_as_kubectl_does(
     assert context_names() == ["one", "two"]
 
 
-def test_a_user_with_a_plug_in_is_left_to_the_official_client(
+def test_an_exec_plugin_gives_the_token(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     credential = {
@@ -171,7 +171,7 @@ def _imported(code: str, *arguments: str) -> set[str]:
     return set(line.split()[1:])
 
 
-def test_no_command_imports_what_it_does_not_need() -> None:
+def test_no_command_imports_slow_packages() -> None:
     """Of all but `watch`, which draws, and before they do anything."""
     found = _imported(
         "[m._Commands().get_command(None, name) for name in m.COMMANDS if name != 'watch']"
@@ -181,9 +181,7 @@ def test_no_command_imports_what_it_does_not_need() -> None:
 
 
 @pytest.mark.parametrize("words", [["queue"], ["simulate", "-f", "cartpole"]])
-def test_a_forecast_imports_the_allocator_and_nothing_that_it_does_not_need(
-    di: Di, words: list[str]
-) -> None:
+def test_a_forecast_imports_the_allocator_only(di: Di, words: list[str]) -> None:
     """Not what the operator decides about pods, and not what makes them."""
     di.node("gpu-1", 8)
     di.job("waits", "Pending")
@@ -194,7 +192,7 @@ def test_a_forecast_imports_the_allocator_and_nothing_that_it_does_not_need(
     assert not found.intersection(f"di_operator.{name}" for name in others)
 
 
-def test_the_table_of_exit_codes_is_the_documents(di: Di) -> None:
+def test_the_document_has_every_exit_code(di: Di) -> None:
     text = (ROOT / "docs/cli.md").read_text()
     found = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
     assert found == [(str(int(code)), code.meaning) for code in ExitCode]
@@ -237,7 +235,7 @@ def _completed(line: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_kubectl_is_given_the_pod_the_container_and_the_context(
+def test_kubectl_gets_the_pod_the_container_and_the_context(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     di.job()
@@ -274,7 +272,7 @@ def test_kubectl_is_given_the_pod_the_container_and_the_context(
     assert di("cp", "a", "b").code == ExitCode.USAGE
 
 
-def test_run_needs_the_package_of_local_jobs(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("di_cli.commands.run.find_spec", lambda _: None)
     said = di("run", "job.yaml", "--help")
     assert said.err.splitlines() == [
@@ -313,7 +311,7 @@ def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
     assert "▇▇▇▇▇▁▁▁  62%" in shown
 
 
-def test_logs_that_are_followed_go_on_with_pods_that_come_and_containers_that_begin_anew(
+def test_followed_logs_include_new_pods_and_restarted_containers(
     di: Di,
 ) -> None:
     di.job()

@@ -32,7 +32,7 @@ def test_the_address_is_printed_and_opened_and_has_the_jobs(
         requests.get(url, timeout=10)
 
 
-def test_ctrl_c_is_its_end(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_dashboard(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -40,14 +40,14 @@ def test_ctrl_c_is_its_end(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     assert di("dashboard", "--no-browser").code == ExitCode.DONE
 
 
-def test_a_port_that_is_taken_is_said(di: Di) -> None:
+def test_a_port_in_use_is_reported(di: Di) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = di("dashboard", "--no-browser", "--port", str(taken.getsockname()[1]))
     assert said.code == ExitCode.FAILED
     assert "of this machine cannot be had" in said.err
 
 
-def test_without_its_package_it_says_how_to_get_it(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("di_cli.commands.dashboard.find_spec", lambda _: None)
     said = di("dashboard")
     assert said.err.splitlines() == [
@@ -56,7 +56,7 @@ def test_without_its_package_it_says_how_to_get_it(di: Di, monkeypatch: pytest.M
     ]
 
 
-def test_who_may_not_list_all_jobs_sees_those_of_the_context(
+def test_a_user_without_cluster_rights_sees_the_contexts_jobs(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages: list[str] = []

@@ -41,7 +41,7 @@ def _found(di: Di, *words: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     return said.code, topics
 
 
-def test_what_is_not_read_is_no_fault(installed: Di) -> None:
+def test_an_unread_topic_is_no_fault(installed: Di) -> None:
     code, found = _found(installed)
     assert code == ExitCode.DONE
     assert {topic: [each["severity"] for each in said] for topic, said in found.items()} == {
@@ -50,7 +50,7 @@ def test_what_is_not_read_is_no_fault(installed: Di) -> None:
     assert installed("doctor").lines[-1] == "14 topics: 1 not looked at"
 
 
-def test_a_fault_is_an_exit_code_of_its_own(installed: Di) -> None:
+def test_a_fault_has_its_own_exit_code(installed: Di) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/di-system/leases/di-operator"
     installed.world.remove(path)
     code, found = _found(installed)
@@ -60,7 +60,7 @@ def test_a_fault_is_an_exit_code_of_its_own(installed: Di) -> None:
     assert finding["where"] == "Lease di-system/di-operator"
 
 
-def test_nothing_is_changed(installed: Di) -> None:
+def test_doctor_changes_nothing(installed: Di) -> None:
     before = dict(installed.world.objects)
     installed("doctor")
     assert installed.world.objects == before
@@ -69,7 +69,7 @@ def test_nothing_is_changed(installed: Di) -> None:
     assert {method for method, *_ in installed.world.requests} == {"GET", "POST"}
 
 
-def test_the_release_is_looked_for_where_the_webhook_is(installed: Di) -> None:
+def test_the_release_is_found_through_the_webhook(installed: Di) -> None:
     installed.world.refusals["GET", ALL_DEPLOYMENTS] = FORBIDDEN
     _, found = _found(installed)
     assert "installation" not in found
@@ -81,7 +81,7 @@ def test_the_release_is_looked_for_where_the_webhook_is(installed: Di) -> None:
     assert "/apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in asked
 
 
-def test_a_server_without_https_is_asked_in_plain_text(installed: Di) -> None:
+def test_a_server_without_https_is_probed_over_http(installed: Di) -> None:
     services = "/api/v1/namespaces/di-system/services"
     installed.world.refusals["GET", f"{services}/https:di-server:8443/proxy/readyz"] = {
         "code": 503,
@@ -92,7 +92,7 @@ def test_a_server_without_https_is_asked_in_plain_text(installed: Di) -> None:
     assert not found
 
 
-def test_runs_on_this_machine_are_looked_at(installed: Di, tmp_path: Path) -> None:
+def test_a_killed_local_run_is_a_finding(installed: Di, tmp_path: Path) -> None:
     state = runs.state_directory({"XDG_STATE_HOME": str(tmp_path / "state")})
     for job in ("over", "killed", "alive"):
         noted = runs.note(
@@ -112,7 +112,7 @@ def test_runs_on_this_machine_are_looked_at(installed: Di, tmp_path: Path) -> No
     assert [Path(each["where"]).name.split("-")[2] for each in found["local"]] == ["killed"]
 
 
-def test_an_api_server_that_is_away_is_a_finding(
+def test_an_unreachable_api_server_is_a_finding(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as nobody:

@@ -36,7 +36,7 @@ def expected(moment: str, **others: Any) -> Any:
     return running(earliest=moment, expected=moment, latest=moment, **others)
 
 
-def test_a_job_that_waits_is_told_with_its_start() -> None:
+def test_a_pending_job_shows_its_expected_start() -> None:
     told = {"earliest": "12:10", "expected": "12:25", "latest": "12:40"}
     job = running()
     job["status"] = {
@@ -70,7 +70,7 @@ def test_a_job_that_waits_is_told_with_its_start() -> None:
         (running(deadline=3000), "in 0s at the latest", "in 0s"),
     ],
 )
-def test_a_job_ends_when_it_is_expected_or_at_its_deadline(job: Any, when: str, text: str) -> None:
+def test_a_job_ends_as_expected_or_at_its_deadline(job: Any, when: str, text: str) -> None:
     end = end_of(job, NOW)
     assert end is not None
     assert (end.uid, end.key, end.when()) == ("uid-x", "rl/x", when)
@@ -86,11 +86,11 @@ def test_a_job_ends_when_it_is_expected_or_at_its_deadline(job: Any, when: str, 
         expected("15:00", began=""),
     ],
 )
-def test_an_end_that_cannot_be_told_is_none(job: Any) -> None:
+def test_an_incomplete_forecast_has_no_end(job: Any) -> None:
     assert end_of(job, NOW) is None
 
 
-def test_a_job_that_has_ended_or_is_suspended_has_no_end_to_come() -> None:
+def test_an_ended_or_suspended_job_has_no_expected_end() -> None:
     job = expected("15:00")
     job["spec"]["suspend"] = True
     ended = expected("15:00")
@@ -106,7 +106,7 @@ def test_the_next_end_comes_first() -> None:
 @settings(deadline=None)
 @example(odd=["2026-03-01T09:00:00Z", 1, 10**400, 1, None, "Pending", "1", "x", None])
 @given(odd=st.lists(_ODD, min_size=9, max_size=9))
-def test_what_makes_no_sense_is_shown_all_the_same(odd: list[Any]) -> None:
+def test_odd_objects_are_shown_without_an_error(odd: list[Any]) -> None:
     began, deadline, step, total, reported, phase, amount, name, spec = odd
     status = {
         "startTime": began,

@@ -35,7 +35,7 @@ def test_an_example_is_submitted_and_tried_by_its_name(
     assert stored["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] == "mine"
 
 
-def test_a_file_of_an_examples_name_comes_first(
+def test_a_file_is_preferred_to_an_example(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -43,7 +43,7 @@ def test_a_file_of_an_examples_name_comes_first(
     assert "cartpole: document 1 is no object" in di("submit", "cartpole").err
 
 
-def test_what_is_neither_a_file_nor_an_example_is_told_with_the_examples(di: Di) -> None:
+def test_an_unknown_file_is_reported_with_the_examples(di: Di) -> None:
     said = di("submit", "cartpol")
     assert said.code == ExitCode.FAILED
     assert "there is no file cartpol; examples: cartpole, coordinated-cartpole, " in said.err
@@ -54,7 +54,7 @@ def test_shells_complete_examples() -> None:
     assert complete_manifest("cart") == ["cartpole"]
 
 
-def test_all_of_them_are_jobs() -> None:
+def test_every_example_is_one_job() -> None:
 
     for name in examples():
         assert len(jobs_of(documents_of(name), name)) == 1, name

@@ -54,7 +54,7 @@ def _names(session: Scripted, steps: int, pauses: list[float]) -> list[list[str]
     return [sorted(name for _, name in next(found)) for _ in range(steps)]
 
 
-def test_a_watch_that_is_cut_goes_on_where_it_was() -> None:
+def test_a_cut_watch_resumes_at_its_version() -> None:
     cut = Unavailable(kind="DIJob", reason="WatchCut")
     session = Scripted(
         [[_job("a", 1)]],
@@ -71,32 +71,32 @@ def test_a_watch_that_is_cut_goes_on_where_it_was() -> None:
     assert pauses == [0.2, 0.5]
 
 
-def test_a_version_that_is_too_old_is_listed_anew() -> None:
+def test_an_expired_version_is_listed_again() -> None:
     gone = Gone(kind="DIJob")
     session = Scripted([[_job("a", 1)], [_job("b", 2)]], [_events(then=gone)])
     assert _names(session, 2, []) == [["a"], ["b"]]
 
 
 @pytest.mark.parametrize("error", [Forbidden(kind="DIJob"), Unavailable(kind="DIJob")])
-def test_what_the_first_list_says_is_told(error: ApiError) -> None:
+def test_an_error_of_the_first_list_is_raised(error: ApiError) -> None:
     with pytest.raises(type(error)):
         _names(Scripted([error], []), 1, [])
 
 
-def test_what_is_forbidden_later_is_told() -> None:
+def test_a_watch_that_is_forbidden_raises() -> None:
     session = Scripted([[]], [_events(then=Forbidden(kind="DIJob"))])
     with pytest.raises(Forbidden):
         _names(session, 2, [])
 
 
-def test_it_ends_when_the_time_is_over() -> None:
+def test_following_ends_at_its_time_limit() -> None:
     now = iter([0.0, 0.0, 1.0, 11.0])
     session = Scripted([[_job("a", 1)]], [_events()])
     found = follow(session, namespace="rl", seconds=10, clock=lambda: next(now))  # type: ignore[arg-type]  # its client is all that is used
     assert len([*found]) == 1
 
 
-def test_ctrl_c_ends_a_command_without_a_word(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_command_silently(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
         raise KeyboardInterrupt
 

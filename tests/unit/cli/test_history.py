@@ -26,7 +26,7 @@ def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         yield found
 
 
-def test_what_happened_to_a_job_that_is_gone(di: Di, service: Service) -> None:
+def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl")
 
     assert (said.code, said.err) == (0, "")
@@ -50,7 +50,7 @@ def test_what_happened_to_a_job_that_is_gone(di: Di, service: Service) -> None:
     assert body["spec"]["audiences"] == ["di-history"]
 
 
-def test_where_its_pods_were(di: Di, service: Service) -> None:
+def test_the_history_shows_where_pods_ran(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--pods")
 
     assert said.lines[1].split() == [
@@ -69,7 +69,7 @@ def test_a_revision_can_be_submitted_again(di: Di, service: Service) -> None:
     assert service.asked[0][0] == "/v1/jobs/rl/cartpole/revisions/1?uid=u1"
 
 
-def test_programs_get_it_whole(di: Di, service: Service) -> None:
+def test_the_history_as_json_is_complete(di: Di, service: Service) -> None:
     assert json.loads(di("history", "cartpole", "-n", "rl", "-o", "json").out) == KEPT
 
 
@@ -81,7 +81,7 @@ def test_programs_get_it_whole(di: Di, service: Service) -> None:
         (503, ExitCode.UNAVAILABLE, "try again"),
     ],
 )
-def test_a_refusal_says_what_to_do(
+def test_a_refusal_of_the_history_names_a_remedy(
     di: Di, service: Service, status: int, code: ExitCode, hint: str
 ) -> None:
     service.status = status
@@ -93,7 +93,7 @@ def test_a_refusal_says_what_to_do(
     assert hint in said.err
 
 
-def test_a_token_is_shown_to_nobody_on_the_way(di: Di, service: Service) -> None:
+def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--server", "http://history.example:8080")
 
     assert said.code == ExitCode.FAILED
@@ -101,7 +101,7 @@ def test_a_token_is_shown_to_nobody_on_the_way(di: Di, service: Service) -> None
     assert not [path for _, path, _ in di.world.requests if path.startswith(TOKENS)]
 
 
-def test_without_an_address_kubectl_makes_the_way(
+def test_without_an_address_kubectl_forwards_a_port(
     di: Di, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = service.server.server_address[1]
@@ -122,7 +122,7 @@ def test_without_an_address_kubectl_makes_the_way(
     ]
 
 
-def test_kubectls_own_words_say_why_there_is_no_way(
+def test_a_failed_port_forward_shows_kubectls_message(
     di: Di, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "kubectl"
@@ -137,7 +137,7 @@ def test_kubectls_own_words_say_why_there_is_no_way(
     assert "deployments di-history not found" in said.err
 
 
-def test_logs_of_pods_that_are_gone_come_in_order_of_time(di: Di, service: Service) -> None:
+def test_logs_of_ended_pods_are_merged_by_time(di: Di, service: Service) -> None:
     said = di("logs", "cartpole", "-n", "rl", "--ended")
 
     assert said.lines == [
@@ -149,14 +149,14 @@ def test_logs_of_pods_that_are_gone_come_in_order_of_time(di: Di, service: Servi
     assert one.lines == ["cartpole-learner-0  c"]
 
 
-def test_logs_that_nobody_kept_are_not_found(di: Di, service: Service) -> None:
+def test_missing_ended_logs_are_not_found(di: Di, service: Service) -> None:
     said = di("logs", "cartpole", "-n", "rl", "--ended", "--rank", "7")
 
     assert said.code == ExitCode.NOT_FOUND
     assert di("logs", "cartpole", "--ended", "-f").code == ExitCode.USAGE
 
 
-def test_a_job_is_rolled_back_as_it_was_shown(di: Di, service: Service) -> None:
+def test_a_rollback_does_what_its_dry_run_shows(di: Di, service: Service) -> None:
     _roll(di, service)
 
     shown = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--dry-run")
@@ -176,7 +176,7 @@ def test_a_job_is_rolled_back_as_it_was_shown(di: Di, service: Service) -> None:
     assert "uid=uid-cartpole" in service.asked[0][0]
 
 
-def test_whoever_says_no_changes_nothing(
+def test_a_declined_rollback_changes_nothing(
     di: Di, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _roll(di, service)
@@ -186,7 +186,7 @@ def test_whoever_says_no_changes_nothing(
     assert all("dryRun" in path for method, path, _ in di.world.requests if method == "PATCH")
 
 
-def test_a_job_that_is_so_already_is_left_alone(di: Di, service: Service) -> None:
+def test_a_rollback_to_the_present_spec_does_nothing(di: Di, service: Service) -> None:
     found = di.job()
     service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": found["spec"]}
 
@@ -195,7 +195,7 @@ def test_a_job_that_is_so_already_is_left_alone(di: Di, service: Service) -> Non
     assert said.lines == ["dijob/cartpole has the spec of revision 1 already"]
 
 
-def test_a_patch_holds_for_the_job_that_was_shown_alone() -> None:
+def test_a_rollback_patch_tests_the_resource_version() -> None:
     found = {"metadata": {"resourceVersion": "7"}, "spec": {"b": 2}}
 
     assert patch_to(found, {"spec": {"a": 1}}) == [
@@ -211,7 +211,7 @@ def test_a_patch_holds_for_the_job_that_was_shown_alone() -> None:
     assert difference(found, found) == []
 
 
-def test_which_pods_have_a_log() -> None:
+def test_ended_logs_are_selected_by_task_and_merged() -> None:
     assert ended_pods(KEPT, None, None) == ["cartpole-learner-0", "cartpole-collector-0"]
     assert ended_pods(KEPT, "collector", None) == ["cartpole-collector-0"]
     assert merged([("a", "2 x\n1 y"), ("b", "1 z")], 1) == [("a", "y"), ("b", "z")]

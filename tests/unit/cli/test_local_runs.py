@@ -52,7 +52,7 @@ def begin(here: StandIn, di: Di, tmp_path: Path) -> Begin:
     return begin
 
 
-def test_a_job_that_runs_here_is_meant_and_that_is_said(begin: Begin, di: Di) -> None:
+def test_a_local_run_is_chosen_with_a_note(begin: Begin, di: Di) -> None:
     begin()
     said = di("get", "cartpole")
     assert (said.code, said.err) == (0, NOTE)
@@ -68,7 +68,7 @@ def test_a_job_that_runs_here_is_meant_and_that_is_said(begin: Begin, di: Di) ->
         (["-n", "rl", "--local"], True),
     ],
 )
-def test_options_choose_where_and_nothing_is_said(
+def test_options_choose_between_local_and_cluster(
     begin: Begin, di: Di, words: list[str], is_here: bool
 ) -> None:
     begin()
@@ -77,7 +77,7 @@ def test_options_choose_where_and_nothing_is_said(
     assert said.lines[1].startswith(HERE) is is_here
 
 
-def test_a_kubeconfig_of_a_run_means_that_run(
+def test_a_runs_kubeconfig_chooses_that_run(
     begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = begin(), begin()
@@ -87,14 +87,14 @@ def test_a_kubeconfig_of_a_run_means_that_run(
     assert said.lines[1].startswith(HERE)
 
 
-def test_other_jobs_and_namespaces_are_the_clusters(begin: Begin, di: Di) -> None:
+def test_other_jobs_and_namespaces_are_read_from_the_cluster(begin: Begin, di: Di) -> None:
     begin("pong")
     assert di("get", "cartpole").lines[1].startswith("cartpole  Running")
     begin()
     assert di("get", "cartpole", "-n", "other").code == ExitCode.NOT_FOUND
 
 
-def test_two_runs_of_one_name_are_told_apart_by_the_user(begin: Begin, di: Di) -> None:
+def test_two_runs_of_one_name_are_ambiguous(begin: Begin, di: Di) -> None:
     some = [begin(), begin()]
     said = di("delete", "cartpole")
     assert said.code == ExitCode.USAGE
@@ -103,7 +103,7 @@ def test_two_runs_of_one_name_are_told_apart_by_the_user(begin: Begin, di: Di) -
     assert "KUBECONFIG=" in said.err
 
 
-def test_a_run_that_is_over_means_nothing_but_its_logs_are_named(begin: Begin, di: Di) -> None:
+def test_an_ended_run_is_not_found_but_its_logs_are_named(begin: Begin, di: Di) -> None:
     run = begin("pong")
     runs.close(run)
     for words in (["get", "pong"], ["get", "pong", "--local"]):
@@ -112,7 +112,7 @@ def test_a_run_that_is_over_means_nothing_but_its_logs_are_named(begin: Begin, d
         assert f"  its run on this machine is over; logs: {run.directory}\n" in said.err
 
 
-def test_a_list_is_the_clusters_and_names_what_runs_here(begin: Begin, di: Di) -> None:
+def test_a_list_shows_the_cluster_and_names_local_runs(begin: Begin, di: Di) -> None:
     assert (di("list").err, di("list", "--local").lines) == ("", ["no jobs run on this machine"])
     begin()
     said = di("list")
@@ -122,7 +122,7 @@ def test_a_list_is_the_clusters_and_names_what_runs_here(begin: Begin, di: Di) -
     assert (said.lines[1][: len(HERE)], said.err) == (HERE, "")
 
 
-def test_without_a_cluster_a_list_is_of_what_runs_here(
+def test_without_a_cluster_a_list_shows_local_runs(
     begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
@@ -136,9 +136,7 @@ def test_local_and_context_contradict_each_other(di: Di) -> None:
     assert di("get", "cartpole", "--local", "--context", "test").code == ExitCode.USAGE
 
 
-def test_what_changes_a_job_reaches_the_one_that_is_meant(
-    begin: Begin, di: Di, here: StandIn
-) -> None:
+def test_commands_reach_the_local_run(begin: Begin, di: Di, here: StandIn) -> None:
     begin()
     for words in (
         ["scale", "cartpole", "collector=3"],
@@ -160,11 +158,11 @@ def test_what_changes_a_job_reaches_the_one_that_is_meant(
     }
 
 
-def test_what_pods_use_is_not_measured_here(begin: Begin, di: Di) -> None:
+def test_top_is_not_available_for_local_runs(begin: Begin, di: Di) -> None:
     begin()
     assert "is not measured" in di("top", "cartpole").err
 
 
-def test_jobs_that_run_here_are_completed_too(begin: Begin, di: Di) -> None:
+def test_completion_includes_local_runs(begin: Begin, di: Di) -> None:
     begin("carpark")
     assert _completed("di get car") == ["carpark", "cartpole"]

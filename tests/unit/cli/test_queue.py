@@ -37,7 +37,7 @@ def busy(di: Di) -> Di:
     return di
 
 
-def test_jobs_wait_in_the_order_of_the_allocator_until_another_ends(busy: Di) -> None:
+def test_the_queue_shows_the_allocators_order_and_starts(busy: Di) -> None:
     learner(busy, "small")
     learner(busy, "large", gpus=8)
     learner(busy, "urgent", priority="high")
@@ -57,21 +57,19 @@ def test_jobs_wait_in_the_order_of_the_allocator_until_another_ends(busy: Di) ->
     assert busy("queue", "-o", "name").lines[0] == "dijob/urgent"
 
 
-def test_what_has_room_starts_when_the_allocator_looks_next(busy: Di) -> None:
+def test_a_job_that_fits_starts_at_the_next_allocation(busy: Di) -> None:
     busy.node("gpu-2", 4)
     learner(busy, "small")
     assert busy("queue").lines[1].endswith("at the next look")
 
 
-def test_an_empty_queue_says_so(busy: Di) -> None:
+def test_an_empty_queue_is_reported(busy: Di) -> None:
     assert busy("queue").out == "no job waits in namespace rl\n"
     assert busy("queue", "-A").out == "no job waits in any namespace\n"
     assert json.loads(busy("queue", "-o", "json").out) == {"items": []}
 
 
-def test_a_queue_without_nodes_or_the_operators_package_tells_all_but_the_start(
-    busy: Di, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_nodes_the_queue_has_no_starts(busy: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     learner(busy, "small")
     refusals = busy.world.refusals
     refusals["GET", "/api/v1/nodes"] = FORBIDDEN
@@ -99,7 +97,7 @@ def test_quotas_are_shown_by_namespace(busy: Di) -> None:
     assert busy("queue", "--quotas", "-A", "-o", "name").lines == ["namespace/rl", "namespace/web"]
 
 
-def test_where_there_are_no_queues_it_is_said(busy: Di) -> None:
+def test_missing_queues_are_reported(busy: Di) -> None:
     assert busy("queue", "--quotas").out == "no queue names namespace rl\n"
     assert busy("queue", "--quotas", "-A").out == "there are no queues\n"
 
@@ -142,7 +140,7 @@ def test_a_map_has_a_cell_for_each_gpu_and_a_letter_for_each_job(di: Di) -> None
     }
 
 
-def test_a_cell_of_much_is_several_and_no_holder_is_left_out(di: Di) -> None:
+def test_a_cell_of_a_large_node_is_several_gpus(di: Di) -> None:
     di.node("gpu-1", 480)
     di.pod("a", "learner", 0, 0)
     lines = di("allocation").lines
@@ -150,7 +148,7 @@ def test_a_cell_of_much_is_several_and_no_holder_is_left_out(di: Di) -> None:
     assert lines[-1] == "·  free  476 of 480; each cell is 10"
 
 
-def test_a_cluster_without_gpus_shows_processors_or_what_is_asked_for(di: Di) -> None:
+def test_a_cluster_without_gpus_shows_cpus_or_the_requested_resource(di: Di) -> None:
     assert di("allocation").out == "no node has any cpu\n"
     di.world.put("/api/v1/nodes/n", {**node("n", 0), "status": {"allocatable": {"cpu": "2"}}})
     assert di("allocation").lines[1] == "n     ··   0/2"
@@ -158,7 +156,7 @@ def test_a_cluster_without_gpus_shows_processors_or_what_is_asked_for(di: Di) ->
     assert said.out == "no node has any example.org/tpu\n"
 
 
-def test_a_map_needs_nodes_and_says_whose_pods_it_has_not_seen(di: Di) -> None:
+def test_a_map_needs_nodes_and_names_unseen_pods(di: Di) -> None:
     di.node("gpu-1", 1)
     di.world.refusals["GET", "/api/v1/pods"] = FORBIDDEN
     said = di("allocation")

@@ -32,7 +32,7 @@ def waiting(di: Di) -> Di:
     return di
 
 
-def test_the_list_has_the_place_in_the_queue_and_its_wide_form_what_kueue_says(
+def test_the_list_shows_the_queue_place_and_kueues_message(
     waiting: Di,
 ) -> None:
     lines = {line.split()[0]: line for line in waiting("list").lines}
@@ -44,7 +44,7 @@ def test_the_list_has_the_place_in_the_queue_and_its_wide_form_what_kueue_says(
     assert wide["first"].endswith(f"JobQueued: {MISSING}")
 
 
-def test_who_may_not_read_workloads_is_told_the_queue_alone(waiting: Di) -> None:
+def test_without_rights_to_workloads_the_queue_alone_is_shown(waiting: Di) -> None:
     waiting.world.refusals["GET", WORKLOADS] = REFUSED
     said = waiting("list")
     assert said.code == 0
@@ -57,7 +57,7 @@ def test_where_no_job_waits_in_a_queue_no_workload_is_read(di: Di) -> None:
     assert not [path for _, path, _ in di.world.requests if "workloads" in path]
 
 
-def test_the_queue_of_jobs_has_those_that_kueue_is_to_admit(waiting: Di) -> None:
+def test_the_queue_includes_jobs_that_kueue_admits(waiting: Di) -> None:
     waiting.node("gpu-1", 8)
     rows = {line.split()[0]: line for line in waiting("queue").lines[1:]}
     assert rows["first"].endswith("2 of 4 in queue team-a")
@@ -68,13 +68,13 @@ def test_the_queue_of_jobs_has_those_that_kueue_is_to_admit(waiting: Di) -> None
     assert {each["name"]: each["place"]["place"] for each in told} == {"first": 2, "second": 3}
 
 
-def test_why_says_what_kueue_says_and_what_to_do(waiting: Di) -> None:
+def test_why_shows_kueues_message_and_a_remedy(waiting: Di) -> None:
     lines = waiting("why", "first").lines
     assert lines[0] == f"first waits in queue team-a: {MISSING}"
     assert "WaitingForQuota" in lines[1]
     assert "nothing: it is admitted by itself" in lines[-1]
 
 
-def test_why_says_what_to_do_about_what_kueue_cannot_keep_together(di: Di) -> None:
+def test_why_has_a_remedy_for_an_unsupported_topology(di: Di) -> None:
     di.world.put(f"{JOBS}/far", queued("too many", name="far", reason="TopologyNotSupported"))
     assert "another scheduling.topology" in di("why", "far").lines[-1]

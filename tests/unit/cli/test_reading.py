@@ -35,7 +35,7 @@ def test_a_wide_list_has_times_and_reasons(di: Di) -> None:
 
 
 @pytest.mark.parametrize(("form", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_programs_get_the_objects_themselves(di: Di, form: str, parse: Any) -> None:
+def test_json_and_yaml_are_the_objects_themselves(di: Di, form: str, parse: Any) -> None:
     di.job()
     whole, one = parse(di("list", "-o", form).out), parse(di("get", "cartpole", "-o", form).out)
     assert whole["kind"] == "List"
@@ -45,16 +45,14 @@ def test_programs_get_the_objects_themselves(di: Di, form: str, parse: Any) -> N
     assert di("list", "-o", "name").lines == ["dijob/cartpole"]
 
 
-def test_a_list_that_is_empty_says_so_and_how_to_fill_it(
-    di: Di, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_list_names_the_next_command(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     assert di("list").lines == ["no jobs in namespace rl"]
     assert di("list", "-n", "other").lines == ["no jobs in namespace other"]
     monkeypatch.setattr(output, "on_terminal", lambda: True)
     assert "di submit job.yaml" in di("list").err
 
 
-def test_the_next_useful_command_is_told_on_a_terminal_alone(
+def test_the_next_command_is_shown_on_a_terminal_only(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     di.job()
@@ -83,7 +81,7 @@ def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
     assert text.index("cartpole-learner-0") < text.index("cartpole-collector-0")
 
 
-def test_events_are_of_the_job_and_its_pods_the_newest_last(di: Di) -> None:
+def test_events_of_job_and_pods_are_sorted_by_time(di: Di) -> None:
     di.job()
     _event(di, "Pulled", "image is there", name="cartpole-learner-0", kind="Pod", at="11:59:00")
     _event(di, "JobRunning", "all pods are ready", at="11:58:00")
@@ -95,7 +93,7 @@ def test_events_are_of_the_job_and_its_pods_the_newest_last(di: Di) -> None:
     ]
 
 
-def test_no_events_are_told_apart_from_no_job(di: Di) -> None:
+def test_no_events_and_no_job_are_different_messages(di: Di) -> None:
     di.job()
     assert di("events", "cartpole").lines == [
         "no events of cartpole: the API server keeps them for an hour"
@@ -103,7 +101,7 @@ def test_no_events_are_told_apart_from_no_job(di: Di) -> None:
     assert di("events", "nothing").code == ExitCode.NOT_FOUND
 
 
-def test_why_says_cause_evidence_and_remedy(di: Di) -> None:
+def test_why_shows_cause_evidence_and_remedy(di: Di) -> None:
     conditions = [
         {
             "type": "Failed",
@@ -136,7 +134,7 @@ def test_why_says_cause_evidence_and_remedy(di: Di) -> None:
     assert "last log" not in di("why", "cartpole").out
 
 
-def test_why_of_a_name_that_nobody_has_names_the_nearest(di: Di) -> None:
+def test_why_of_an_unknown_name_suggests_the_nearest(di: Di) -> None:
     di.job()
     said = di("why", "cartpol")
     assert said.code == ExitCode.NOT_FOUND
@@ -147,7 +145,7 @@ def test_why_of_a_name_that_nobody_has_names_the_nearest(di: Di) -> None:
     ]
 
 
-def test_why_leaves_out_what_the_user_may_not_read(di: Di) -> None:
+def test_why_works_without_rights_to_pods_and_events(di: Di) -> None:
     di.job()
     forbidden = {"code": 403, "reason": "Forbidden", "message": "no"}
     for path in (EVENTS, "/api/v1/nodes", "/api/v1/namespaces/rl/pods"):
@@ -155,7 +153,7 @@ def test_why_leaves_out_what_the_user_may_not_read(di: Di) -> None:
     assert di("why", "cartpole").lines[0] == "cartpole runs: nothing keeps it from going on"
 
 
-def test_logs_of_all_pods_come_in_order_of_time(di: Di) -> None:
+def test_logs_of_all_pods_are_merged_by_time(di: Di) -> None:
     di.job()
     for index, (task, rank) in enumerate((("learner", 0), ("collector", 1))):
         name = di.pod("cartpole", task, 0, rank)
@@ -175,7 +173,7 @@ def test_logs_of_all_pods_come_in_order_of_time(di: Di) -> None:
     assert di("logs", "cartpole", "--since", "soon").code == ExitCode.USAGE
 
 
-def test_top_puts_use_beside_what_was_asked_for(di: Di) -> None:
+def test_top_shows_use_beside_requests(di: Di) -> None:
     di.job()
     name = di.pod("cartpole", "learner", 0, 0)
     metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods"
@@ -195,7 +193,7 @@ def test_top_puts_use_beside_what_was_asked_for(di: Di) -> None:
     )
 
 
-def test_a_watched_list_tells_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watched_list_shows_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "di_cli.commands.listing.follow",
         lambda *_, **__: iter(
@@ -239,7 +237,7 @@ def _event(
     )
 
 
-def test_paths_of_the_stand_in_are_those_of_the_product() -> None:
+def test_the_fake_api_server_uses_the_products_paths() -> None:
     from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # of this test alone
 
     assert DIJOBS.path("rl") == JOBS

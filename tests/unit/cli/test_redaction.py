@@ -140,13 +140,13 @@ def test_a_line_of_a_log_is_cleaned(line: str) -> None:
         "-----BEGIN PRIVATE KEY-----\nMIIE, cut off",
     ],
 )
-def test_what_looks_like_a_key_or_token_is_taken_out(secret: str) -> None:
+def test_known_forms_of_keys_and_tokens_are_redacted(secret: str) -> None:
     archive = _archive({"x": f"it is {secret}"}, *secret.splitlines()).decode()
     for line in secret.splitlines():
         assert line not in archive
 
 
-def test_what_explains_something_stays() -> None:
+def test_harmless_fields_and_lines_are_kept() -> None:
     pod = {
         "metadata": {"name": "a-learner-0", "annotations": {"diengine/rank": "0"}},
         "spec": {
@@ -177,7 +177,7 @@ def test_what_explains_something_stays() -> None:
         assert cleaned(line) == line
 
 
-def test_the_archive_is_bounded_and_says_what_it_lacks() -> None:
+def test_the_archive_is_bounded_and_lists_omissions() -> None:
     material = Material(
         objects={f"{name}.json": {"x": "y" * 400} for name in "abc"},
         texts={"long.log": ["z" * 2000]},
@@ -189,7 +189,7 @@ def test_the_archive_is_bounded_and_says_what_it_lacks() -> None:
     assert about.endswith("Not read:\n  nodes: forbidden\n\nNo room for:\n  c.json\n  long.log\n")
 
 
-def test_a_log_is_bounded_and_its_last_lines_are_whole() -> None:
+def test_a_bounded_log_keeps_its_last_whole_lines() -> None:
     lines = [f"line {number} of many" for number in range(400_000)]
     (_, log) = files(Material(objects={}, texts={"x.log": lines})).values()
     assert len(log) < 5 << 20
@@ -209,7 +209,7 @@ def test_a_log_is_bounded_and_its_last_lines_are_whole() -> None:
         "-----BEGIN PRIVATE KEY" * 10_000,
     ],
 )
-def test_a_long_line_is_cut_and_takes_no_longer_than_long_ones_do(text: str) -> None:
+def test_a_very_long_line_is_cut(text: str) -> None:
     """A program may write one line of megabytes; a pattern that looks at it again and again from
     each of its characters would not end before the test's time is over."""
     found = cleaned(text)
@@ -217,7 +217,7 @@ def test_a_long_line_is_cut_and_takes_no_longer_than_long_ones_do(text: str) -> 
     assert len(found) <= LONGEST_LINE + 20
 
 
-def test_an_object_that_is_too_deep_is_cut() -> None:
+def test_a_very_deep_object_is_cut() -> None:
     deep: Any = SECRET
     for _ in range(200):
         deep = {"x": deep}

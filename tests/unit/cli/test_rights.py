@@ -65,12 +65,12 @@ def _rows() -> dict[str, set[str]]:
     return rows
 
 
-def test_the_table_is_of_these_commands() -> None:
+def test_the_document_lists_the_rights_of_every_command() -> None:
     assert set(_rows()) == set(WORDS)
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_a_command_needs_the_rights_that_the_document_names(
+def test_a_command_uses_exactly_its_documented_rights(
     di: Di, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -62,7 +62,7 @@ def simulate(di: Di, tmp_path: Path) -> Simulate:
     return Simulate(di, tmp_path)
 
 
-def test_a_job_that_fits_is_told_where(simulate: Simulate) -> None:
+def test_a_job_that_fits_shows_its_nodes(simulate: Simulate) -> None:
     simulate.policy("fit")
     simulate.running("x", 4)
     assert simulate(manifest()).lines == [
@@ -72,7 +72,7 @@ def test_a_job_that_fits_is_told_where(simulate: Simulate) -> None:
     ]
 
 
-def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
+def test_a_job_that_does_not_fit_shows_the_shortage_and_a_time(
     simulate: Simulate,
 ) -> None:
     simulate.policy("fit")
@@ -93,7 +93,7 @@ def test_a_job_that_does_not_fit_is_told_what_is_missing_and_when_it_would(
     assert (told["fits"], told["starts"], told["policy"]) == (False, False, "fit")
 
 
-def test_the_time_is_a_range_of_when_the_job_is_expected_to_end(simulate: Simulate) -> None:
+def test_the_start_has_the_range_of_the_awaited_end(simulate: Simulate) -> None:
     simulate.policy("fit")
     began = "2026-03-01T11:00:00Z"
     told = ends(1230, earliest=630, latest=1830)
@@ -103,7 +103,7 @@ def test_the_time_is_a_range_of_when_the_job_is_expected_to_end(simulate: Simula
     assert found["between"] == [pytest.approx(630, abs=30), pytest.approx(1830, abs=30)]
 
 
-def test_ends_that_do_not_suffice_are_counted(
+def test_jobs_whose_ends_do_not_suffice_are_counted(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "xyz":
@@ -121,7 +121,7 @@ def test_ends_that_do_not_suffice_are_counted(
     assert "when the next job of those" in simulate(job, "--policy", "fit").lines[1]
 
 
-def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
+def test_a_deadline_bounds_the_start(simulate: Simulate) -> None:
     simulate.running("x", 8, startTime="2026-03-01T11:00:00Z", expectedCompletion={})
     assert simulate(manifest(), "--policy", "fit").lines[1].startswith("nobody can say when")
     job = simulate.di.world.objects["/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs/x"]
@@ -135,7 +135,7 @@ def test_a_deadline_ends_a_job_at_the_latest(simulate: Simulate) -> None:
     )
 
 
-def test_the_priority_and_any_field_may_be_changed_first(simulate: Simulate) -> None:
+def test_flags_change_priority_and_fields_before_the_trial(simulate: Simulate) -> None:
     simulate.policy("fit")
     assert simulate(manifest(9), "--set", "preemptible=false").lines[-1] == (
         "  decided    by the cluster's scheduler, which may choose other nodes"
@@ -149,7 +149,7 @@ def test_the_priority_and_any_field_may_be_changed_first(simulate: Simulate) -> 
     assert "spec.backoffLimit" in refused.err
 
 
-def test_what_may_not_be_read_is_said(simulate: Simulate) -> None:
+def test_unreadable_objects_are_named(simulate: Simulate) -> None:
     refusals = simulate.di.world.refusals
     refusals["GET", CONFIG] = FORBIDDEN
     refusals["GET", "/api/v1/pods"] = FORBIDDEN
@@ -167,7 +167,7 @@ def test_what_may_not_be_read_is_said(simulate: Simulate) -> None:
     ]
 
 
-def test_a_policy_that_is_not_here_is_said(simulate: Simulate) -> None:
+def test_a_policy_that_is_not_installed_is_named(simulate: Simulate) -> None:
     simulate.policy("their-own")
     said = simulate(manifest())
     assert said.err.splitlines()[0] == "error: the cluster's policy is not to be had here"
@@ -175,13 +175,13 @@ def test_a_policy_that_is_not_here_is_said(simulate: Simulate) -> None:
     assert simulate(manifest(), "--policy", "fit:{").err.startswith("error: the policy's arguments")
 
 
-def test_one_job_is_tried_at_a_time(simulate: Simulate, tmp_path: Path) -> None:
+def test_a_manifest_of_two_jobs_is_refused(simulate: Simulate, tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(yaml.safe_dump_all([manifest(), manifest()]))
     said = simulate.di("simulate", "-f", str(tmp_path / "two.yaml"))
     assert "has 2 jobs; one is tried at a time" in said.err
 
 
-def test_without_the_operators_package_it_is_said_which(
+def test_the_missing_operator_package_is_named(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("di_cli.forecasting.find_spec", lambda _: None)
@@ -190,7 +190,7 @@ def test_without_the_operators_package_it_is_said_which(
     )
 
 
-def test_others_that_lose_something_are_told(simulate: Simulate) -> None:
+def test_jobs_that_would_be_stopped_are_named(simulate: Simulate) -> None:
     simulate.policy("fit")
     data = simulate.di.world.objects[CONFIG]["data"]
     data["DI_OPERATOR_POLICY_ARGUMENTS"] = '{"shares": {"rl": 1, "other": 1}}'
@@ -208,7 +208,7 @@ def quota(simulate: Simulate, hard: Object, used: Object, **spec: Any) -> None:
     simulate.di.world.put("/api/v1/namespaces/rl/resourcequotas/team", body)
 
 
-def test_a_quota_that_has_too_little_left_is_told_first(simulate: Simulate) -> None:
+def test_an_exhausted_quota_is_shown_first(simulate: Simulate) -> None:
     simulate.policy("fit")
     quota(simulate, {"requests.nvidia.com/gpu": "10", "pods": "10"}, {"pods": "2"})
     assert simulate(manifest()).lines[0] == "fits now: learner 1 on gpu-1"
@@ -224,7 +224,7 @@ def test_a_quota_that_has_too_little_left_is_told_first(simulate: Simulate) -> N
     assert told == {"name": "team", "resource": "requests.nvidia.com/gpu", **amounts}
 
 
-def test_pods_are_counted_as_they_would_start(simulate: Simulate) -> None:
+def test_a_quota_counts_the_pods_that_would_start(simulate: Simulate) -> None:
     quota(simulate, {"pods": "3"}, {"pods": "1"})
     task = manifest(1)["spec"]["tasks"][0] | {"replicas": 3}
     fixed = manifest(preemptible=False, tasks=[task])
@@ -238,7 +238,7 @@ def test_pods_are_counted_as_they_would_start(simulate: Simulate) -> None:
     assert simulate(elastic).lines[0] == "fits now: learner 2 on gpu-1"
 
 
-def test_what_cannot_be_told_of_quotas_is_said(simulate: Simulate) -> None:
+def test_unknown_parts_of_quotas_are_named(simulate: Simulate) -> None:
     quota(simulate, {"limits.cpu": "1"}, {})
     (unsaid,) = (line for line in simulate(manifest()).lines if "not known" in line)
     assert unsaid.strip().endswith(
@@ -273,7 +273,7 @@ def urgent(**spec: Any) -> Object:
     return job
 
 
-def test_pods_of_lower_priority_make_room_as_the_scheduler_has_it(simulate: Simulate) -> None:
+def test_a_priority_class_preempts_pods_of_lower_priority(simulate: Simulate) -> None:
     simulate.di.world.put(f"{CLASSES}/urgent", URGENT)
     ordinary(simulate, 6, 0)
     first, second, third, _ = simulate(urgent()).lines
@@ -295,7 +295,7 @@ def test_pods_of_lower_priority_make_room_as_the_scheduler_has_it(simulate: Simu
     ],
     ids=["no class", "pods as urgent", "a class that says so", "a job of the allocator"],
 )
-def test_others_keep_their_room(
+def test_pods_are_not_preempted(
     simulate: Simulate, job: Object, priority: int, policy: str | None
 ) -> None:
     simulate.policy("fit")
@@ -306,7 +306,7 @@ def test_others_keep_their_room(
     assert not any("lower priority" in line for line in lines)
 
 
-def test_that_priorities_may_not_be_read_is_said(simulate: Simulate) -> None:
+def test_unreadable_priority_classes_are_named(simulate: Simulate) -> None:
     simulate.di.world.refusals["GET", CLASSES] = FORBIDDEN
     ordinary(simulate, 6, 0)
     lines = simulate(urgent()).lines
@@ -314,7 +314,7 @@ def test_that_priorities_may_not_be_read_is_said(simulate: Simulate) -> None:
     assert not any("not known" in line for line in simulate(manifest(preemptible=False)).lines)
 
 
-def test_high_priority_is_that_of_the_operators_class(simulate: Simulate) -> None:
+def test_high_priority_uses_the_operators_priority_class(simulate: Simulate) -> None:
     data = {"DI_OPERATOR_POLICY": "", "DI_OPERATOR_HIGH_PRIORITY_CLASS": "urgent"}
     simulate.di.world.put(CONFIG, {"metadata": {"name": "di-operator"}, "data": data})
     simulate.di.world.put(f"{CLASSES}/urgent", URGENT)

@@ -34,7 +34,7 @@ def said(outcome: Outcome, raised: Outcome | None = None) -> list[str]:
         ("stop", {"learner": 2}, {}, "stops      x"),
     ],
 )
-def test_a_job_that_pays_is_named_with_what_it_had_and_keeps(
+def test_a_changed_job_is_shown_before_and_after(
     change: str, before: dict[str, int], after: dict[str, int], text: str
 ) -> None:
     shift = Shift(key="rl/x", change=change, before=before, after=after)
@@ -46,14 +46,14 @@ def test_a_job_that_pays_is_named_with_what_it_had_and_keeps(
     ]
 
 
-def test_jobs_of_other_namespaces_are_named_with_theirs_and_many_are_counted() -> None:
+def test_many_changed_jobs_are_counted() -> None:
     shifts = [Shift(key=f"web/x{n}", change="stop", before={}, after={}) for n in range(12)]
     text = said(Outcome(now={"learner": {"a": 1}}, later={}, shifts=shifts))
     assert text[1] == "  stops      web/x0"
     assert text[-1] == "  and 2 more jobs"
 
 
-def test_many_nodes_are_counted_and_growth_is_told() -> None:
+def test_many_nodes_are_counted_and_growth_is_shown() -> None:
     now, later = {"learner": {f"n{n}": 2 for n in range(8)}}, {"learner": {"n0": 1, "n1": 2}}
     assert said(Outcome(now=now, later=later)) == [
         "fits now: learner 16 on n0 (2), n1 (2), n2 (2), n3 (2), n4 (2), n5 (2) and 2 more nodes",
@@ -62,7 +62,7 @@ def test_many_nodes_are_counted_and_growth_is_told() -> None:
     ]
 
 
-def test_what_a_higher_priority_would_do_is_told_with_its_price() -> None:
+def test_the_effect_of_a_higher_priority_is_shown() -> None:
     shift = Shift(key="rl/x", change="stop", before={"learner": 1}, after={})
     raised = Outcome(now={}, later={"learner": {"a": 1}}, shifts=[shift], obstacle="no room")
     assert said(WAITS, raised) == [

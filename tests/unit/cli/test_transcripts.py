@@ -19,7 +19,7 @@ _GPU = {"nvidia.com/gpu": "1"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_transcripts_are_what_the_commands_say(
+def test_the_documents_transcripts_match_the_commands(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

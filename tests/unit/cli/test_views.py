@@ -43,7 +43,7 @@ _OBJECT = st.dictionaries(_WORDS, _JSON)
 
 
 @given(obj=_OBJECT)
-def test_an_object_of_any_shape_is_shown(obj: Any) -> None:
+def test_an_object_of_any_shape_has_a_row(obj: Any) -> None:
     row = jobs.row(obj, NOW)
     for wide in (False, True):
         table = Table(header=jobs.header(wide=wide), rows=[jobs.cells(row, wide=wide)])
@@ -60,7 +60,7 @@ def test_an_object_of_any_shape_is_shown(obj: Any) -> None:
         assert draw(Table(header=header, rows=rows))
 
 
-def test_what_would_move_a_terminals_cursor_is_not_shown() -> None:
+def test_control_characters_are_not_printed() -> None:
     table = Table(header=("A", "B"), rows=[("\x1b[2Jx", "two\nlines")])
     assert draw(table) == "A      B\n [2Jx  two lines\n"
 
@@ -105,13 +105,13 @@ def test_spans_have_two_units_at_most(seconds: float, text: str) -> None:
         ),
     ],
 )
-def test_what_is_waited_for(goal: str, job: Any, outcome: Outcome) -> None:
+def test_a_goal_is_reached_impossible_or_pending(goal: str, job: Any, outcome: Outcome) -> None:
     assert Goal.parse(goal).judge(job) is outcome
 
 
 @pytest.mark.parametrize(
     "text", ["Running", "phase=", "phase=Up", "condition=", "condition=A=Maybe"]
 )
-def test_what_nobody_can_wait_for(text: str) -> None:
+def test_a_bad_goal_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"{Phase.RUNNING}|condition=TYPE"):
         Goal.parse(text)

@@ -45,7 +45,7 @@ def drawn(*placements: Object, totals: Mapping[str, int] | None = None, **more: 
 
 
 # ---------------------------------------------------------------- the map
-def test_a_node_is_divided_by_who_held_it_and_when() -> None:
+def test_a_node_is_divided_by_job_and_time() -> None:
     found = drawn(
         stay("a", 0, "gpu-1", "10:00", "11:00"),
         stay("b", 0, "gpu-1", "10:30"),
@@ -69,14 +69,14 @@ def test_without_gpus_pods_are_counted() -> None:
     assert (line.then, unit) == ([("rl/a", 2)], "pods")
 
 
-def test_what_was_at_another_time_is_not_on_the_map() -> None:
+def test_placements_of_other_times_are_not_on_the_map() -> None:
     found = drawn(
         stay("a", 0, "n", "08:00", "10:00"), stay("b", 0, "n", "12:00"), {"node": "n"}, {"since": 3}
     )
     assert (found.lines, found.moves) == ([], [])
 
 
-def test_a_move_says_from_where_and_why() -> None:
+def test_a_move_shows_its_source_and_cause() -> None:
     told = {
         "timeline": [
             {"kind": "failure", "at": "2026-03-01T10:29:50Z", "pod": "a-learner-0", "exitCode": 1}
@@ -96,7 +96,7 @@ def test_a_move_says_from_where_and_why() -> None:
     assert found.moves[0].left == 25.0
 
 
-def test_a_rank_that_comes_long_after_or_stays_has_not_moved() -> None:
+def test_a_late_or_unmoved_rank_is_no_move() -> None:
     stays = stays_of(
         [
             stay("a", 0, "gpu-1", "10:00", "10:10"),
@@ -110,7 +110,7 @@ def test_a_rank_that_comes_long_after_or_stays_has_not_moved() -> None:
     assert moved(stays) == []
 
 
-def test_of_too_many_moves_the_newest_are_shown_and_the_others_counted() -> None:
+def test_the_newest_moves_are_shown_and_the_others_counted() -> None:
     stays = [
         stay("a", rank, where, since, until)
         for rank in range(MOST_MOVES + 3)
@@ -126,7 +126,7 @@ def held(**amounts: int) -> list[Node]:
     return [Node(name="gpu-1", total=Decimal(8), jobs=jobs)]
 
 
-def test_who_holds_more_than_its_part_has_borrowed_the_rest() -> None:
+def test_a_queue_above_its_share_has_borrowed() -> None:
     found = queues(held(rl=7, lab=1), {"lab": 2}, {"shares": {"rl": 1, "lab": 3, "gone": 4}})
     rows = [(q.name, q.held, q.due, q.borrowed, q.waiting, [*q.cells]) for q in found.rows]
     assert rows == [
@@ -136,7 +136,7 @@ def test_who_holds_more_than_its_part_has_borrowed_the_rest() -> None:
     ]
 
 
-def test_what_the_allocator_is_told_of_queues_are_columns_whatever_it_is() -> None:
+def test_arguments_of_queues_are_columns() -> None:
     arguments = {
         "queues": {
             "rl": {"weight": 3, "guarantee": {"nvidia.com/gpu": 4}},
@@ -160,7 +160,7 @@ def test_without_weights_nothing_is_due(arguments: Object) -> None:
 
 
 # ---------------------------------------------------------------- what is expected
-def test_an_outlook_is_made_beside_who_looks_and_told_when_it_is_another() -> None:
+def test_a_forecast_is_made_in_the_background_and_published_on_change() -> None:
     clock, made, told = [0.0], threading.Event(), []
 
     def make() -> Outlook:
@@ -179,7 +179,7 @@ def test_an_outlook_is_made_beside_who_looks_and_told_when_it_is_another() -> No
     assert told == [1], "nothing is new"
 
 
-def test_an_outlook_that_fails_is_said_and_hinders_nobody() -> None:
+def test_a_failed_forecast_is_reported_on_the_page() -> None:
     def make() -> Outlook:
         raise KeyError("x")
 
@@ -223,13 +223,11 @@ def test_the_map_reads_without_scripts(asking: Page, service: Service) -> None:
 
 
 @pytest.mark.parametrize("query", ["at=x", "at=99999999999999", "hours=5", "at=0"])
-def test_a_time_that_makes_no_sense_is_the_nearest_that_does(asking: Page, query: str) -> None:
+def test_a_bad_time_still_shows_the_map(asking: Page, query: str) -> None:
     assert asking.get(f"/cluster?{query}").status_code == 200
 
 
-def test_a_history_that_is_away_takes_only_its_part_of_the_page(
-    asking: Page, service: Service
-) -> None:
+def test_the_cluster_page_works_without_its_history(asking: Page, service: Service) -> None:
     service.status = 503
     text = asking.get("/cluster").text
     assert "The history of rl is away" in text
@@ -245,7 +243,7 @@ def learner(name: str, phase: str, **status: Any) -> Object:
     return body
 
 
-def test_what_waits_has_its_expected_start(page: Page, world: StandIn) -> None:
+def test_a_pending_job_has_its_expected_start(page: Page, world: StandIn) -> None:
     place = "/api/v1/namespaces/di-system/configmaps/di-operator"
     data = {"DI_OPERATOR_POLICY": "fit", "DI_OPERATOR_POLICY_ARGUMENTS": '{"shares": {"rl": 2}}'}
     world.put(place, {"metadata": {"name": "di-operator"}, "data": data})

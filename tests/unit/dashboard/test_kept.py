@@ -40,7 +40,7 @@ def entry(kind: str, clock: str, **data: object) -> Object:
 
 
 # ---------------------------------------------------------------- stories
-def test_a_story_has_who_asked_why_it_moved_and_last_words() -> None:
+def test_a_history_shows_users_causes_and_log_tails() -> None:
     found = told(
         entry("scaling", "10:00:00", task="collector", before=2, after=4, who="di-server"),
         entry(
@@ -85,14 +85,14 @@ def test_a_story_has_who_asked_why_it_moved_and_last_words() -> None:
         ("scaling", "09:50:00", {"task": "t"}, "the allocator shared the room out anew"),
     ],
 )
-def test_why_a_job_moved_is_what_came_just_before(
+def test_the_cause_of_a_move_is_what_came_just_before(
     kind: str, clock: str, data: Object, cause: str
 ) -> None:
     near = [(at(clock), entry(kind, clock, **data))]
     assert cause_of_move(at("10:00:00"), near).startswith(cause)
 
 
-def test_a_gap_is_a_gap_on_the_axis_and_in_words() -> None:
+def test_a_gap_is_marked_on_the_axis_and_described() -> None:
     story = told(entry("gap", "10:30:00", **{"from": "2026-03-01T10:00:00Z", "changed": []}))
     found = timeline(job("a", "Running"), [], [], NOW, story)
     ((hole,), (mark,)) = (found.holes, found.marks)
@@ -101,7 +101,7 @@ def test_a_gap_is_a_gap_on_the_axis_and_in_words() -> None:
     assert mark.kind == "gap"
 
 
-def test_what_history_and_page_have_both_is_told_once_and_with_more() -> None:
+def test_entries_of_history_and_page_are_merged() -> None:
     story = told(
         entry("phase", "09:00:10", phase="Starting"),
         entry("phase", "09:01:00", phase="Running"),
@@ -125,7 +125,7 @@ def test_what_history_and_page_have_both_is_told_once_and_with_more() -> None:
     ]
 
 
-def test_curves_go_on_with_what_was_seen_after_the_last_that_is_kept() -> None:
+def test_curves_join_kept_and_live_values() -> None:
     story = story_of(
         {},
         {"samples": [{"at": f"2026-03-01T10:00:0{i}.000Z", "values": {"loss": i}} for i in (0, 5)]},
@@ -161,7 +161,7 @@ def test_pods_that_ran_are_counted_where_they_were_placed() -> None:
         ({"phase": "Pending"}, "a was Pending when it was last seen."),
     ],
 )
-def test_what_became_of_a_job_is_a_sentence(what: Object, said: str) -> None:
+def test_the_end_of_a_job_is_a_sentence(what: Object, said: str) -> None:
     assert sentence(story_of({"job": {"name": "a", **what}}, {}), NOW) == said
 
 
@@ -179,13 +179,13 @@ def test_what_became_of_a_job_is_a_sentence(what: Object, said: str) -> None:
         },
     ],
 )
-def test_an_answer_of_any_shape_is_a_story(answer: Object) -> None:
+def test_a_history_answer_of_any_shape_is_shown(answer: Object) -> None:
     story = story_of(answer, {"samples": [{"at": "2026-03-01T10:00:00Z", "values": {"a": "x"}}, 4]})
     assert timeline(job("a", "Running"), [], [], NOW, story).spans
     assert sentence(story, NOW)
 
 
-def test_what_a_revision_changed_is_shown_line_by_line() -> None:
+def test_a_revision_shows_its_changed_lines() -> None:
     found = changes({"a": 1, "b": 2}, {"a": 1, "b": 3})
     assert [each for each in found if each[0] in ("added", "removed")] == [
         ("removed", "-b: 2"),
@@ -224,7 +224,7 @@ def kept(source: Source, clock: Clock, patience: float = 30) -> tuple[Kept, list
     return Kept(source, tell=topics.append, clock=clock, patience=patience), topics
 
 
-def test_an_answer_counts_for_a_moment_however_many_look() -> None:
+def test_a_fresh_answer_is_shared_and_then_renewed() -> None:
     source, clock = Source(), Clock()
     found, topics = kept(source, clock)
     assert [found.get("rl", "/x", "topic") for _ in range(5)] == [
@@ -239,7 +239,7 @@ def test_an_answer_counts_for_a_moment_however_many_look() -> None:
     assert source.asked == 2
 
 
-def test_a_page_does_not_wait_for_a_history_that_hangs_and_is_told_when_it_answers() -> None:
+def test_a_page_does_not_wait_for_a_slow_history() -> None:
     source, clock = Source(), Clock()
     source.open.clear()
     found, topics = kept(source, clock, patience=0.01)
@@ -250,7 +250,7 @@ def test_a_page_does_not_wait_for_a_history_that_hangs_and_is_told_when_it_answe
     assert found.get("rl", "/x").value == {"job": {"name": "a"}}
 
 
-def test_a_history_that_is_away_is_left_alone_for_a_while_and_what_was_told_stays() -> None:
+def test_an_unreachable_history_is_retried_later_and_old_answers_stay() -> None:
     source, clock = Source(), Clock()
     found, _ = kept(source, clock)
     found.get("rl", "/known")
@@ -276,7 +276,7 @@ def test_a_history_that_is_away_is_left_alone_for_a_while_and_what_was_told_stay
         (b"[]", ""),
     ],
 )
-def test_what_is_no_answer_is_told_and_nobody_else_is_hindered(
+def test_a_bad_answer_is_reported_and_the_next_request_works(
     answer: bytes | Exception, wrong: str
 ) -> None:
     source = Source()
@@ -287,7 +287,7 @@ def test_what_is_no_answer_is_told_and_nobody_else_is_hindered(
     assert found.get("rl", "/y").value == {"a": 1}
 
 
-def test_where_no_history_is_asked_nothing_is_wrong() -> None:
+def test_without_a_history_there_is_no_error() -> None:
     found = Kept(None, tell=lambda _: None, clock=Clock())
     assert (found.get("rl", "/x"), found.is_asked) == (Told(), False)
 
@@ -320,7 +320,7 @@ def service() -> Iterator[Service]:
         yield found
 
 
-def test_a_job_that_is_gone_is_a_page(asking: Page, service: Service, world: StandIn) -> None:
+def test_a_deleted_job_has_a_page(asking: Page, service: Service, world: StandIn) -> None:
     text = asking.get("/jobs/rl/gone").text
     for word in (
         "gone failed 34m ago and was deleted 30m ago. 3 pods ready",
@@ -340,18 +340,14 @@ def test_a_job_that_is_gone_is_a_page(asking: Page, service: Service, world: Sta
     assert body["spec"]["audiences"] == ["di-history"]
 
 
-def test_a_token_is_made_once_for_all_that_is_asked(
-    asking: Page, service: Service, world: StandIn
-) -> None:
+def test_a_history_token_is_reused(asking: Page, service: Service, world: StandIn) -> None:
     asking.get("/jobs/rl/gone")
     asking.get("/ended")
     assert len([path for _, path, _ in world.requests if path.endswith("/token")]) <= 2
     assert len(service.asked) >= 3
 
 
-def test_a_job_of_the_cluster_has_what_the_history_has_of_it(
-    asking: Page, service: Service, world: StandIn
-) -> None:
+def test_a_live_job_shows_its_history(asking: Page, service: Service, world: StandIn) -> None:
     about = deepcopy(KEPT)
     about["job"] |= {"name": "grpo-7b"}
     service.answers["/v1/jobs/rl/grpo-7b"] = about
@@ -362,14 +358,12 @@ def test_a_job_of_the_cluster_has_what_the_history_has_of_it(
     assert any(path == f"/v1/jobs/rl/grpo-7b?uid={uid}" for path, _ in service.asked)
 
 
-def test_an_earlier_job_of_the_name_is_a_page_beside_the_present_one(
-    asking: Page, service: Service
-) -> None:
+def test_an_earlier_job_of_the_same_name_has_a_page(asking: Page, service: Service) -> None:
     service.answers["/v1/jobs/rl/grpo-7b"] = KEPT
     assert "not in the cluster any more" in asking.get("/jobs/rl/grpo-7b?uid=u0").text
 
 
-def test_without_its_history_a_page_says_so_and_shows_what_it_has_seen(
+def test_without_its_history_a_page_shows_live_changes(
     asking: Page, service: Service, world: StandIn
 ) -> None:
     service.status = 503
@@ -396,7 +390,7 @@ def test_jobs_that_have_ended_are_listed_a_page_at_a_time(asking: Page, service:
     assert "/v1/jobs?limit=50&namespace=rl&over=true&page=12-u1" in paths
 
 
-def test_a_revision_is_shown_with_what_it_changed(asking: Page) -> None:
+def test_a_revision_has_a_page_with_its_changes(asking: Page) -> None:
     text = asking.get("/jobs/rl/gone/revisions/2?uid=u1").text
     assert '<span class="diff added">+  - x' in text
     assert "di rollback gone --to 2 -n rl" in text
@@ -417,7 +411,7 @@ def test_kept_logs_are_side_by_side_and_searched(asking: Page) -> None:
     assert asking.get("/jobs/rl/nobody/ended-logs").status_code == 404
 
 
-def test_a_page_without_a_history_has_no_links_to_it(page: Page) -> None:
+def test_without_a_history_pages_do_not_link_to_it(page: Page) -> None:
     page.enter()
     assert "/ended" not in page.get("/").text
     assert "The history" not in page.get("/jobs/rl/grpo-7b").text

@@ -47,7 +47,7 @@ def test_the_token_leaves_the_address_and_stays_in_a_cookie(page: Page) -> None:
     assert other.headers["Location"] == "/elsewhere.example/"
 
 
-def test_another_name_of_this_machine_is_refused(page: Page) -> None:
+def test_another_host_name_is_refused(page: Page) -> None:
     page.enter()
     assert page.get("/", headers={"Host": "rebound.example"}).status_code == 403
 
@@ -76,7 +76,7 @@ def test_jobs_are_listed_as_di_list_has_them(page: Page) -> None:
     assert "None of the 3 jobs fits" in page.get("/?q=nothing").text
 
 
-def test_a_job_begins_with_why_and_has_the_last_words(page: Page, world: StandIn) -> None:
+def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, world: StandIn) -> None:
     page.enter()
     text = page.get("/jobs/rl/cartpole").text
     assert text.index('class="sentence"') < text.index("Over time")
@@ -88,7 +88,7 @@ def test_a_job_begins_with_why_and_has_the_last_words(page: Page, world: StandIn
     assert reads == again, "what was read of a pod that has not changed is remembered"
 
 
-def test_what_a_job_is_called_is_text(page: Page, world: StandIn) -> None:
+def test_names_are_escaped(page: Page, world: StandIn) -> None:
     nasty = "</script><script>alert(1)</script>"
     body = job("nasty", "Running", profilings={nasty: 1.0})
     body["metadata"]["labels"] = {"a": nasty}
@@ -99,14 +99,14 @@ def test_what_a_job_is_called_is_text(page: Page, world: StandIn) -> None:
     assert "<script>alert" not in page.get("/?label=" + nasty).text
 
 
-def test_a_job_that_is_not_there_is_said_so(page: Page) -> None:
+def test_an_unknown_job_is_not_found(page: Page) -> None:
     page.enter()
     answer = page.get("/jobs/rl/nobody")
     assert answer.status_code == 404
     assert "no job nobody in namespace rl" in answer.text
 
 
-def test_the_manifest_is_that_of_the_api_server_for_programs_too(page: Page) -> None:
+def test_the_raw_manifest_is_plain_text(page: Page) -> None:
     page.enter()
     raw = page.get("/jobs/rl/grpo-7b/yaml?raw")
     assert raw.headers["Content-Type"].startswith("text/plain")
@@ -132,7 +132,7 @@ def test_logs_are_streamed_from_the_last_line_that_was_shown(page: Page, world: 
     assert data == b'data: [["grpo-7b-learner-0", "2026-03-01T11:59:59Z", "new"]]'
 
 
-def test_a_page_is_told_of_changes_of_what_it_shows(page: Page, world: StandIn) -> None:
+def test_a_page_is_notified_of_its_jobs_changes(page: Page, world: StandIn) -> None:
     page.enter()
     with page.get("/stream?topic=job rl/grpo-7b", stream=True) as answer:
         lines = answer.iter_lines()
@@ -157,7 +157,7 @@ def changes(world: StandIn) -> list[tuple[str, str]]:
     return [(method, path.split("?")[0]) for method, path, _ in world.requests if method != "GET"]
 
 
-def test_limits_are_changed_as_they_were_asked_for(page: Page, world: StandIn) -> None:
+def test_limits_are_changed_after_a_confirmation(page: Page, world: StandIn) -> None:
     page.enter()
     path = "/jobs/rl/grpo-7b/limits"
     assert "collector (has 2, from 1 to 4)" in page.get(path).text
@@ -170,7 +170,7 @@ def test_limits_are_changed_as_they_were_asked_for(page: Page, world: StandIn) -
     assert (task["minReplicas"], task["maxReplicas"], task["replicas"]) == (3, 6, 3)
 
 
-def test_scaling_asks_once_more_and_says_what_came_of_it(page: Page, world: StandIn) -> None:
+def test_scaling_happens_after_a_confirmation(page: Page, world: StandIn) -> None:
     page.enter()
     asked = page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=%2B2").text
     assert "collector 2 -&gt; 4: 2 replicas more" in asked
@@ -180,7 +180,7 @@ def test_scaling_asks_once_more_and_says_what_came_of_it(page: Page, world: Stan
     assert world.objects[f"{JOBS}/grpo-7b"]["spec"]["tasks"][1]["replicas"] == 4
 
 
-def test_a_wish_that_makes_no_sense_is_refused_with_the_bound(page: Page, world: StandIn) -> None:
+def test_a_replica_count_beyond_its_bound_is_refused(page: Page, world: StandIn) -> None:
     page.enter()
     assert "at most 4 replicas" in page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=9").text
     assert "no number of replicas" in page.get("/jobs/rl/grpo-7b/scale?task=&replicas=x").text
@@ -190,7 +190,7 @@ def test_a_wish_that_makes_no_sense_is_refused_with_the_bound(page: Page, world:
     assert "at most 4 replicas" in answer.text
 
 
-def test_suspending_resuming_and_deleting_do_what_they_say(page: Page, world: StandIn) -> None:
+def test_a_job_is_suspended_resumed_and_deleted(page: Page, world: StandIn) -> None:
     page.enter()
     asked = page.get("/jobs/rl/grpo-7b/suspend").text
     assert "3 pods of grpo-7b get SIGTERM" in asked
@@ -216,7 +216,7 @@ def test_a_form_of_another_page_changes_nothing(page: Page, world: StandIn) -> N
     assert (answer.status_code, changes(world)) == (403, [])
 
 
-def test_another_job_of_the_name_is_not_changed(page: Page, world: StandIn) -> None:
+def test_a_newer_job_of_the_same_name_is_not_changed(page: Page, world: StandIn) -> None:
     page.enter()
     fields = {**form(page.get("/jobs/rl/grpo-7b/delete").text), "uid": "of-the-one-before"}
     answer = page.post("/jobs/rl/grpo-7b/delete", **fields)
@@ -224,7 +224,7 @@ def test_another_job_of_the_name_is_not_changed(page: Page, world: StandIn) -> N
     assert "another job by now" in answer.text
 
 
-def test_what_the_api_server_refuses_is_said_in_its_words(page: Page, world: StandIn) -> None:
+def test_a_refusal_shows_the_api_servers_message(page: Page, world: StandIn) -> None:
     page.enter()
     fields = form(page.get("/jobs/rl/grpo-7b/suspend").text)
     words = 'dijobs "grpo-7b" is forbidden: User "ann" cannot patch resource "dijobs"'
@@ -238,7 +238,7 @@ def test_what_the_api_server_refuses_is_said_in_its_words(page: Page, world: Sta
     assert "cannot patch resource" in answer.text
 
 
-def test_a_page_that_only_reads_offers_and_does_nothing(reader: Page, world: StandIn) -> None:
+def test_a_read_only_page_changes_nothing(reader: Page, world: StandIn) -> None:
     assert "read only" in reader.enter().text
     assert "do-delete" not in reader.get("/jobs/rl/grpo-7b").text
     assert reader.get("/jobs/rl/grpo-7b/delete").status_code == 403
@@ -246,7 +246,7 @@ def test_a_page_that_only_reads_offers_and_does_nothing(reader: Page, world: Sta
     assert changes(world) == []
 
 
-def test_a_server_without_nodes_is_not_one_that_is_away(tmp_path: Path) -> None:
+def test_an_api_server_without_nodes_is_not_unreachable(tmp_path: Path) -> None:
     with StandIn() as world:
         message = "the server could not find the requested resource"
         refusal = {"code": 404, "reason": "NotFound", "message": message}

@@ -38,7 +38,7 @@ class Slow:
         return found
 
 
-def test_all_that_ask_while_one_is_rendered_share_the_next() -> None:
+def test_requests_during_a_rendering_share_the_next_one() -> None:
     slow = Slow()
     with ThreadPoolExecutor(20) as pool:
         first = slow.ask(pool)
@@ -60,7 +60,7 @@ def test_pages_do_not_wait_for_each_other() -> None:
         assert {each.result(30) for each in both} == {"page 1", "page 2"}
 
 
-def test_what_goes_wrong_goes_wrong_for_those_that_share_it_and_no_more() -> None:
+def test_a_failed_rendering_is_not_reused() -> None:
     renders = Renders()
 
     def fail() -> str:

@@ -62,22 +62,22 @@ def house() -> House:
     return House()
 
 
-def test_who_comes_again_finds_what_was_open(house: House) -> None:
+def test_a_returning_user_finds_the_open_session(house: House) -> None:
     first = house.rooms.enter(ONE, None)
     assert [house.rooms.enter(ONE, None), house.rooms.enter(Caller("one"), None)] == [first] * 2
     assert [house.opened, house.asked] == [["one/None"], 1]
 
 
-def test_nobody_is_shown_what_another_has_open(house: House) -> None:
+def test_users_have_separate_sessions(house: House) -> None:
     assert house.rooms.enter(ONE, None) != house.rooms.enter(OTHER, None)
     assert house.opened == ["one/None", "other/None"]
 
 
-def test_each_namespace_is_open_for_itself(house: House) -> None:
+def test_each_namespace_has_its_own_session(house: House) -> None:
     assert house.rooms.enter(ONE, "a") != house.rooms.enter(ONE, "b")
 
 
-def test_a_token_that_is_withdrawn_closes_what_it_had_open(house: House) -> None:
+def test_a_revoked_token_closes_its_session(house: House) -> None:
     house.rooms.enter(ONE, None)
     del house.readable["one"]
     house.now += AGAIN_SECONDS + 1
@@ -86,7 +86,7 @@ def test_a_token_that_is_withdrawn_closes_what_it_had_open(house: House) -> None
     assert house.closed == ["one/None"]
 
 
-def test_a_page_that_is_told_of_changes_ends_with_its_token(house: House) -> None:
+def test_a_stream_ends_when_its_token_is_revoked(house: House) -> None:
     house.rooms.enter(ONE, None)
     stay = house.stays["one/None"]
     assert stay()
@@ -96,7 +96,7 @@ def test_a_page_that_is_told_of_changes_ends_with_its_token(house: House) -> Non
     assert [house.closed, house.rooms.count, stay()] == [["one/None"], 0, False]
 
 
-def test_what_may_not_be_read_any_more_is_forgotten(house: House) -> None:
+def test_a_lost_right_reopens_the_session(house: House) -> None:
     first = house.rooms.enter(ONE, None)
     house.readable["one"] = ALL - {"pods"}
     house.now += AGAIN_SECONDS + 1
@@ -104,7 +104,7 @@ def test_what_may_not_be_read_any_more_is_forgotten(house: House) -> None:
     assert [house.opened, house.closed] == [["one/None"] * 2, ["one/None"]]
 
 
-def test_a_right_more_closes_nothing(house: House) -> None:
+def test_an_additional_right_closes_nothing(house: House) -> None:
     house.readable["one"] = ALL - {"pods"}
     house.rooms.enter(ONE, None)
     house.readable["one"] = ALL
@@ -113,7 +113,7 @@ def test_a_right_more_closes_nothing(house: House) -> None:
     assert house.closed == []
 
 
-def test_an_api_server_that_is_away_is_forgiven_for_a_while(house: House) -> None:
+def test_a_session_survives_a_short_outage_of_the_api_server(house: House) -> None:
     house.rooms.enter(ONE, None)
     house.fails = Unavailable(kind="SelfSubjectReview", code=503)
     house.now += AGAIN_SECONDS + 1
@@ -124,7 +124,7 @@ def test_an_api_server_that_is_away_is_forgiven_for_a_while(house: House) -> Non
     assert house.closed == ["one/None"]
 
 
-def test_what_nobody_looks_at_is_closed(house: House) -> None:
+def test_an_idle_session_is_closed(house: House) -> None:
     house.rooms.enter(ONE, None)
     house.now += 200
     house.rooms.enter(OTHER, None)
@@ -133,7 +133,7 @@ def test_what_nobody_looks_at_is_closed(house: House) -> None:
     assert [house.closed, house.rooms.count] == [["one/None"], 1]
 
 
-def test_a_stream_keeps_it_open(house: House) -> None:
+def test_a_stream_keeps_its_session_open(house: House) -> None:
     house.rooms.enter(ONE, None)
     house.now += 200
     assert house.stays["one/None"]()
@@ -142,7 +142,7 @@ def test_a_stream_keeps_it_open(house: House) -> None:
     assert house.closed == []
 
 
-def test_one_too_many_waits_until_somebody_has_left(house: House) -> None:
+def test_a_full_server_replaces_the_session_that_is_idle_longest(house: House) -> None:
     house.rooms.enter(ONE, "a")
     house.now += 30
     house.rooms.enter(ONE, "b")
@@ -153,7 +153,7 @@ def test_one_too_many_waits_until_somebody_has_left(house: House) -> None:
     assert [house.closed, house.rooms.count] == [["one/a"], 2]
 
 
-def test_a_caller_is_known_by_what_the_token_cannot_be_had_from() -> None:
+def test_a_callers_key_does_not_contain_the_token() -> None:
     assert ONE.token not in ONE.key
     assert ONE.key != OTHER.key
 
@@ -162,7 +162,7 @@ class Moment:
     now = 1000.0
 
 
-def test_a_token_that_was_refused_costs_one_review_in_a_while() -> None:
+def test_a_refused_token_is_reviewed_once() -> None:
     strangers = Strangers(clock=lambda: 1000.0)
     assert not strangers.is_refused(ONE, "10.0.0.1")
     strangers.count(ONE, "10.0.0.1")
@@ -170,7 +170,7 @@ def test_a_token_that_was_refused_costs_one_review_in_a_while() -> None:
     assert not strangers.is_refused(OTHER, "10.0.0.1")
 
 
-def test_it_is_looked_at_again_later() -> None:
+def test_a_refused_token_is_reviewed_again_later() -> None:
     moment = Moment()
     strangers = Strangers(clock=lambda: moment.now)
     strangers.count(ONE, "10.0.0.1")
@@ -178,7 +178,7 @@ def test_it_is_looked_at_again_later() -> None:
     assert not strangers.is_refused(ONE, "10.0.0.1")
 
 
-def test_an_address_of_many_refusals_waits_and_no_other_does() -> None:
+def test_an_address_with_many_refusals_is_rate_limited() -> None:
     moment = Moment()
     strangers = Strangers(clock=lambda: moment.now)
     for number in range(AT_ONCE):
@@ -191,7 +191,7 @@ def test_an_address_of_many_refusals_waits_and_no_other_does() -> None:
     assert not strangers.is_refused(OTHER, "10.0.0.1")
 
 
-def test_who_is_known_is_no_stranger(house: House) -> None:
+def test_a_known_caller_is_trusted_for_a_while(house: House) -> None:
     house.rooms.enter(ONE, None)
     assert [house.known.knows(ONE), house.known.knows(OTHER)] == [True, False]
     house.now += TRUST_SECONDS

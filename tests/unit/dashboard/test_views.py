@@ -43,7 +43,7 @@ def names(filters: Filters, *jobs: Object) -> list[str]:
     return [each.row.name for each in jobs_page([*map(entry_of, jobs)], filters, NOW).rows]
 
 
-def test_jobs_are_found_by_words_of_name_namespace_and_labels() -> None:
+def test_jobs_are_filtered_by_name_namespace_and_label() -> None:
     jobs = (
         labelled("grpo-7b", owner="ann"),
         labelled("cartpole", namespace="lab", owner="bob"),
@@ -57,7 +57,7 @@ def test_jobs_are_found_by_words_of_name_namespace_and_labels() -> None:
     assert names(Filters(label="nothing"), *jobs) == ["grpo-7b", "cartpole", "half"]
 
 
-def test_jobs_are_found_by_owner_and_queue_which_are_counted() -> None:
+def test_jobs_are_filtered_by_owner_and_queue() -> None:
     queue = "kueue.x-k8s.io/queue-name"
     jobs = (
         labelled("a", owner="ann", **{queue: "gpu"}),
@@ -75,7 +75,7 @@ def test_jobs_are_found_by_owner_and_queue_which_are_counted() -> None:
     assert not Filters(page=3).any
 
 
-def test_a_row_has_how_return_and_waiting_went_and_when_it_starts() -> None:
+def test_a_row_has_sparklines_and_the_expected_start() -> None:
     body = labelled("a", "Pending")
     series = Series()
     for at_ in (1.0, 2.0, 3.0):
@@ -93,14 +93,14 @@ def test_a_row_has_how_return_and_waiting_went_and_when_it_starts() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 47, 49, 480])
-def test_a_spark_ends_with_the_last_value_however_many_there_are(count: int) -> None:
+def test_a_sparkline_ends_with_the_last_value(count: int) -> None:
     found = spark([(float(i), 5.0) for i in range(count - 1)] + [(float(count), 7.0)])
     assert found.last == 7.0
     assert len(found.points.split()) <= 48
     assert not found.points or found.points.endswith("64.0,1.5")
 
 
-def test_a_page_has_so_many_jobs_and_counts_the_others() -> None:
+def test_a_page_has_a_fixed_number_of_jobs() -> None:
     jobs = [entry_of(labelled(f"job-{i:03}")) for i in range(2 * PAGE + 1)]
     last = jobs_page(jobs, Filters(page=99), NOW)
     assert [each.row.name for each in last.rows] == [f"job-{2 * PAGE:03}"]
@@ -109,17 +109,17 @@ def test_a_page_has_so_many_jobs_and_counts_the_others() -> None:
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "", "9" * 20, "²"])
-def test_a_page_that_is_none_is_the_first(page: str) -> None:
+def test_a_bad_page_number_is_the_first_page(page: str) -> None:
     assert Filters.read({"page": page}).page == 1
 
 
-def test_a_filter_is_a_link_that_begins_at_its_first_page() -> None:
+def test_a_filter_link_starts_at_the_first_page() -> None:
     filters = Filters.read({"q": "a b", "namespace": "rl", "page": "3"})
     assert filters.link(phase="Failed") == "?q=a+b&namespace=rl&phase=Failed"
     assert filters.link(page=4) == "?q=a+b&namespace=rl&page=4"
 
 
-def test_the_mood_of_a_running_job_in_trouble_is_not_good() -> None:
+def test_a_running_job_in_trouble_is_not_shown_as_good() -> None:
     assert mood_of("Running", "JobRunning") == "good"
     assert mood_of("Running", "CrashLoopBackOff") == "busy"
     assert [mood_of(each) for each in ("Pending", "Failed", "Succeeded", "Starting")] == [
@@ -128,7 +128,7 @@ def test_the_mood_of_a_running_job_in_trouble_is_not_good() -> None:
 
 
 # ---------------------------------------------------------------- pods
-def test_pods_are_a_line_for_each_task_in_the_order_of_ranks() -> None:
+def test_pods_are_grouped_by_task_and_sorted_by_rank() -> None:
     pods = [pod("a", "collector", 1, 2), pod("a", "learner", 0, 0), pod("a", "collector", 0, 1)]
     lines = grid(pods, NOW)
     assert [(line.name, [cell.index for cell in line.cells]) for line in lines] == [
@@ -163,7 +163,7 @@ CRASHED = {"exitCode": 1, "reason": "Error", "message": "boom\nValueError: 3"}
         ),
     ],
 )
-def test_the_truth_of_a_pod_is_that_of_its_containers(
+def test_a_pods_message_comes_from_its_containers(
     state: Object, last: Object, mood: str, truth: str
 ) -> None:
     containers = [{"name": "c", "state": state, "lastState": last, "restartCount": 2}]
@@ -173,7 +173,7 @@ def test_the_truth_of_a_pod_is_that_of_its_containers(
     assert bool(unwell([line])) == (mood != "good")
 
 
-def test_a_pod_without_a_node_has_the_words_of_the_scheduler() -> None:
+def test_an_unscheduled_pod_shows_the_schedulers_message() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
     assert truth_of({"status": {"conditions": [condition]}}) == "no node: 0/3 nodes are available"
 
@@ -204,7 +204,7 @@ def test_phases_are_made_of_events_and_conditions() -> None:
     assert phases(body, *told) == ["Pending", "Starting", "Restarting", "Running"]
 
 
-def test_what_was_seen_goes_before_what_is_told_of_the_same_time() -> None:
+def test_live_changes_precede_events_of_the_same_time() -> None:
     body = job("a", "Running")
     changes = tuple(
         Change(at=at(clock), kind="phase", text=text)
@@ -214,7 +214,7 @@ def test_what_was_seen_goes_before_what_is_told_of_the_same_time() -> None:
     assert phases(body, *told, changes=changes) == ["Pending", "Starting", "Running"]
 
 
-def test_phases_that_nobody_remembers_are_a_gap() -> None:
+def test_unknown_phases_are_a_gap() -> None:
     body = job("a", "Running", startTime="2026-03-01T09:00:10Z")
     found = timeline(body, [], [], NOW)
     assert [each.phase for each in found.spans] == ["Pending", FORGOTTEN, "Running"]
@@ -238,7 +238,7 @@ def test_the_end_of_a_job_takes_no_time_on_its_axis() -> None:
     assert phases(body, changes=changes) == ["Pending", "Running"]
 
 
-def test_what_happened_is_told_the_last_first_with_its_kind() -> None:
+def test_changes_are_listed_newest_first_with_their_kind() -> None:
     failures = [
         {"time": "2026-03-01T10:00:00Z", "pod": "a-learner-0", "exitCode": 1, "reason": "Error"}
     ]
@@ -259,7 +259,7 @@ def test_what_happened_is_told_the_last_first_with_its_kind() -> None:
     ]
 
 
-def test_of_too_much_that_happened_the_oldest_is_left_out_and_counted() -> None:
+def test_the_oldest_changes_are_omitted_and_counted() -> None:
     changes = [
         Change(at=at("10:00:00") + timedelta(seconds=i), kind="replicas", text=str(i))
         for i in range(MOST_MARKS + 3)
@@ -278,7 +278,7 @@ def test_a_job_of_any_shape_has_an_axis(body: Object) -> None:
 
 
 # ---------------------------------------------------------------- curves
-def test_a_long_series_forgets_every_second_point_and_keeps_its_ends() -> None:
+def test_a_long_series_is_thinned_and_keeps_its_ends() -> None:
     series = Series()
     for i in range(MOST_POINTS + 1):
         series.add(float(i), {"x": float(i)})
@@ -287,7 +287,7 @@ def test_a_long_series_forgets_every_second_point_and_keeps_its_ends() -> None:
     assert len(points) == MOST_POINTS // 2 + 1
 
 
-def test_values_that_come_later_or_twice_are_where_they_belong() -> None:
+def test_late_and_repeated_values_have_their_times() -> None:
     series = Series()
     series.add(1.0, {"a": 1.0})
     series.add(2.0, {"b": 5.0})
@@ -296,18 +296,18 @@ def test_values_that_come_later_or_twice_are_where_they_belong() -> None:
     assert series.points("b") == [(2.0, 6.0)]
 
 
-def test_a_job_cannot_make_names_without_end() -> None:
+def test_the_number_of_series_names_is_bounded() -> None:
     series = Series()
     series.add(1.0, {f"name{i}": 1.0 for i in range(MOST_NAMES + 50)})
     assert len(series.values) == MOST_NAMES
 
 
-def test_only_numbers_of_a_report_are_numbers() -> None:
+def test_a_report_gives_finite_numbers_only() -> None:
     report = {"a": 1, "b": True, "c": "x", "d": float("inf"), "e": {"f": 1}, "g": float("nan")}
     assert numbers_of(report) == {"a": 1.0}
 
 
-def test_charts_are_in_the_order_in_which_people_look() -> None:
+def test_charts_are_sorted_by_importance() -> None:
     series = Series()
     report = {"loss": 0.5, "learnerWaitFrac": 0.25, "episodeReturn": 12.0, "step": 3.0}
     numbers = {**report, "ready learner": 1.0, "ready collector": 2.0}
@@ -324,7 +324,7 @@ def test_charts_are_in_the_order_in_which_people_look() -> None:
 
 
 # ---------------------------------------------------------------- the cluster
-def test_who_holds_what_is_in_parts_of_a_node() -> None:
+def test_holders_are_parts_of_a_node() -> None:
     other = pod("a", "learner", 0, 0)
     other["metadata"]["ownerReferences"] = []
     over = pod("b", "learner", 0, 0, phase="Succeeded")
@@ -350,7 +350,7 @@ def test_who_holds_what_is_in_parts_of_a_node() -> None:
     assert [each.name for each in found.waiting] == ["half"]
 
 
-def test_a_resource_that_no_node_has_is_not_asked_for() -> None:
+def test_an_unknown_resource_falls_back_to_gpus() -> None:
     found = cluster_page(nodes=[node("n", 1)], pods=[], jobs=[], asked="a<b", now=NOW)
     assert found.resource == "nvidia.com/gpu"
 
@@ -408,12 +408,12 @@ def test_other_limits_keep_the_replicas_within(
         ("", "12345678", "maxReplicas is a number"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(least: str, most: str, wrong: str) -> None:
+def test_bad_limits_are_refused(least: str, most: str, wrong: str) -> None:
     with pytest.raises(ScalingError, match=wrong):
         of_bounds(least, most)
 
 
-def test_what_can_be_done_depends_on_the_job() -> None:
+def test_possible_actions_depend_on_the_job() -> None:
     running, over = (
         job("a", "Running"),
         job("a", "Failed", completionTimestamp="2026-03-01T11:00:00Z"),
@@ -428,6 +428,6 @@ def test_what_can_be_done_depends_on_the_job() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.SUSPEND, Action.RESUME, Action.DELETE])
-def test_each_action_says_its_effect_and_that_it_is_done(action: Action) -> None:
+def test_each_action_describes_its_effect(action: Action) -> None:
     assert "a" in effect(action, job("a", "Running"), 3, None)
     assert done(action, "a", None).startswith("a ")

@@ -26,7 +26,7 @@ def event(name: str, about: str, kind: str = "Pod") -> Object:
     return {"metadata": {"name": name, "namespace": "rl"}, "involvedObject": involved}
 
 
-def test_who_listens_to_a_job_hears_of_it_and_its_pods_and_of_nothing_else() -> None:
+def test_a_listener_is_notified_of_its_job_and_pods_only() -> None:
     feed = Feed()
     found = world(feed)
     found.on_job("ADDED", job("a", "Running"))
@@ -46,7 +46,7 @@ def test_who_listens_to_a_job_hears_of_it_and_its_pods_and_of_nothing_else() -> 
     assert listener.wait(0)
 
 
-def test_many_changes_before_somebody_looks_are_one() -> None:
+def test_changes_before_a_read_are_one_notification() -> None:
     feed = Feed()
     listener = feed.join([JOBS_TOPIC])
     for _ in range(1000):
@@ -55,7 +55,7 @@ def test_many_changes_before_somebody_looks_are_one() -> None:
     assert not listener.wait(0)
 
 
-def test_there_is_an_end_to_listeners_and_who_leaves_makes_room() -> None:
+def test_the_number_of_listeners_is_bounded() -> None:
     feed = Feed(most=2)
     first, _ = feed.join(["a"]), feed.join(["a"])
     with pytest.raises(TooMany):
@@ -66,7 +66,7 @@ def test_there_is_an_end_to_listeners_and_who_leaves_makes_room() -> None:
     feed.join(["b"])
 
 
-def test_events_of_a_pod_that_is_gone_belong_to_the_job_with_the_longest_name() -> None:
+def test_events_of_a_deleted_pod_belong_to_the_longest_job_name() -> None:
     found = world()
     found.on_job("ADDED", job("a", "Running"))
     found.on_job("ADDED", job("a-b", "Running"))
@@ -76,7 +76,7 @@ def test_events_of_a_pod_that_is_gone_belong_to_the_job_with_the_longest_name() 
     assert [each["metadata"]["name"] for each in found.events_of("rl", "a-b")] == ["e1"]
 
 
-def test_what_is_deleted_is_gone_everywhere() -> None:
+def test_a_deleted_object_is_removed_everywhere() -> None:
     seen = Seen()
     found = world(seen=seen)
     body, first = job("a", "Running"), pod("a", "learner", 0, 0)
@@ -92,7 +92,7 @@ def test_what_is_deleted_is_gone_everywhere() -> None:
     assert seen.changes(body) == []
 
 
-def test_a_heartbeat_of_a_node_is_no_news() -> None:
+def test_a_node_heartbeat_is_no_notification() -> None:
     feed = Feed()
     found = world(feed)
     body = node("n", 1)
@@ -107,7 +107,7 @@ def test_a_heartbeat_of_a_node_is_no_news() -> None:
     assert listener.wait(0)
 
 
-def test_it_is_complete_when_all_is_read_that_may_be() -> None:
+def test_the_cache_is_complete_when_all_readable_kinds_are_listed() -> None:
     found = world()
     found.expect(["dijobs", "nodes"])
     found.mark("dijobs", ready=True, refused="", away=False)
@@ -141,7 +141,7 @@ def test_phases_scalings_and_reports_are_remembered_as_they_come() -> None:
     assert [value for _, value in seen.series(body).points("episodeReturn")] == [1.0, 2.0]
 
 
-def test_another_job_of_the_name_has_another_memory() -> None:
+def test_a_new_job_of_the_same_name_has_no_old_changes() -> None:
     seen = Seen()
     first, second = job("a", "Running"), job("a", "Pending")
     second["metadata"]["uid"] = "other"
@@ -149,7 +149,7 @@ def test_another_job_of_the_name_has_another_memory() -> None:
     assert seen.changes(second) == []
 
 
-def test_of_very_many_jobs_those_are_remembered_that_changed_last() -> None:
+def test_the_jobs_that_changed_last_are_remembered() -> None:
     seen = Seen()
     bodies = [job(f"j{i}", "Running") for i in range(MOST_JOBS + 1)]
     for body in bodies:
@@ -158,7 +158,7 @@ def test_of_very_many_jobs_those_are_remembered_that_changed_last() -> None:
     assert seen.changes(bodies[-1])
 
 
-def test_what_is_kept_of_a_pod_of_nobody_is_what_it_holds() -> None:
+def test_a_foreign_pod_is_kept_with_its_resources_only() -> None:
     body = pod("a", "learner", 0, 0)
     body["metadata"] |= {"ownerReferences": [], "annotations": {"secret": "x"}}
     body["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "x"}]

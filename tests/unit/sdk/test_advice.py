@@ -30,7 +30,9 @@ from di_orchestrator import wanted_collectors
         pytest.param(2, {"waiting": 0.0, "least": 3}, 3, id="below the least"),
     ],
 )
-def test_wanted(collectors: int, more: dict[str, Any], wanted: int | None) -> None:
+def test_the_wanted_number_of_collectors(
+    collectors: int, more: dict[str, Any], wanted: int | None
+) -> None:
     assert wanted_collectors(collectors, **more) == wanted
 
 
@@ -38,13 +40,13 @@ def test_wanted(collectors: int, more: dict[str, Any], wanted: int | None) -> No
     ("collectors", "more"),
     [(-1, {"waiting": 0.0}), (1, {"waiting": 1.1}), (1, {"waiting": 0.0, "stale": -0.1})],
 )
-def test_what_is_no_share_is_refused(collectors: int, more: dict[str, Any]) -> None:
+def test_a_share_out_of_range_is_refused(collectors: int, more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a count, and shares of 1"):
         wanted_collectors(collectors, **more)
 
 
 @pytest.mark.parametrize("rate", [1.0, 3.0, 7.5, 40.0])
-def test_repeated_it_comes_to_rest_where_the_learner_is_busy(rate: float) -> None:
+def test_repeated_advice_converges_to_a_busy_learner(rate: float) -> None:
     """A learner that uses as much as `rate` collectors bring; what is beyond becomes stale."""
     collectors = 1
     for _ in range(20):

@@ -17,7 +17,7 @@ def of(folder: Path, step: str | None = None) -> Checkpoints:
     return Checkpoints.of(told if step is None else {**told, names.ENV_RESTORE_STEP: step})
 
 
-def test_what_was_saved_is_restored(tmp_path: Path) -> None:
+def test_a_saved_checkpoint_is_restored(tmp_path: Path) -> None:
     first = of(tmp_path)
     assert first.restore() is None
     assert first.save(7, lambda path: path.write_text("seven"))
@@ -28,7 +28,7 @@ def test_what_was_saved_is_restored(tmp_path: Path) -> None:
     assert (found.read_text(), again.step_of_restored, again.restored_step) == ("seven", 7, 7)
 
 
-def test_a_folder_is_kept_as_a_file_is(tmp_path: Path) -> None:
+def test_a_checkpoint_may_be_a_folder(tmp_path: Path) -> None:
     def make(path: Path) -> None:
         path.mkdir()
         (path / "weights").write_text("w")
@@ -41,13 +41,13 @@ def test_a_folder_is_kept_as_a_file_is(tmp_path: Path) -> None:
     assert (found / "weights").read_text() == "w"
 
 
-def test_one_saved_after_the_last_report_is_taken(tmp_path: Path) -> None:
+def test_a_checkpoint_newer_than_the_last_report_is_restored(tmp_path: Path) -> None:
     for step in (10, 9, 12):
         of(tmp_path).save(step, lambda path: path.write_text("x"))
     assert of(tmp_path, "10").step_of_restored == 12
 
 
-def test_the_newest_are_kept(tmp_path: Path) -> None:
+def test_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     checkpoints = of(tmp_path)
     for step in (8, 9, 10, 11):
         checkpoints.save(step, lambda path: path.write_text("x"))
@@ -58,7 +58,7 @@ def test_the_newest_are_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_one_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+def test_an_incomplete_checkpoint_is_ignored(tmp_path: Path) -> None:
     checkpoints = of(tmp_path)
     checkpoints.save(1, lambda path: path.write_text("whole"))
 
@@ -76,7 +76,7 @@ def test_one_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
     assert found.read_text() == "half no more"
 
 
-def test_what_the_job_has_saved_and_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointLost, match=r"step 5.*is it the volume of this job"):
         of(tmp_path / "absent", "5").restore()
     of(tmp_path).save(4, lambda path: path.write_text("x"))
@@ -84,7 +84,7 @@ def test_what_the_job_has_saved_and_is_not_there_is_an_error(tmp_path: Path) -> 
         of(tmp_path, "5").restore()
 
 
-def test_what_an_earlier_job_has_left_is_not_of_this_one(tmp_path: Path) -> None:
+def test_a_checkpoint_of_an_earlier_job_is_not_restored(tmp_path: Path) -> None:
     of(tmp_path).save(4, lambda path: path.write_text("x"))
     assert of(tmp_path).restore() is None
 
@@ -98,7 +98,7 @@ def test_without_a_directory_nothing_is_written() -> None:
     assert (nowhere.saved_step, nowhere.restore()) == (None, None)
 
 
-def test_one_is_due_after_its_time_and_when_asked(clock: Clock) -> None:
+def test_a_checkpoint_is_due_after_its_interval_or_a_request(clock: Clock) -> None:
     checkpoints = Checkpoints(every_seconds=10, clock=clock)
     due = [checkpoints.is_due]
     clock.pass_(10)
@@ -111,7 +111,7 @@ def test_one_is_due_after_its_time_and_when_asked(clock: Clock) -> None:
     assert not Checkpoints(clock=clock).is_due
 
 
-def test_what_is_no_step_or_name_is_said() -> None:
+def test_a_bad_step_or_name_is_refused() -> None:
     with pytest.raises(BadEnvironment, match="DI_RESTORE_STEP is 'x'"):
         Checkpoints.of({names.ENV_RESTORE_STEP: "x"})
     with pytest.raises(ValueError, match="letters, digits"):

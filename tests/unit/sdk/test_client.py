@@ -20,7 +20,7 @@ from tests.unit.server.fakes import Harness, job, pod, task, watch
 pytestmark = pytest.mark.usefixtures("learner")
 
 
-def test_replicas_come_and_go(harness: Harness) -> None:
+def test_scale_adds_and_removes_replicas(harness: Harness) -> None:
     assert di.scale("collector", +2) == 4
     assert di.scale("collector", -1) == 3
     assert di.scale("collector", to=8) == 8
@@ -29,24 +29,24 @@ def test_replicas_come_and_go(harness: Harness) -> None:
     assert harness.replicas() == 2
 
 
-def test_replicas_go_by_name(harness: Harness) -> None:
+def test_remove_takes_replicas_by_name(harness: Harness) -> None:
     assert di.remove("cartpole-collector-0") == 1
     assert harness.job()["spec"]["tasks"][1]["vacant"] == [0]
 
 
 @pytest.mark.parametrize(("change", "to"), [(None, None), (1, 2), (0, None)])
-def test_it_is_said_one_way(change: int | None, to: int | None) -> None:
+def test_scale_takes_a_change_or_a_total(change: int | None, to: int | None) -> None:
     with pytest.raises(ValueError, match="change other than 0, or `to`"):
         di.scale("collector", change, to=to)
 
 
-def test_a_bound_is_told_in_words() -> None:
+def test_a_refused_scale_names_the_bound() -> None:
     with pytest.raises(di.Refused, match="at most 32 replicas") as caught:
         di.scale("collector", to=33)
     assert caught.value.status == 422
 
 
-def test_a_change_takes_effect_once_however_often_it_is_sent(harness: Harness) -> None:
+def test_a_repeated_scale_request_takes_effect_once(harness: Harness) -> None:
     def lose_the_answer() -> None:
         harness.kube.before_patch = lambda: None
         harness.kube.failures = [Unavailable(kind="DIJob", code=503)] * 3
@@ -56,14 +56,14 @@ def test_a_change_takes_effect_once_however_often_it_is_sent(harness: Harness) -
     assert harness.replicas() == 3
 
 
-def test_it_knows_how_many_there_are_to_be(harness: Harness) -> None:
+def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
     before = di.replicas()
     assert before == {task["name"]: task["replicas"] for task in harness.job()["spec"]["tasks"]}
     di.scale("collector", to=5)
     assert di.replicas() == {**before, "collector": 5}
 
 
-def test_peers_are_those_that_run(harness: Harness) -> None:
+def test_peers_returns_the_running_pods(harness: Harness) -> None:
     peers = di.peers("collector")
     assert peers == (
         di.Peer("cartpole-collector-0", 1, "10.0.0.2:22270"),
@@ -74,7 +74,7 @@ def test_peers_are_those_that_run(harness: Harness) -> None:
         di.peers("actor")
 
 
-def test_changes_follow_scaling_and_restarts(
+def test_watch_peers_follows_restarts_and_deletions(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 0.01)
@@ -89,9 +89,7 @@ def test_changes_follow_scaling_and_restarts(
     assert [peer.pod for peer in next(changes)] == ["cartpole-collector-1"]
 
 
-def test_who_follows_peers_is_let_wait_for_others(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_peers_waits_at_the_server(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is polled: a pod that runs while the request waits ends it."""
     monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 60.0)
     changes = di.watch_peers("collector")
@@ -108,7 +106,7 @@ def test_who_follows_peers_is_let_wait_for_others(
     assert harness.clock.now - began == 3
 
 
-def test_who_was_let_wait_in_vain_asks_again_at_once() -> None:
+def test_an_empty_wait_is_repeated_at_once() -> None:
     moment = [0.0]
     pods = json.dumps({"data": [{"pod": "a-0", "rank": 0, "address": "10.0.0.1:22270"}]}).encode()
     answers = [Answer(200, pods, tag='"1"'), Answer(304), Answer(200, b'{"data": []}', tag='"2"')]
@@ -124,7 +122,7 @@ def test_who_was_let_wait_in_vain_asks_again_at_once() -> None:
     assert pauses == []
 
 
-def test_an_older_di_server_is_looked_at_now_and_then() -> None:
+def test_an_older_di_server_is_polled() -> None:
     pods = [{"pod": "a-0", "rank": 0, "address": "10.0.0.1:22270"}]
     answers = [pods, pods, []]
     pauses: list[float] = []
@@ -142,7 +140,7 @@ def test_an_older_di_server_is_looked_at_now_and_then() -> None:
     assert [dict(each.query) for each in asked] == [{}, {}, {}]
 
 
-def test_worlds_follow_each_other(harness: Harness) -> None:
+def test_watch_worlds_yields_each_generation(harness: Harness) -> None:
     def form(generation: int, members: dict[str, str]) -> None:
         group = {"generation": generation, "state": "Formed", "members": members}
         body = job(tasks=[task("learner", 2, processGroup={"elastic": True}), task()])
@@ -159,7 +157,7 @@ def test_worlds_follow_each_other(harness: Harness) -> None:
     assert next(worlds).members == (0, 1)
 
 
-def test_asyncio_has_the_same_requests(harness: Harness) -> None:
+def test_the_asyncio_client_makes_the_same_requests(harness: Harness) -> None:
     async def use() -> None:
         client = aio.client()
         assert client is not None
@@ -183,14 +181,14 @@ def test_asyncio_has_the_same_requests(harness: Harness) -> None:
     asyncio.run(use())
 
 
-def test_the_client_has_the_same_methods_in_both_worlds() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     def public(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
 
     assert public(aio.Client) == public(di.Client)
 
 
-def test_members_say_and_are_read(harness: Harness) -> None:
+def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:
     di.say("http://127.0.0.1:8000", weightVersion=3)
     for members in di.watch_members("learner"):
         if members:
@@ -206,7 +204,7 @@ def test_members_say_and_are_read(harness: Harness) -> None:
     assert json.dumps(dict(member.says))
 
 
-def test_the_board_is_followed_by_what_has_changed(harness: Harness) -> None:
+def test_watch_members_receives_changes_only(harness: Harness) -> None:
     others = [pod(f"cartpole-collector-{index}", 3 + index, f"10.0.1.{index}") for index in (5, 6)]
     harness.add_pods(*others)
     watch(harness)

@@ -21,7 +21,7 @@ def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coo
     return di.coordinator()
 
 
-def test_replicas_are_asked_for_replaced_and_given_back(leads: di.Coordinator) -> None:
+def test_a_coordinator_adds_replaces_and_drops_replicas(leads: di.Coordinator) -> None:
     assert leads.replicas() == di.Replicas((), ())
     added = leads.add(collectors=2, learners=1, resources={"cpus": "200m"})
     assert (len(added.collectors), len(added.learners)) == (2, 1)
@@ -34,14 +34,14 @@ def test_replicas_are_asked_for_replaced_and_given_back(leads: di.Coordinator) -
     assert len(leads.replicas().collectors) == 1
 
 
-def test_a_refusal_has_the_reason(leads: di.Coordinator, harness: Harness) -> None:
+def test_a_refusal_has_its_status(leads: di.Coordinator, harness: Harness) -> None:
     del harness.kube.objects["dijobs", "rl", "led"]
     with pytest.raises(di.Refused) as caught:
         leads.replicas()
     assert caught.value.status == 404
 
 
-def test_what_adds_is_not_sent_again_when_its_answer_is_lost() -> None:
+def test_a_change_with_a_lost_answer_is_not_repeated() -> None:
     sent = []
 
     def lose(request: Request) -> Silence:
@@ -56,6 +56,6 @@ def test_what_adds_is_not_sent_again_when_its_answer_is_lost() -> None:
     assert len(sent) == 2
 
 
-def test_elsewhere_it_says_where_it_belongs() -> None:
+def test_outside_a_coordinator_it_raises() -> None:
     with pytest.raises(di.NotInJob, match="with a coordinator"):
         di.coordinator()

@@ -150,9 +150,7 @@ def test_an_iteration_without_an_update_is_none(clock: Clock, told: Told) -> Non
     assert "trainStepsPerSec" not in told.reports[-1]
 
 
-def test_a_collector_that_is_to_leave_sends_what_it_has_and_leaves_alone(
-    clock: Clock, told: Told
-) -> None:
+def test_a_leaving_collector_sends_its_samples_and_ends_alone(clock: Clock, told: Told) -> None:
     iterations = 0
 
     def count(_: Context) -> None:
@@ -172,7 +170,7 @@ def test_a_collector_that_is_to_leave_sends_what_it_has_and_leaves_alone(
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "in the end"])
-def test_one_that_fails_fails_alone(late: bool, clock: Clock) -> None:
+def test_a_failing_process_ends_alone(late: bool, clock: Clock) -> None:
     def fail(_: Context) -> Iterator[None]:
         if late:
             yield
@@ -190,7 +188,7 @@ def test_one_that_fails_fails_alone(late: bool, clock: Clock) -> None:
     assert "finish" not in task.router.heard
 
 
-def test_without_it_all_others_would_finish() -> None:
+def test_without_the_hook_a_failure_finishes_all_processes() -> None:
     """The stand-in does as DI-engine does."""
 
     def fail(_: Context) -> None:

@@ -13,7 +13,7 @@ def ask(drain: di.Drain, path: str = "/drain") -> int:
     return requests.get(f"http://127.0.0.1:{drain.port}{path}", timeout=30).status_code
 
 
-def test_who_asks_is_answered_when_all_is_done() -> None:
+def test_a_drain_request_is_answered_when_work_is_done() -> None:
     answers: list[int] = []
     with di.Drain(0) as drain:
         assert [drain.asked] == [False]
@@ -27,7 +27,7 @@ def test_who_asks_is_answered_when_all_is_done() -> None:
     assert answers == [200]
 
 
-def test_the_end_of_the_program_is_an_answer() -> None:
+def test_the_end_of_the_program_answers_a_drain_request() -> None:
     answers: list[int] = []
     with di.Drain(0) as drain:
         thread = threading.Thread(target=lambda: answers.append(ask(drain, "/drain?x=1")))
@@ -37,13 +37,13 @@ def test_the_end_of_the_program_is_an_answer() -> None:
     assert answers == [200]
 
 
-def test_another_path_asks_nothing() -> None:
+def test_another_path_does_not_drain() -> None:
     with di.Drain(0, "/leave") as drain:
         assert ask(drain) == 404
         assert not drain.asked
 
 
-def test_a_program_may_answer_what_else_is_asked() -> None:
+def test_a_program_may_answer_other_paths() -> None:
     with di.Drain(
         0, answer=lambda asked: di.Reply(200 if asked.path == "/ready" else 503)
     ) as drain:

@@ -35,7 +35,7 @@ class Board:
         return self.said.get(timeout=10)
 
 
-def test_what_is_new_is_said_at_once() -> None:
+def test_a_changed_entry_is_sent_at_once() -> None:
     board = Board()
     entry = Entry(board)
     for load in (1, 2):
@@ -47,7 +47,7 @@ def test_what_is_new_is_said_at_once() -> None:
     entry.close()
 
 
-def test_it_is_repeated_until_it_is_closed() -> None:
+def test_an_entry_is_repeated_until_it_is_closed() -> None:
     board = Board(seconds=0.001)
     entry = Entry(board)
     entry.put({"load": 1})
@@ -60,7 +60,7 @@ def test_it_is_repeated_until_it_is_closed() -> None:
     assert {"load": 2} not in list(board.said.queue)
 
 
-def test_one_that_did_not_get_there_is_said_again(
+def test_a_failed_entry_is_sent_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(board, "AGAIN_SECONDS", 0.001)
@@ -76,7 +76,7 @@ def test_one_that_did_not_get_there_is_said_again(
     ]
 
 
-def test_a_pod_that_is_deleted_says_nothing_any_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deleted_pod_stops_sending_its_entry(caplog: pytest.LogCaptureFixture) -> None:
     taken = Board(Refused("PUT /x", 409, "the pod is ending"))
     entry = Entry(taken)
     entry.put({"load": 1})

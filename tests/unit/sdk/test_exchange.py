@@ -49,7 +49,7 @@ def refusal(status: int, message: str = "no", retry_after: float = 0) -> Answer:
     return Answer(status, json.dumps({"message": message, "data": None}).encode(), retry_after)
 
 
-def test_an_answer_is_its_data(clock: Clock) -> None:
+def test_an_answer_returns_its_data(clock: Clock) -> None:
     server = Server(clock, DONE)
     assert (server.ask(), len(server.requests), server.pauses) == (7, 1, [])
 
@@ -57,7 +57,7 @@ def test_an_answer_is_its_data(clock: Clock) -> None:
 @pytest.mark.parametrize(
     "lost", [Silence("reset"), *(refusal(status) for status in (408, 429, 502, 503, 504))]
 )
-def test_what_may_be_taken_later_is_sent_again(clock: Clock, lost: Answer | Silence) -> None:
+def test_a_temporary_failure_is_retried(clock: Clock, lost: Answer | Silence) -> None:
     server = Server(clock, lost, lost, DONE)
     assert server.ask() == 7
     assert len({request.headers["Idempotency-Key"] for request in server.requests}) == 1
@@ -65,14 +65,14 @@ def test_what_may_be_taken_later_is_sent_again(clock: Clock, lost: Answer | Sile
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 422, 500])
-def test_a_refusal_is_final_and_has_the_reason(clock: Clock, status: int) -> None:
+def test_a_refusal_is_final_and_has_its_reason(clock: Clock, status: int) -> None:
     server = Server(clock, refusal(status, "task a must have at most 3 replicas"))
     with pytest.raises(Refused, match="POST /x: task a must have at most 3") as caught:
         server.ask()
     assert (caught.value.status, len(server.requests)) == (status, 1)
 
 
-def test_pauses_grow_to_a_bound_and_are_as_long_as_asked(clock: Clock) -> None:
+def test_retry_delays_grow_and_follow_retry_after(clock: Clock) -> None:
     server = Server(clock, *[Silence("away")] * 9, DONE)
     server.ask(seconds=1000)
     assert server.pauses[0] < 0.4
@@ -82,7 +82,7 @@ def test_pauses_grow_to_a_bound_and_are_as_long_as_asked(clock: Clock) -> None:
     assert busy.pauses == [9]
 
 
-def test_patience_is_a_deadline_for_all_of_it(clock: Clock) -> None:
+def test_patience_is_a_deadline_for_all_tries(clock: Clock) -> None:
     began = clock.now
     server = Server(clock, Silence("connection refused"))
     with pytest.raises(Unreachable, match=r"within 20 s: connection refused; is di-server running"):
@@ -92,7 +92,7 @@ def test_patience_is_a_deadline_for_all_of_it(clock: Clock) -> None:
     assert server.requests[-1].seconds < 10
 
 
-def test_what_cannot_be_repeated_is_sent_once(clock: Clock) -> None:
+def test_a_request_that_is_not_idempotent_is_sent_once(clock: Clock) -> None:
     server = Server(clock, Silence("reset"))
     with pytest.raises(Unreachable, match="may have taken effect"):
         server.ask(repeatable=False)
@@ -102,7 +102,7 @@ def test_what_cannot_be_repeated_is_sent_once(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"success": true}', b"\xff"])
-def test_another_program_at_that_address_is_recognised(clock: Clock, body: bytes) -> None:
+def test_an_answer_of_another_program_is_recognised(clock: Clock, body: bytes) -> None:
     with pytest.raises(Unreachable, match="none of di-server's"):
         Server(clock, Answer(200, body)).ask()
     with pytest.raises(Refused):

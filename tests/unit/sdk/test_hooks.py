@@ -15,7 +15,7 @@ from tests.unit.sdk.conftest import Clock
 from tests.unit.sdk.test_training import Told, make
 
 
-def test_an_environment_counts_its_steps_and_tells_each_episode(clock: Clock) -> None:
+def test_an_environment_reports_steps_and_episodes(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
         env = hooks.gymnasium(gymnasium.make("CartPole-v1"), run)
@@ -65,7 +65,7 @@ def sb3(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sb3")
-def test_a_model_that_learns_is_timed_and_told(clock: Clock) -> None:
+def test_a_stable_baselines_model_is_timed_and_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
         learn(hooks.stable_baselines3(run), clock, 5)
@@ -76,7 +76,7 @@ def test_a_model_that_learns_is_timed_and_told(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("sb3")
-def test_a_model_stops_learning_when_the_pod_is_to_leave(clock: Clock) -> None:
+def test_a_model_stops_learning_when_the_pod_leaves(clock: Clock) -> None:
     with make(clock) as run:
         callback = hooks.stable_baselines3(run)
         run._leaving.is_asked = True

@@ -40,7 +40,7 @@ def test_a_pod_knows_its_place() -> None:
     assert job.replica_index == 1
 
 
-def test_a_pod_knows_how_often_its_job_was_restarted_before() -> None:
+def test_a_pod_knows_its_jobs_restarts() -> None:
     assert Job.of(COLLECTOR).attempt == 0
     assert Job.of({**COLLECTOR, names.ENV_RESTARTS: "2"}).attempt == 2
     with pytest.raises(BadEnvironment, match="DI_RESTARTS"):
@@ -51,7 +51,7 @@ def test_the_first_pod_of_a_task_leads() -> None:
     assert Job.of(LEARNER).is_leader
 
 
-def test_a_replica_of_several_pods() -> None:
+def test_a_pod_knows_its_place_in_a_replica() -> None:
     of_replica = {
         names.ENV_TASK_RANK: "3",
         names.ENV_REPLICA_INDEX: "1",
@@ -65,7 +65,7 @@ def test_a_replica_of_several_pods() -> None:
     assert job.pod == names.pod_name("cartpole", "collector", 3, 2)
 
 
-def test_addresses_at_the_start_by_task(tmp_path: Path) -> None:
+def test_addresses_are_read_by_task(tmp_path: Path) -> None:
     assert Job.of(LEARNER).addresses("collector") == ("collector-0", "collector-1")
     assert HOLE == names.NODE_HOLE
     listed = tmp_path / "nodes"
@@ -77,7 +77,7 @@ def test_addresses_at_the_start_by_task(tmp_path: Path) -> None:
         Job.of(many).addresses("roll-out")
 
 
-def test_ports_and_services() -> None:
+def test_ports_and_services_are_read_by_name() -> None:
     told = {**LEARNER, names.port_env("rdzv"): "23001", names.task_service_env("judge"): "j:80"}
     job = Job.of(told)
     assert (job.port("rdzv"), job.port(), job.service("judge")) == (23001, names.DI_PORT, "j:80")
@@ -86,7 +86,7 @@ def test_ports_and_services() -> None:
         job.port("metrics")
 
 
-def test_the_process_group_of_each_framework() -> None:
+def test_a_process_group_is_read_for_each_framework() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "4", "RANK": "1"}
     assert Job.of({**LEARNER, **torch}).process_group == ProcessGroup("m", 10314, 4, 1)
     launched = {"MASTER_ADDR": "m", "MASTER_PORT": "10314"}
@@ -100,7 +100,7 @@ def test_the_process_group_of_each_framework() -> None:
     assert Job.of(LEARNER).process_group is None
 
 
-def test_the_world_of_the_file(tmp_path: Path) -> None:
+def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     told = tmp_path / "groups.learner"
     job = Job.of({**LEARNER, names.ENV_GROUP_FILE: str(told)})
     assert job.world() is None
@@ -124,13 +124,13 @@ def test_the_world_of_the_file(tmp_path: Path) -> None:
         (names.ENV_REPLICA_SIZE, ""),
     ],
 )
-def test_what_is_wrong_is_named(name: str, value: str | None) -> None:
+def test_a_bad_variable_is_named(name: str, value: str | None) -> None:
     broken = {key: held for key, held in LEARNER.items() if key != name}
     with pytest.raises(BadEnvironment, match=f"{name} is .*should be .*template"):
         Job.of(broken if value is None else {**broken, name: value})
 
 
-def test_outside_a_job_there_is_one_pod() -> None:
+def test_outside_a_job_the_program_is_a_single_pod() -> None:
     job = Job.of({})
     assert (job.is_inside, job.id, job.pod, job.rank, job.is_leader) == (False, "", "", 0, True)
     assert (job.addresses("collector"), job.world(), job.process_group) == ((), None, None)
@@ -140,7 +140,7 @@ def test_outside_a_job_there_is_one_pod() -> None:
             ask()
 
 
-def test_variables_are_called_as_the_operator_calls_them() -> None:
+def test_the_package_reads_variables_of_the_contract_only() -> None:
     folder = Path(di_orchestrator.__file__).parent
     code = "".join(file.read_text() for file in folder.glob("*.py"))
     read = {

@@ -63,7 +63,7 @@ ASKED: dict[str, Callable[[Api], Exchange[Any]]] = {
 
 @given(st.dictionaries(st.sampled_from(VARIABLES), TEXTS, max_size=6))
 @example({"DI_JOB_ID": "a/"})
-def test_any_environment_is_a_job_or_an_error_of_ours(odd: dict[str, str]) -> None:
+def test_any_environment_is_a_job_or_a_package_error(odd: dict[str, str]) -> None:
     for environment in (odd, {**LEARNER, **odd}):
         with suppress(DIError):
             job = Job.of(environment)
@@ -80,14 +80,14 @@ def odd_server(data: Any) -> Callable[[Request], Answer]:
 @given(data=JSON)
 @example(data={"replicas": float("inf")})
 @example(data=[[[]]])
-def test_any_data_is_a_result_or_an_error_of_ours(asked: str, data: Any) -> None:
+def test_any_answer_is_a_result_or_a_package_error(asked: str, data: Any) -> None:
     api = Api("rl/x", "x-learner-0", patience=Patience(0, Random(1)))
     with suppress(DIError):
         run(ASKED[asked](api), odd_server(data))
 
 
 @given(JSON)
-def test_so_it_is_for_a_coordinator(data: Any) -> None:
+def test_any_answer_to_a_coordinator_is_a_result_or_a_package_error(data: Any) -> None:
     with suppress(DIError):
         Coordinator(odd_server(data), namespace="rl", pod="x").replicas()
 
@@ -101,7 +101,7 @@ def test_so_it_is_for_a_coordinator(data: Any) -> None:
     ],
     ids=["peers", "worlds", "members"],
 )
-def test_who_follows_something_goes_on_asking(follow: Callable[[Api], Exchange[Any]]) -> None:
+def test_watching_continues_after_a_bad_answer(follow: Callable[[Api], Exchange[Any]]) -> None:
     exchange = follow(Api("rl/x", "x-learner-0", patience=Patience(0, Random(1))))
     asked, step = 0, next(exchange)
     while asked < 3:

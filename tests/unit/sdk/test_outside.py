@@ -39,7 +39,7 @@ assert not di.job().is_inside
 """
 
 
-def test_the_same_program_runs_on_a_laptop() -> None:
+def test_the_same_program_runs_outside_a_job() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DI_")}
     done = subprocess.run(
         [sys.executable, "-c", ALONE],
@@ -55,13 +55,13 @@ def test_the_same_program_runs_on_a_laptop() -> None:
     assert line.startswith("di_orchestrator: not in a DIJob (DI_JOB_ID is not set)")
 
 
-def test_so_does_one_with_an_asyncio_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_job_there_is_no_asyncio_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(names.ENV_JOB_ID, raising=False)
     assert aio.client() is None
 
 
 @pytest.mark.usefixtures("learner")
-def test_a_job_that_does_not_say_where_di_server_is_is_broken(
+def test_a_missing_server_address_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(names.ENV_SERVER_URL)

@@ -48,20 +48,20 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-def test_what_one_asks_the_other_is_asked(method: str, other: Other, url: str) -> None:
+def test_a_request_reaches_the_other_pod(method: str, other: Other, url: str) -> None:
     assert di.call(method, f"{url}/x?who=a&have=1", b"abc") == b"cba"
     target = "/x?who=a&have=1"
     assert other.asked == [di.Asked(method, "/x", {"who": "a", "have": "1"}, b"abc", target)]
 
 
-def test_one_that_is_busy_or_answers_badly_is_asked_again(other: Other, url: str) -> None:
+def test_a_busy_pod_is_asked_again(other: Other, url: str) -> None:
     other.replies = [di.Reply(status) for status in (503, 500, 429, 408)]
     assert di.call("POST", f"{url}/x", b"abc") == b"cba"
     assert len(other.asked) == 5
 
 
 @pytest.mark.parametrize("fault", [LookupError("who"), TypeError("who"), ValueError("who")])
-def test_a_mistake_is_the_askers_and_is_not_repeated(
+def test_a_bad_request_is_refused_and_not_repeated(
     fault: Exception, other: Other, url: str
 ) -> None:
     other.replies = [fault]
@@ -72,7 +72,7 @@ def test_a_mistake_is_the_askers_and_is_not_repeated(
     assert di.call("GET", f"{url}/x") == b""
 
 
-def test_a_fault_of_the_one_asked_is_logged_and_it_is_asked_again(
+def test_an_error_of_the_handler_is_logged_and_retried(
     other: Other, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other.replies = [OSError("disk"), RuntimeError("bug")]
@@ -80,7 +80,7 @@ def test_a_fault_of_the_one_asked_is_logged_and_it_is_asked_again(
     assert [record.message for record in caplog.records] == ["GET /x could not be answered"] * 2
 
 
-def test_who_goes_before_it_has_said_all_has_asked_nothing(other: Other, url: str) -> None:
+def test_an_incomplete_request_is_not_handled(other: Other, url: str) -> None:
     host, _, port = url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc")
@@ -89,7 +89,7 @@ def test_who_goes_before_it_has_said_all_has_asked_nothing(other: Other, url: st
     assert other.asked == []
 
 
-def test_an_answer_comes_in_one_packet_to_those_who_keep_their_connection(url: str) -> None:
+def test_an_answer_is_sent_in_one_packet(url: str) -> None:
     """In two the second waits for an acknowledgement, which takes its time."""
     host, _, port = url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
@@ -98,7 +98,7 @@ def test_an_answer_comes_in_one_packet_to_those_who_keep_their_connection(url: s
             assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
 
 
-def test_the_end_waits_for_those_who_have_asked() -> None:
+def test_closing_a_hub_waits_for_open_requests() -> None:
     asked, go_on, answers = threading.Event(), threading.Event(), list[bytes]()
 
     def slow(_: di.Asked) -> di.Reply:
@@ -120,19 +120,19 @@ def test_the_end_waits_for_those_who_have_asked() -> None:
 
 
 @pytest.mark.parametrize("status", [302, 404])
-def test_what_will_not_change_is_refused(status: int, other: Other, url: str) -> None:
+def test_a_permanent_refusal_is_raised(status: int, other: Other, url: str) -> None:
     other.replies = [di.Reply(status, b"no")]
     with pytest.raises(di.Refused, match=f"HTTP {status}"):
         di.call("GET", f"{url}/x")
 
 
-def test_what_is_over_is_told_apart(other: Other, url: str) -> None:
+def test_a_gone_answer_has_its_own_error(other: Other, url: str) -> None:
     other.replies = [di.Reply(410)]
     with pytest.raises(di.Gone):
         di.call("GET", f"{url}/x")
 
 
-def test_what_is_too_long_is_not_read(other: Other, url: str) -> None:
+def test_a_request_body_is_bounded(other: Other, url: str) -> None:
     assert len(di.call("POST", url, bytes(1000))) == 1000
     leaving = threading.Event()
     leaving.set()
@@ -142,34 +142,32 @@ def test_what_is_too_long_is_not_read(other: Other, url: str) -> None:
     assert len(other.asked) == 1
 
 
-def test_an_answer_has_a_bound_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_body_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "MAX_ANSWER", 10)
     with pytest.raises(di.Unreachable, match="longer than 10 bytes"):
         di.call("POST", url, bytes(11), seconds=0.01)
 
 
-def test_who_leaves_does_not_wait_for_one_that_is_silent() -> None:
+def test_a_leaving_pod_does_not_wait_for_an_answer() -> None:
     leaving = threading.Event()
     leaving.set()
     with pytest.raises(di.Left, match=NOBODY):
         di.call("GET", NOBODY, leaving=leaving)
 
 
-def test_patience_ends() -> None:
+def test_a_call_gives_up_after_its_time() -> None:
     seconds = iter((0.0, 119.0, 120.0))
     with pytest.raises(di.Unreachable, match="within 120 s"):
         di.call("GET", NOBODY, clock=lambda: next(seconds))
     assert list(seconds) == []
 
 
-def test_a_proxy_of_the_image_does_not_come_between(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_variable_is_ignored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     assert di.call("GET", url) == b""
 
 
-def test_the_port_of_pods_is_that_of_the_contract() -> None:
+def test_the_default_port_is_the_contracts() -> None:
     assert di.job().port() == di.PORT == names.DI_PORT
 
 

@@ -48,20 +48,20 @@ def rows(numbers: Any) -> list[tuple[Any, ...]]:
     return [(each.key, each.name, each.least, each.most, each.is_whole) for each in numbers]
 
 
-def test_the_numbers_are_those_of_the_one_declaration() -> None:
+def test_the_numbers_match_the_servers_declaration() -> None:
     assert rows(NUMBERS) == rows(profilings._NUMBERS)
     assert rows(OBSERVATION) == rows(profilings._OBSERVATION)
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=6))
-def test_flat_reports_are_judged_alike(report: dict[str, Any]) -> None:
+def test_flat_reports_are_judged_as_by_the_server(report: dict[str, Any]) -> None:
     assert sorted(faults_of(report)) == sorted(profilings.read_profilings(report)[1])
 
 
 @given(st.one_of(VALUES, st.lists(st.one_of(VALUES, OBSERVATIONS), max_size=4)))
 @example([{"nodes": 1, "replicas": 1, "samples": 32, "computing": 0.1, "iteration": 0.2}])
 @example([None])
-def test_observations_are_judged_alike(observations: Any) -> None:
+def test_observations_are_judged_as_by_the_server(observations: Any) -> None:
     report = {"observations": observations}
     assert sorted(faults_of(report)) == sorted(profilings.read_profilings(report)[1])
 
@@ -79,16 +79,16 @@ class Wrapped:
         return self.value
 
 
-def test_names_become_keys_and_others_stay() -> None:
+def test_report_names_become_camel_case_keys() -> None:
     said = keyed({"env_steps": Wrapped(7), "step": 3, "loss": 0.5, "curve": [1, 2], "phase": "x"})
     assert said == {"envSteps": 7, "step": 3, "loss": 0.5, "curve": [1, 2], "phase": "x"}
 
 
-def test_a_loss_that_is_no_number_any_more_is_told() -> None:
+def test_a_loss_that_is_not_finite_is_reported_as_text() -> None:
     assert keyed({"loss": math.nan, "best": Wrapped(-math.inf)}) == {"loss": "nan", "best": "-inf"}
 
 
-def test_all_faults_are_told_with_their_paths() -> None:
+def test_all_faults_of_a_report_are_named() -> None:
     with pytest.raises(BadReport) as caught:
         keyed({"step": "3", "policy_lag": -1, "loss": object(), "x": Wrapped(1, several=True)})
     assert caught.value.faults == (

@@ -66,7 +66,7 @@ def term() -> Iterator[None]:
         pytest.param(2, 1, [1], None, id="it is at the lower bound"),
     ],
 )
-def test_what_is_refused_is_asked_for_by_half(
+def test_a_refused_step_is_halved(
     now: int, wanted: int, asked: list[int], granted: int | None
 ) -> None:
     server = Bounded(least=2, most=8)
@@ -78,7 +78,7 @@ def test_what_is_refused_is_asked_for_by_half(
     assert not rescaling.is_settled()
 
 
-def test_who_does_not_answer_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_gets_one_request(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[int] = []
 
     def away(count: int) -> int:
@@ -97,7 +97,7 @@ def test_who_does_not_answer_is_asked_once(caplog: pytest.LogCaptureFixture) -> 
     assert [record.message for record in caplog.records] == ["away (said once)"]
 
 
-def test_nothing_is_asked_of_a_di_server_that_does_not_say_how_many_there_are() -> None:
+def test_without_the_present_count_no_request_is_sent() -> None:
     server = Bounded()
 
     def away() -> int:
@@ -134,7 +134,7 @@ def granted(run: Training) -> int:
 
 
 @pytest.mark.usefixtures("term")
-def test_it_does_not_wait_for_the_answer_and_then_measures_anew(clock: Clock) -> None:
+def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
         server.go_on.clear()
@@ -151,7 +151,7 @@ def test_it_does_not_wait_for_the_answer_and_then_measures_anew(clock: Clock) ->
 
 
 @pytest.mark.usefixtures("term")
-def test_it_learns_at_once_how_many_there_are_to_be(clock: Clock) -> None:
+def test_the_present_count_is_read_at_the_start(clock: Clock) -> None:
     """The pod started with two; what was scaled before its program was started again, it knew."""
     server, told = Bounded(), Told()
     server.count = 5
@@ -166,7 +166,7 @@ def test_it_learns_at_once_how_many_there_are_to_be(clock: Clock) -> None:
 
 @pytest.mark.usefixtures("term")
 @pytest.mark.parametrize("count", [3, 1])
-def test_what_others_have_scaled_since_is_measured_first(clock: Clock, count: int) -> None:
+def test_a_scaling_by_others_is_measured_first(clock: Clock, count: int) -> None:
     server = Bounded()
     server.count = 2
     with make(clock, server) as run:
@@ -182,7 +182,7 @@ def test_what_others_have_scaled_since_is_measured_first(clock: Clock, count: in
 
 
 @pytest.mark.usefixtures("term")
-def test_the_end_of_a_training_tells_what_it_was_answered(clock: Clock) -> None:
+def test_the_last_report_has_the_granted_count(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
@@ -191,7 +191,7 @@ def test_the_end_of_a_training_tells_what_it_was_answered(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_after_a_refusal_it_asks_when_it_has_measured_again(clock: Clock) -> None:
+def test_after_a_refusal_the_next_request_follows_a_measurement(clock: Clock) -> None:
     server = Bounded(most=2)
     with make(clock, server) as run:
         for asked in ([4, 3], [4, 3] * 2):
@@ -205,7 +205,7 @@ def test_after_a_refusal_it_asks_when_it_has_measured_again(clock: Clock) -> Non
 
 
 @pytest.mark.usefixtures("term")
-def test_no_more_are_asked_for_while_some_of_the_last_ones_are_starting(clock: Clock) -> None:
+def test_no_more_collectors_are_requested_while_some_are_starting(clock: Clock) -> None:
     server = Bounded()
     with make(clock, server) as run:
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
@@ -226,7 +226,7 @@ def test_no_more_are_asked_for_while_some_of_the_last_ones_are_starting(clock: C
 
 
 @pytest.mark.usefixtures("learner", "term")
-def test_the_job_has_them(harness: Harness, clock: Clock) -> None:
+def test_rescaling_scales_the_job(harness: Harness, clock: Clock) -> None:
     with di.training() as run:
         run._clock = run._stopwatch._clock = clock
         run._changed = clock()
@@ -237,7 +237,7 @@ def test_the_job_has_them(harness: Harness, clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("learner", "term")
-def test_of_several_learners_the_first_one_asks(
+def test_the_first_of_several_learners_rescales(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setenv(names.ENV_TASK_RANK, "1")
@@ -251,7 +251,7 @@ def test_of_several_learners_the_first_one_asks(
 
 
 @pytest.mark.usefixtures("learner", "term")
-def test_a_task_of_another_name_may_bring_the_samples(
+def test_samples_may_come_from_a_task_of_another_name(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setenv("DI_ROLLOUT_NODES", "a,b,localhost")
@@ -265,7 +265,7 @@ def test_a_task_of_another_name_may_bring_the_samples(
         assert run.collectors == 4
 
 
-def test_a_pod_hears_that_it_is_to_leave_and_so_does_who_listened_before() -> None:
+def test_leaving_is_set_and_the_earlier_handler_is_called() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:

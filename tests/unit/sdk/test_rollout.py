@@ -85,16 +85,16 @@ def url(server: Server) -> Iterator[str]:
         pytest.param("", None, id="empty"),
     ],
 )
-def test_what_a_server_has_in_hand(metrics: str, count: int | None) -> None:
+def test_open_requests_are_read_from_metrics(metrics: str, count: int | None) -> None:
     assert in_hand(metrics) == count
 
 
 @pytest.mark.parametrize("model", [b"", b"[]", b"{}", b'"x"', b"[" * 100_000])
-def test_a_server_that_tells_no_version(model: bytes) -> None:
+def test_a_server_without_a_weight_version(model: bytes) -> None:
     assert weight_version(model) is None
 
 
-def test_a_server_is_looked_at(server: Server, url: str) -> None:
+def test_a_servers_health_metrics_and_version_are_read(server: Server, url: str) -> None:
     assert look(url) == Seen(False)
     server.pages["/health"] = b""
     assert look(url) == Seen(True)
@@ -105,7 +105,7 @@ def test_a_server_is_looked_at(server: Server, url: str) -> None:
 
 
 class TestFinishing:
-    def test_what_is_in_hand_is_waited_for_and_what_is_on_its_way(self, clock: Clock) -> None:
+    def test_finishing_waits_for_open_and_late_requests(self, clock: Clock) -> None:
         finishing = Finishing(clock)
         assert not finishing.is_over(Seen(True, 0))
         clock.pass_(QUIET_SECONDS - 0.1)
@@ -117,7 +117,7 @@ class TestFinishing:
         clock.pass_(0.1)
         assert finishing.is_over(Seen(True, 0))
 
-    def test_one_that_does_not_say_has_half_a_minute(self, clock: Clock) -> None:
+    def test_a_server_without_metrics_gets_half_a_minute(self, clock: Clock) -> None:
         finishing = Finishing(clock)
         assert not finishing.is_over(Seen(True))
         clock.pass_(SILENT_SECONDS - 0.1)
@@ -125,11 +125,11 @@ class TestFinishing:
         clock.pass_(0.1)
         assert finishing.is_over(Seen(True))
 
-    def test_one_that_is_gone_has_nothing_in_hand(self, clock: Clock) -> None:
+    def test_a_stopped_server_has_finished(self, clock: Clock) -> None:
         assert Finishing(clock).is_over(Seen(False))
 
 
-def test_a_version_is_as_told_or_as_the_server_says() -> None:
+def test_a_posted_version_overrides_the_servers() -> None:
     weights, told = Weights(), di.Asked("POST", "/weights", {"version": "41"})
     assert weights.version(Seen(True)) is None
     assert weights.version(Seen(True, 0, "step-7")) == "step-7"
@@ -152,7 +152,7 @@ def ready(engine: Rollout) -> int:
     return requests.get(f"http://127.0.0.1:{engine.port}/ready", timeout=30).status_code
 
 
-def test_an_engine_is_ready_while_it_has_weights_and_is_not_to_finish() -> None:
+def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
     board = Board()
     with Rollout(0, "/drain", url="http://a:8000", say=board) as engine:
         assert ready(engine) == 503
@@ -177,7 +177,7 @@ def test_an_engine_is_ready_while_it_has_weights_and_is_not_to_finish() -> None:
     ]
 
 
-def test_a_server_is_told_of_when_its_weights_are_others_and_now_and_then(clock: Clock) -> None:
+def test_an_entry_is_sent_for_new_weights_and_periodically(clock: Clock) -> None:
     board = Board()
     looks = [
         Seen(False),
@@ -244,7 +244,7 @@ def command(*more: str) -> list[str]:
     return [sys.executable, "-m", rollout_server.__name__, *more]
 
 
-def test_a_server_of_a_pod_is_on_the_board_drains_and_ends(pod: dict[str, str]) -> None:
+def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None:
     port, serves = free_port(), free_port()
     url = f"http://127.0.0.1:{port}"
     program = command(
@@ -279,7 +279,9 @@ def _connection(environment: dict[str, str]) -> Any:
     return connection(di.Job.of(environment))
 
 
-def test_looks_are_bounded(url: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_pages_are_bounded(
+    url: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inference, "MOST_BYTES", 10)
     server.pages = {"/health": b"", "/metrics": VLLM.encode()}
     assert look(url) == Seen(True)

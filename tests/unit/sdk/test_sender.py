@@ -28,7 +28,7 @@ class Slow:
         self.taken.append(report["step"])
 
 
-def test_while_one_is_on_its_way_only_the_newest_is_kept() -> None:
+def test_the_newest_report_replaces_waiting_ones() -> None:
     slow = Slow()
     sender = Sender(slow, interval=0)
     sender.tell({"step": 0})
@@ -40,7 +40,7 @@ def test_while_one_is_on_its_way_only_the_newest_is_kept() -> None:
     assert slow.taken == [0, 999]
 
 
-def test_telling_never_waits_and_closing_only_so_long() -> None:
+def test_sending_does_not_block_and_closing_is_bounded() -> None:
     slow = Slow()
     sender = Sender(slow)
     sender.tell({"step": 0})
@@ -51,7 +51,7 @@ def test_telling_never_waits_and_closing_only_so_long() -> None:
     assert sender.close(10)
 
 
-def test_there_is_a_pause_between_two_but_not_before_the_last() -> None:
+def test_the_last_report_skips_the_interval() -> None:
     taken: list[float] = []
     sender = Sender(lambda report: taken.append(report["step"]), interval=3600)
     sender.tell({"step": 0})
@@ -62,7 +62,7 @@ def test_there_is_a_pause_between_two_but_not_before_the_last() -> None:
     assert taken == [0, 1]
 
 
-def test_one_that_tells_nothing_ends_at_once() -> None:
+def test_a_sender_without_reports_closes_at_once() -> None:
     assert Sender(lambda _: None).close(10)
 
 
@@ -71,9 +71,7 @@ def test_one_that_tells_nothing_ends_at_once() -> None:
     [Refused("POST /x", 422, "step: no"), Unreachable("away"), OSError("a bug")],
     ids=["refused", "away", "a bug"],
 )
-def test_what_goes_wrong_is_a_warning_said_once(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_report_is_one_warning(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     tried = []
 
     def fail(report: Mapping[str, Any]) -> None:

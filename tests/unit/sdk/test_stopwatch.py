@@ -9,7 +9,7 @@ from di_orchestrator.stopwatch import LAPS, Lap, Observations, Stopwatch, Window
 from tests.unit.sdk.conftest import Clock
 
 
-def test_time_between_works_is_waiting(clock: Clock) -> None:
+def test_time_between_iterations_is_waiting(clock: Clock) -> None:
     watch = Stopwatch(clock)
     assert watch.begin(32) is None
     clock.pass_(3)
@@ -26,7 +26,7 @@ def test_time_between_works_is_waiting(clock: Clock) -> None:
     assert watch.stop() is None
 
 
-def test_work_that_ends_twice_or_never_began(clock: Clock) -> None:
+def test_unbalanced_calls_are_harmless(clock: Clock) -> None:
     watch = Stopwatch(clock)
     watch.end()
     watch.waited(9)
@@ -39,7 +39,7 @@ def test_work_that_ends_twice_or_never_began(clock: Clock) -> None:
     assert watch.stop() == Lap(1, 2, 1)
 
 
-def test_a_window_has_the_shares_and_rates_of_the_last_ones() -> None:
+def test_a_window_has_the_shares_of_the_last_laps() -> None:
     window = Window()
     assert (window.waiting, window.rate, window.stale, len(window)) == (None, None, 0, 0)
     for _ in range(LAPS):
@@ -75,13 +75,13 @@ def test_observations_are_means_without_waiting() -> None:
         pytest.param(Lap(8, 1, 0), 2, id="it is not known what was for the others"),
     ],
 )
-def test_what_says_nothing_is_no_observation(lap: Lap, replicas: int) -> None:
+def test_a_lap_without_information_is_no_observation(lap: Lap, replicas: int) -> None:
     seen = Observations()
     seen.add(lap, nodes=1, replicas=replicas, kind="")
     assert seen.raw() == []
 
 
-def test_as_many_are_kept_as_count_and_the_oldest_go() -> None:
+def test_the_newest_observations_are_kept() -> None:
     seen = Observations()
     for samples in range(1, MAX_OBSERVATIONS + 2):
         seen.add(Lap(samples, 1, 0), nodes=1, replicas=1, kind="")

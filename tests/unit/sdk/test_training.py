@@ -61,7 +61,7 @@ def leave() -> None:
 
 # ------------------------------------------------------------ against the real di-server
 @pytest.mark.usefixtures("learner", "term")
-def test_a_job_shows_what_its_training_says(harness: Harness) -> None:
+def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     with di.training(total_steps=10, init_batch_size=32) as run:
         for step in range(1, 11):
             with run.iteration(samples=32):
@@ -108,7 +108,7 @@ def test_only_the_first_pod_of_a_task_reports(
 
 
 @pytest.mark.usefixtures("learner", "term")
-def test_a_server_that_is_away_or_refuses_does_not_fail_the_training(
+def test_a_failing_server_does_not_fail_the_training(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, harness: Harness
 ) -> None:
     with di.training() as run:
@@ -124,7 +124,7 @@ def test_a_server_that_is_away_or_refuses_does_not_fail_the_training(
 
 # ------------------------------------------------------------ what is measured
 @pytest.mark.usefixtures("term")
-def test_waiting_is_the_time_between_iterations(clock: Clock) -> None:
+def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
         for _ in range(4):
@@ -143,7 +143,7 @@ def test_waiting_is_the_time_between_iterations(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_batches_are_trained_on_one_by_one(clock: Clock) -> None:
+def test_iterations_times_each_batch(clock: Clock) -> None:
     def batches() -> Iterator[list[int]]:
         for size in (8, 4):
             clock.pass_(1)
@@ -158,7 +158,7 @@ def test_batches_are_trained_on_one_by_one(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_a_group_that_has_grown_is_measured_anew(clock: Clock) -> None:
+def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
     told = Told()
     run = make(clock, told, nodes=1)
     for step in range(6):
@@ -190,7 +190,7 @@ def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_waiting_that_is_not_measured_is_not_told(clock: Clock) -> None:
+def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
         for step in range(20):
@@ -202,7 +202,7 @@ def test_waiting_that_is_not_measured_is_not_told(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_several_learners_observe_what_is_for_each_other(clock: Clock) -> None:
+def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
     group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
     for nodes, observed in ((2, 1), (None, 0)):
         told = Told()
@@ -231,7 +231,7 @@ def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_what_the_program_says_itself_goes_before(clock: Clock) -> None:
+def test_the_programs_own_values_take_precedence(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
         run.report(1, env_steps=0, learner_wait_frac=0.9, batch_size=7)
@@ -243,7 +243,7 @@ def test_what_the_program_says_itself_goes_before(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_a_phase_is_told_and_over(clock: Clock) -> None:
+def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run, run.phase("evaluation"):
         assert told.reports[-1]["phase"] == "evaluation"
@@ -252,7 +252,7 @@ def test_a_phase_is_told_and_over(clock: Clock) -> None:
 
 # ------------------------------------------------------------ bad reports
 @pytest.mark.usefixtures("term")
-def test_a_bad_report_raises_in_the_test_mode_and_warns_once_else(
+def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = Told()
@@ -272,7 +272,7 @@ def test_a_bad_report_raises_in_the_test_mode_and_warns_once_else(
 
 # ------------------------------------------------------------ leaving and going on
 @pytest.mark.usefixtures("term")
-def test_who_is_to_leave_knows_and_saves(clock: Clock, tmp_path: Path) -> None:
+def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     told = Told()
     with make(clock, told, checkpoint=Checkpoints(tmp_path, clock=clock)) as run:
         assert [run.stopping, run.leaving.is_set(), run.checkpoint.is_due] == [False] * 3
@@ -288,7 +288,7 @@ def test_who_is_to_leave_knows_and_saves(clock: Clock, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_a_signal_that_does_not_end_the_wait_is_heard_while_it_waits(clock: Clock) -> None:
+def test_a_signal_during_a_wait_is_noticed(clock: Clock) -> None:
     """As one that another thread has, or one right before the wait begins, does not."""
 
     def elsewhere() -> None:
@@ -301,7 +301,7 @@ def test_a_signal_that_does_not_end_the_wait_is_heard_while_it_waits(clock: Cloc
         timer.join()
 
 
-def test_a_handler_that_was_there_hears_it_too_and_comes_back(clock: Clock) -> None:
+def test_an_earlier_signal_handler_is_called_and_restored(clock: Clock) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
@@ -314,7 +314,7 @@ def test_a_handler_that_was_there_hears_it_too_and_comes_back(clock: Clock) -> N
         signal.signal(signal.SIGTERM, before)
 
 
-def test_in_another_thread_it_trains_without_hearing(clock: Clock) -> None:
+def test_training_in_a_thread_leaves_signals_alone(clock: Clock) -> None:
     before = signal.getsignal(signal.SIGTERM)
     found: list[bool] = []
 
@@ -330,7 +330,7 @@ def test_in_another_thread_it_trains_without_hearing(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_a_checkpoint_is_of_a_step(clock: Clock, tmp_path: Path) -> None:
+def test_a_checkpoint_needs_a_step(clock: Clock, tmp_path: Path) -> None:
     with make(clock, checkpoint=Checkpoints(tmp_path)) as run:
         with pytest.raises(ValueError, match="report one before"):
             run.save(lambda path: path.write_text("x"))
@@ -343,7 +343,7 @@ def test_a_checkpoint_is_of_a_step(clock: Clock, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("term")
-def test_the_time_to_restore_is_told_by_who_was_restored(clock: Clock, tmp_path: Path) -> None:
+def test_a_restored_training_reports_its_restore_time(clock: Clock, tmp_path: Path) -> None:
     for restored in (None, 3):
         told = Told()
         with make(clock, told, checkpoint=Checkpoints(tmp_path, restored)) as run:
@@ -364,7 +364,7 @@ def train(run: Training, clock: Clock, laps: int, *, waiting: float, stale: int 
 
 
 @pytest.mark.usefixtures("term")
-def test_advice_waits_until_it_is_conclusive(clock: Clock) -> None:
+def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     with make(clock) as run:
         train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
         assert run.advise() is None
@@ -381,7 +381,7 @@ def test_advice_waits_until_it_is_conclusive(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("learner", "term")
-def test_a_training_that_is_entered_is_advised_and_scaled(harness: Harness, clock: Clock) -> None:
+def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> None:
     assert di.advise() is None
     with di.training() as run:
         run._clock = clock

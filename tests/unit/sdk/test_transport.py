@@ -21,7 +21,7 @@ from tests.unit.sdk.conftest import serving
 from tests.unit.server.fakes import job, make_harness, pod, watch
 
 
-def test_it_waits_as_long_as_di_server_takes() -> None:
+def test_time_limits_match_those_of_di_server() -> None:
     assert api.WAIT_SECONDS == LONGEST_WAIT
     assert exchange.ANSWER_SECONDS >= REQUEST_SECONDS
 
@@ -76,7 +76,7 @@ class _Odd(BaseHTTPRequestHandler):
         pass
 
 
-def test_no_answer_is_followed_elsewhere_or_read_without_end(
+def test_redirects_and_endless_answers_are_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -103,7 +103,7 @@ def test_no_answer_is_followed_elsewhere_or_read_without_end(
         Transport("https://127.0.0.1:9", ca_file="/nowhere"),
     ],
 )
-def test_nothing_that_goes_wrong_on_the_way_is_raised(way: Transport) -> None:
+def test_a_transport_failure_is_returned_and_not_raised(way: Transport) -> None:
     assert way.send(Request("GET", "/x", seconds=2)).reason  # type: ignore[union-attr]
 
 
