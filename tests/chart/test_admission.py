@@ -20,7 +20,7 @@ def webhook(chart: Chart, kind: str, *values: str) -> Object:
     return found
 
 
-def test_only_creates_and_updates_of_jobs_are_reviewed() -> None:
+def test_creates_and_updates_of_jobs_are_reviewed() -> None:
     assert ADMISSION_RULES == [
         {
             "apiGroups": ["diengine.opendilab.org"],
@@ -33,7 +33,7 @@ def test_only_creates_and_updates_of_jobs_are_reviewed() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_operator_publishes_the_rules_of_the_webhook_it_certifies(
+def test_with_the_operators_certificates_the_chart_renders_no_rules(
     chart: Chart, kind: str
 ) -> None:
     assert "rules" not in webhook(chart, kind)
@@ -41,13 +41,13 @@ def test_the_operator_publishes_the_rules_of_the_webhook_it_certifies(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [("certificates.mode=cert-manager",), GIVEN_SECRETS])
-def test_other_modes_render_the_rules_that_the_operator_publishes(
+def test_other_certificate_modes_render_the_rules(
     chart: Chart, kind: str, mode: tuple[str, ...]
 ) -> None:
     assert webhook(chart, kind, *mode)["rules"] == ADMISSION_RULES
 
 
-def test_the_webhook_waits_until_the_operator_has_published_the_authority(chart: Chart) -> None:
+def test_the_webhook_waits_for_the_published_authority(chart: Chart) -> None:
     rendered = chart.render()
     # Neither data nor binaryData: helm owns no field that the operator writes.
     assert rendered.one("ConfigMap", "di-webhook-admission").keys() == {
@@ -71,9 +71,7 @@ def test_the_webhook_waits_until_the_operator_has_published_the_authority(chart:
     [("certificates.mode=cert-manager",), GIVEN_SECRETS, ("webhook.enabled=false",)],
     ids=["cert-manager", "given Secrets", "no webhook"],
 )
-def test_no_webhook_waits_for_what_the_operator_does_not_publish(
-    chart: Chart, values: tuple[str, ...]
-) -> None:
+def test_in_other_modes_the_webhook_does_not_wait(chart: Chart, values: tuple[str, ...]) -> None:
     rendered = chart.render(*values)
     assert "di-webhook-admission" not in rendered.of_kind("ConfigMap")
     volumes = rendered.pods().get("di-webhook", {"spec": {"volumes": []}})["spec"]["volumes"]
@@ -91,7 +89,9 @@ def test_no_webhook_waits_for_what_the_operator_does_not_publish(
     [(KINDS[0], "Ignore", "/mutate"), (KINDS[1], "Fail", "/validate")],
     ids=["a default may be missing", "an unchecked job may not pass"],
 )
-def test_without_the_webhook(chart: Chart, kind: str, policy: str, path: str) -> None:
+def test_the_failure_policy_of_each_webhook(
+    chart: Chart, kind: str, policy: str, path: str
+) -> None:
     found = webhook(chart, kind)
     assert found["failurePolicy"] == policy
     assert found["timeoutSeconds"] == 5
@@ -107,13 +107,13 @@ def test_without_the_webhook(chart: Chart, kind: str, policy: str, path: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["auto", "cert-manager"])
-def test_the_authority_belongs_to_who_makes_it(chart: Chart, kind: str, mode: str) -> None:
+def test_the_chart_sets_no_authority_that_others_create(chart: Chart, kind: str, mode: str) -> None:
     found = webhook(chart, kind, f"certificates.mode={mode}", "certificates.caBundle=")
     assert "caBundle" not in found["clientConfig"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_authority_of_your_own_is_published(chart: Chart, kind: str) -> None:
+def test_a_given_authority_is_published(chart: Chart, kind: str) -> None:
     pem = "-----BEGIN CERTIFICATE-----"
     found = webhook(chart, kind, *GIVEN_SECRETS, f"certificates.caBundle={pem}")
     assert base64.b64decode(found["clientConfig"]["caBundle"]).decode() == pem
@@ -126,7 +126,7 @@ def injected_from(rendered: Rendered) -> set[str]:
     return {o["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] for o in called}
 
 
-def test_cert_manager_makes_an_authority_that_issues_and_is_trusted(chart: Chart) -> None:
+def test_cert_manager_creates_a_trusted_authority(chart: Chart) -> None:
     rendered = chart.render("certificates.mode=cert-manager", "certificates.secretName=tls")
     certificates = rendered.of_kind("Certificate")
     issuers = {name: issuer["spec"] for name, issuer in rendered.of_kind("Issuer").items()}
@@ -166,14 +166,14 @@ def test_cert_manager_makes_an_authority_that_issues_and_is_trusted(chart: Chart
         (("webhook.enabled=false", "server.tls.enabled=false"), set()),
     ],
 )
-def test_cert_manager_makes_certificates_for_what_serves_them(
+def test_cert_manager_creates_certificates_of_enabled_services(
     chart: Chart, off: tuple[str, ...], left: set[str]
 ) -> None:
     rendered = chart.render("certificates.mode=cert-manager", *off)
     assert set(rendered.of_kind("Certificate")) == left
 
 
-def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
+def test_a_given_issuer_is_used(chart: Chart) -> None:
     rendered = chart.render(
         "certificates.mode=cert-manager",
         "certificates.issuer.name=corporate",
@@ -188,7 +188,7 @@ def test_an_issuer_of_your_own_is_used(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_namespace_alone_is_asked_about(chart: Chart, kind: str) -> None:
+def test_webhooks_select_the_watched_namespace(chart: Chart, kind: str) -> None:
     assert "namespaceSelector" not in webhook(chart, kind)
     found = webhook(chart, kind, "watchNamespace=team", "rbac.allowClusterRoles=true")
     assert found["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "team"}}
@@ -209,7 +209,7 @@ POLICIES = {
 }
 
 
-def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
+def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
     rendered = chart.render(namespace="elsewhere")
     policies = rendered.of_kind("ValidatingAdmissionPolicy")
     assert {
@@ -265,7 +265,7 @@ def test_every_policy_is_about_one_account_and_in_force(chart: Chart) -> None:
         "somebody else publishes the authority",
     ],
 )
-def test_policies_with(chart: Chart, values: tuple[str, ...], left: str) -> None:
+def test_the_policies_follow_the_values(chart: Chart, values: tuple[str, ...], left: str) -> None:
     rendered = chart.render(*values)
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         found = {name.removeprefix("di-di-orchestrator-") for name in rendered.of_kind(kind)}
@@ -289,7 +289,7 @@ def test_policies_with(chart: Chart, values: tuple[str, ...], left: str) -> None
         "makes none",
     ],
 )
-def test_the_names_that_the_operator_may_give(
+def test_the_operator_may_create_these_names(
     chart: Chart, values: tuple[str, ...], secrets: tuple[str, ...]
 ) -> None:
     rendered = chart.render("certificates.secretName=tls", "aggregatorConfig.name=mine", *values)
@@ -300,7 +300,7 @@ def test_the_names_that_the_operator_may_give(
     assert found == wanted | {f"secrets/{name}" for name in secrets}
 
 
-def test_the_definition_keeps_all_of_its_conversion_but_whom_to_trust(chart: Chart) -> None:
+def test_the_operator_may_change_only_the_conversions_authority(chart: Chart) -> None:
     policy = chart.render().one(
         "ValidatingAdmissionPolicy", "di-di-orchestrator-operator-definition"
     )

@@ -59,7 +59,7 @@ def guarded(rendered: Rendered) -> dict[str, set[str]]:
     return found
 
 
-def test_by_default_they_are_config_maps_and_claims(chart: Chart) -> None:
+def test_default_companions_are_config_maps_and_claims(chart: Chart) -> None:
     rendered = chart.render()
     for kinds in settings(rendered):
         assert [str(kind) for kind in kinds] == ["ConfigMap (v1)", "PersistentVolumeClaim (v1)"]
@@ -69,7 +69,7 @@ def test_by_default_they_are_config_maps_and_claims(chart: Chart) -> None:
     }
 
 
-def test_the_role_and_the_policy_know_the_kinds_of_the_values_and_no_others(chart: Chart) -> None:
+def test_role_and_policy_follow_the_companion_kinds(chart: Chart) -> None:
     rendered = chart.render(values(*OTHERS), "watchNamespace=team", *GIVEN_SECRETS)
     found = permissions(rendered, "di-operator")["team"]
     plain = {k: v for k, v in JOBS_OF_THE_OPERATOR.items() if k != "persistentvolumeclaims"}
@@ -89,7 +89,7 @@ def test_the_role_and_the_policy_know_the_kinds_of_the_values_and_no_others(char
     }
 
 
-def test_without_kinds_nothing_is_allowed(chart: Chart) -> None:
+def test_without_companion_kinds_none_is_allowed(chart: Chart) -> None:
     rendered = chart.render("companions.kinds=null")
     assert settings(rendered) == [(), ()]
     plain = {k: v for k, v in JOBS_OF_THE_OPERATOR.items() if k != "persistentvolumeclaims"}
@@ -98,7 +98,7 @@ def test_without_kinds_nothing_is_allowed(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize(("group_and_kind", "resource"), BUILT_IN.items(), ids=str)
-def test_each_kind_of_kubernetes_that_may_be_allowed_can_be(
+def test_each_built_in_kind_can_be_allowed(
     chart: Chart, group_and_kind: tuple[str, str], resource: str
 ) -> None:
     group, kind = group_and_kind
@@ -126,7 +126,7 @@ def test_each_kind_of_kubernetes_that_may_be_allowed_can_be(
         ("*/v1", "Pool", "pools"),
     ],
 )
-def test_kinds_that_would_give_authors_more_rights_are_refused(
+def test_companion_kinds_that_extend_rights_are_refused(
     chart: Chart, api_version: str, kind: str, resource: str
 ) -> None:
     one = {"apiVersion": api_version, "kind": kind, "resource": resource}

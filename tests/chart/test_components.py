@@ -46,7 +46,7 @@ def test_every_component_has_the_same_schema(component: str) -> None:
     assert shared_block(properties, component) == shared_block(properties, "webhook")
 
 
-def test_the_default_bound_of_scaling_is_that_of_the_server() -> None:
+def test_the_default_bound_of_scaling_matches_the_server() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
     bound = schema["server"]["properties"]["scaling"]["properties"]["defaultMaxReplicas"]
@@ -55,7 +55,7 @@ def test_the_default_bound_of_scaling_is_that_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_disabled_component_leaves_nothing_but_the_others(chart: Chart, component: str) -> None:
+def test_a_disabled_component_leaves_no_object(chart: Chart, component: str) -> None:
     off = [f"{component}.enabled=false"]
     if component == "operator":
         off.extend(GIVEN_SECRETS)
@@ -83,7 +83,7 @@ def test_two_replicas_survive_a_drain_and_an_update(chart: Chart, component: str
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_the_number_of_replicas_can_be_left_to_an_autoscaler(chart: Chart, component: str) -> None:
+def test_replicas_can_be_left_to_an_autoscaler(chart: Chart, component: str) -> None:
     rendered = chart.render(f"{component}.replicas=null")
     assert "replicas" not in rendered.one("Deployment", f"di-{component}")["spec"]
 
@@ -125,15 +125,15 @@ def test_scheduling_values_reach_the_pods(chart: Chart, component: str) -> None:
     ],
     ids=["the chart's version", "a tag", "a mirror", "a digest wins over the tag"],
 )
-def test_an_image_is_named_by(chart: Chart, values: tuple[str, ...], image: str) -> None:
+def test_an_image_reference_follows_the_values(
+    chart: Chart, values: tuple[str, ...], image: str
+) -> None:
     pod = chart.render(*values).pods()["di-server"]
     assert pod["spec"]["containers"][0]["image"] == image
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_changed_setting_replaces_the_pods_and_a_new_chart_alone_does_not(
-    chart: Chart, component: str
-) -> None:
+def test_a_changed_setting_replaces_the_pods(chart: Chart, component: str) -> None:
     def template(*values: str) -> object:
         return chart.render(*values).pods()[f"di-{component}"]
 
@@ -146,14 +146,14 @@ def test_a_changed_setting_replaces_the_pods_and_a_new_chart_alone_does_not(
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_a_leaving_pod_serves_on_while_the_news_spreads(chart: Chart, component: str) -> None:
+def test_a_leaving_pod_serves_during_its_drain(chart: Chart, component: str) -> None:
     container = chart.render(f"{component}.drainSeconds=7").pods()[f"di-{component}"]["spec"][
         "containers"
     ][0]
     assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 7}}
 
 
-def test_the_label_of_kinds_of_nodes_reaches_the_operator(chart: Chart) -> None:
+def test_the_node_type_label_reaches_the_operator(chart: Chart) -> None:
     def label(*values: str) -> str:
         found = chart.render(*values).one("ConfigMap", "di-operator")["data"]
         return str(found["DI_OPERATOR_NODE_KIND_LABEL"])

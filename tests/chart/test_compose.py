@@ -61,7 +61,7 @@ def test_every_service_understands_its_settings(
     assert {bind.host for bind in reached} == {host}
 
 
-def test_callers_need_a_token_and_pods_have_one(services: dict[str, Any]) -> None:
+def test_callers_need_a_token_and_pods_get_one(services: dict[str, Any]) -> None:
     def auth(environment: Mapping[str, str]) -> str:
         settings = resolved(services["server"]["environment"], environment)
         return load_server_config([], settings).auth.value
@@ -72,7 +72,7 @@ def test_callers_need_a_token_and_pods_have_one(services: dict[str, Any]) -> Non
     assert load_config([], settings, random_identity=str).token_audience == AUDIENCE
 
 
-def test_no_service_runs_as_root_or_could_become_root(services: dict[str, Any]) -> None:
+def test_no_service_can_run_as_root(services: dict[str, Any]) -> None:
     users = {name: resolved(service["user"], {}) for name, service in services.items()}
     assert users == {
         "certificates": "65532:65532",
@@ -86,7 +86,7 @@ def test_no_service_runs_as_root_or_could_become_root(services: dict[str, Any]) 
         assert service["read_only"] is True
 
 
-def test_who_makes_certificates_alone_has_the_key_of_the_authority(
+def test_only_the_certificates_service_has_the_authoritys_key(
     services: dict[str, Any], tmp_path: Path
 ) -> None:
     mounts = {
@@ -111,7 +111,7 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_image_has_the_folders_that_volumes_cover(services: dict[str, Any]) -> None:
+def test_the_image_has_the_mount_points_of_volumes(services: dict[str, Any]) -> None:
     # Otherwise the volumes would be root's, and nobody could write into them.
     text = (ROOT / "services/operator/Dockerfile").read_text()
     volumes = [v.partition(":")[2] for v in services["certificates"]["volumes"]]
@@ -129,14 +129,14 @@ def test_every_service_is_built_from_its_dockerfile(
     assert build["dockerfile"] == f"services/{component}/Dockerfile"
 
 
-def test_what_is_mounted_exists(services: dict[str, Any]) -> None:
+def test_mounted_folders_exist(services: dict[str, Any]) -> None:
     mounts = [v for service in services.values() for v in service["volumes"] if isinstance(v, str)]
     folders = [mount.partition(":")[0] for mount in mounts if mount.startswith("./")]
     assert folders
     assert all((ROOT / folder).is_dir() for folder in folders)
 
 
-def test_the_api_server_asks_about_the_same_as_with_the_chart(chart: Chart) -> None:
+def test_webhook_registrations_match_the_chart(chart: Chart) -> None:
     def asked(body: Any) -> list[Any]:
         return [
             {key: value for key, value in webhook.items() if key != "clientConfig"}

@@ -26,12 +26,12 @@ ALL = (
 )
 
 
-def test_nothing_of_it_is_there_unless_it_is_wanted(chart: Chart) -> None:
+def test_monitoring_is_off_by_default(chart: Chart) -> None:
     assert not {"PodMonitor", "PrometheusRule"} & chart.render().kinds()
     assert not [name for name in chart.render().of_kind("ConfigMap") if "dashboard" in name]
 
 
-def test_every_service_is_scraped_at_its_health_port(chart: Chart) -> None:
+def test_every_service_is_scraped(chart: Chart) -> None:
     rendered = chart.render(*ALL, "history.enabled=true")
     monitor = rendered.one("PodMonitor", "di-orchestrator")
     assert monitor["metadata"]["labels"]["release"] == "stack"
@@ -47,13 +47,13 @@ def test_every_service_is_scraped_at_its_health_port(chart: Chart) -> None:
         assert endpoint["port"] in ports
 
 
-def test_the_rules_are_those_of_the_file(chart: Chart) -> None:
+def test_the_rendered_rules_match_the_file(chart: Chart) -> None:
     rule = chart.render(*ALL).one("PrometheusRule", "di-orchestrator")
     assert rule["metadata"]["labels"]["release"] == "stack"
     assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
 
 
-def test_the_dashboards_are_where_grafana_looks_for_them(chart: Chart) -> None:
+def test_dashboards_have_grafanas_label(chart: Chart) -> None:
     found = chart.render(*ALL).of_kind("ConfigMap")
     for each in dashboards.DASHBOARDS:
         config = found[f"di-dashboard-{each.name}"]
@@ -62,7 +62,7 @@ def test_the_dashboards_are_where_grafana_looks_for_them(chart: Chart) -> None:
         assert [panel["title"] for panel in body["panels"]] == [p.title for p in each.panels]
 
 
-def test_every_alert_fires_when_it_should_and_is_quiet_otherwise(tmp_path: Path) -> None:
+def test_every_alert_fires_in_its_case_only(tmp_path: Path) -> None:
     promtool(tmp_path, "check", "rules", str(ALERTS))
     rules = {
         rule["alert"]: rule
@@ -80,7 +80,7 @@ def test_every_alert_fires_when_it_should_and_is_quiet_otherwise(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["DIJobHung", "DIOperatorNoLeader"])
-def test_an_alert_that_is_not_expected_fails_that_test(tmp_path: Path, name: str) -> None:
+def test_an_unexpected_alert_fails_promtool(tmp_path: Path, name: str) -> None:
     """promtool's silence means something."""
     body = {"rule_files": [str(ALERTS)], "tests": [_test(name, CASES[name].fires, firing=None)]}
     file = tmp_path / "tests.yaml"

@@ -26,7 +26,7 @@ CLUSTER_KINDS = {
 }
 
 
-def test_helm_finds_nothing_to_complain_about(chart: Chart) -> None:
+def test_helm_lint_has_no_warnings(chart: Chart) -> None:
     assert "[WARNING]" not in chart.lint()
 
 
@@ -67,7 +67,7 @@ def test_clients_find_the_services_under_fixed_names(chart: Chart) -> None:
     ],
     ids=["default", "plain HTTP", "auth off", "no ClusterRoles"],
 )
-def test_replicas_of_the_server_find_each_other(
+def test_server_replicas_find_each_other(
     chart: Chart, values: tuple[str, ...], peers: str, token: bool
 ) -> None:
     rendered = chart.render(*values, "networkPolicy.enabled=true")
@@ -116,7 +116,7 @@ def test_replicas_of_the_server_find_each_other(
     ],
     ids=["both", "plain HTTP", "HTTPS"],
 )
-def test_jobs_are_told_a_port_that_is_served(
+def test_jobs_get_a_served_port(
     chart: Chart, values: tuple[str, ...], ports: set[int], url: str
 ) -> None:
     rendered = chart.render(*values)
@@ -142,9 +142,7 @@ def test_jobs_are_told_a_port_that_is_served(
         ("r" * 53, "r" * 37 + "-di-orchestrator"),
     ],
 )
-def test_objects_of_the_cluster_are_named_for_the_release(
-    chart: Chart, release: str, name: str
-) -> None:
+def test_cluster_objects_are_named_after_the_release(chart: Chart, release: str, name: str) -> None:
     rendered = chart.render(release=release)
     ours = [
         o["metadata"]["name"]
@@ -155,7 +153,7 @@ def test_objects_of_the_cluster_are_named_for_the_release(
     assert all(found == name or found.startswith(f"{name}-") for found in ours)
 
 
-def test_every_object_says_where_it_belongs(chart: Chart) -> None:
+def test_every_object_has_labels_and_namespace(chart: Chart) -> None:
     for found in chart.render("networkPolicy.enabled=true").objects:
         labels = found["metadata"]["labels"]
         assert labels["app.kubernetes.io/instance"] == "di"
@@ -175,7 +173,7 @@ def strings(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def test_a_string_that_looks_like_something_else_stays_a_string(chart: Chart) -> None:
+def test_string_values_are_quoted(chart: Chart) -> None:
     odd = [
         word
         for component in COMPONENTS
@@ -199,7 +197,7 @@ def test_a_string_that_looks_like_something_else_stays_a_string(chart: Chart) ->
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_annotations_and_labels_of_pods_stay_strings(chart: Chart, component: str) -> None:
+def test_pod_annotations_and_labels_are_strings(chart: Chart, component: str) -> None:
     # --set reads true as a boolean, which the schema refuses; quotes are for --set-string.
     metadata = chart.render(
         f"{component}.podAnnotations.a=x", f"{component}.podLabels.team=rl"
@@ -238,7 +236,7 @@ def test_with_the_webhook_every_version_is_served_and_converted(chart: Chart) ->
 
 
 @pytest.mark.parametrize("value", ["webhook.enabled=false", "crds.olderVersions=false"])
-def test_otherwise_only_the_stored_version_is_served(chart: Chart, value: str) -> None:
+def test_without_conversion_only_the_stored_version_is_served(chart: Chart, value: str) -> None:
     spec = crd(chart, DIJOBS, value)["spec"]
     assert [v["name"] for v in spec["versions"] if v["served"]] == ["v2alpha1"]
     assert spec["versions"] == file_of(DIJOBS)["spec"]["versions"]
@@ -246,7 +244,7 @@ def test_otherwise_only_the_stored_version_is_served(chart: Chart, value: str) -
     assert spec["conversion"] == crd(chart, DIJOBS)["spec"]["conversion"]
 
 
-def test_the_authority_of_the_conversion_comes_as_that_of_admission(chart: Chart) -> None:
+def test_conversion_and_admission_have_the_same_authority(chart: Chart) -> None:
     own = (*GIVEN_SECRETS, "certificates.caBundle=-----BEGIN CERTIFICATE-----")
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         (admission,) = chart.render(*own).one(kind, "di-di-orchestrator")["webhooks"]
@@ -272,7 +270,7 @@ def test_the_default_aggregator_config(chart: Chart) -> None:
     assert server["DI_SERVER_AGGREGATOR_CONFIG"] == "di-system/aggregator-config"
 
 
-def test_an_aggregator_config_of_your_own(chart: Chart) -> None:
+def test_a_given_aggregator_config_is_used(chart: Chart) -> None:
     found = settings(chart, "aggregatorConfig.create=false", "aggregatorConfig.name=mine")
     assert (found.aggregator_config, found.aggregator_template) == (("di-system", "mine"), {})
 
@@ -293,7 +291,7 @@ def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:
     assert policies["di-webhook"]["spec"]["egress"] == []
 
 
-def test_the_notes_tell_the_next_three_commands(chart: Chart) -> None:
+def test_the_notes_show_the_next_commands(chart: Chart) -> None:
     notes = chart.notes()
     for command in ("get pods", "helm test di --namespace di-system", "apply --filename"):
         assert command in notes
@@ -310,5 +308,5 @@ def test_the_notes_tell_the_next_three_commands(chart: Chart) -> None:
         ("crds.keep=false", "deletes every DIJob"),
     ],
 )
-def test_the_notes_warn_of(chart: Chart, value: str, warning: str) -> None:
+def test_the_notes_warn_of_risky_values(chart: Chart, value: str, warning: str) -> None:
     assert warning in chart.notes(value)

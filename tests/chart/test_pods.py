@@ -55,7 +55,7 @@ def test_the_pod_of_the_test_job_is_restricted(chart: Chart) -> None:
     assert job["spec"]["ttlSecondsAfterFinished"] > 0
 
 
-def test_the_test_ends_in_a_bounded_time_that_says_why(chart: Chart) -> None:
+def test_helm_test_has_a_time_limit(chart: Chart) -> None:
     pod = chart.render("test.timeoutSeconds=45").pods()["di-test"]["spec"]
     assert pod["restartPolicy"] == "Never"
     assert {"name": "TEST_TIMEOUT_SECONDS", "value": "45"} in pod["containers"][0]["env"]
@@ -72,19 +72,19 @@ def test_every_probe_goes_to_a_port_of_the_container(chart: Chart, component: st
     assert probes["readiness"]["httpGet"]["path"] == "/readyz"
 
 
-def test_the_server_may_take_the_time_of_a_busy_api_server_to_be_ready(chart: Chart) -> None:
+def test_the_servers_readiness_probe_allows_a_slow_api_server(chart: Chart) -> None:
     (container,) = chart.render().pods()["di-server"]["spec"]["containers"]
     assert container["readinessProbe"]["timeoutSeconds"] > REQUEST_SECONDS / 2
 
 
-def test_the_operator_exits_before_its_grace_period_is_over(chart: Chart) -> None:
+def test_the_operators_exit_deadline_is_within_its_grace_period(chart: Chart) -> None:
     spec = chart.render().pods()["di-operator"]["spec"]
     assert spec["terminationGracePeriodSeconds"] > exit_deadline.SECONDS
 
 
 @pytest.mark.parametrize("mode", [(), ("certificates.mode=cert-manager",), GIVEN_SECRETS])
 @pytest.mark.parametrize("component", ["webhook", "server"])
-def test_pods_that_need_a_certificate_start_once_its_secret_is_there(
+def test_pods_mount_the_secret_of_their_certificate(
     chart: Chart, component: str, mode: tuple[str, ...]
 ) -> None:
     values = ("certificates.secretName=other", "server.tls.secretName=another", *mode)
@@ -93,7 +93,7 @@ def test_pods_that_need_a_certificate_start_once_its_secret_is_there(
     assert secret.keys() == {"secretName"}
 
 
-def test_the_webhook_has_time_until_its_certificate_is_a_good_one(chart: Chart) -> None:
+def test_the_webhooks_startup_probe_allows_two_minutes(chart: Chart) -> None:
     spec = chart.render().pods()["di-webhook"]["spec"]
     startup = spec["containers"][0]["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
@@ -142,7 +142,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.log_level == "debug"
 
 
-def test_the_urls_of_targets_are_read_from_their_secrets(chart: Chart) -> None:
+def test_urls_of_notifications_are_mounted_from_secrets(chart: Chart) -> None:
     target = "operator.notifications.targets[0]"
     rendered = chart.render(
         f"{target}.name=team",
@@ -171,7 +171,7 @@ def test_the_urls_of_targets_are_read_from_their_secrets(chart: Chart) -> None:
     assert mount["readOnly"]
 
 
-def test_nobody_is_told_unless_somebody_is_named(chart: Chart) -> None:
+def test_without_targets_there_are_no_notifications(chart: Chart) -> None:
     rendered = chart.render()
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_NOTIFICATION_TARGETS"] == (
         "[]"
@@ -183,7 +183,7 @@ def test_nobody_is_told_unless_somebody_is_named(chart: Chart) -> None:
 @pytest.mark.parametrize(
     "value", ["webhook.enabled=false", "certificates.mode=cert-manager"], ids=str
 )
-def test_the_operator_leaves_alone_what_is_not_its_own(chart: Chart, value: str) -> None:
+def test_the_operator_does_not_manage_foreign_certificates(chart: Chart, value: str) -> None:
     given = environment(chart, "operator", value)
     config = load_config([], given, random_identity=str)
     assert (config.webhook_secret, config.webhook_admission) == (None, None)
@@ -199,7 +199,7 @@ def test_the_operator_leaves_alone_what_is_not_its_own(chart: Chart, value: str)
         (("server.enabled=false",), None, None),
     ],
 )
-def test_pods_are_told_whom_to_trust_whoever_makes_the_certificate(
+def test_pods_get_the_servers_authority_in_every_mode(
     chart: Chart, values: tuple[str, ...], makes: str | None, reads: str | None
 ) -> None:
     rendered = chart.render(*values)
@@ -245,7 +245,7 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_further_variables_reach_the_container(chart: Chart, component: str) -> None:
+def test_extra_variables_reach_the_container(chart: Chart, component: str) -> None:
     given = environment(
         chart, component, f"{component}.extraEnv[0].name=X", f"{component}.extraEnv[0].value=y"
     )

@@ -13,7 +13,7 @@ def told(rendered: Rendered) -> str:
     return found
 
 
-def test_the_class_ends_nobodys_pods_and_is_below_the_systems(chart: Chart) -> None:
+def test_the_priority_class_never_preempts(chart: Chart) -> None:
     rendered = chart.render()
     (name,) = rendered.of_kind("PriorityClass")
     body = rendered.one("PriorityClass", name)
@@ -22,7 +22,7 @@ def test_the_class_ends_nobodys_pods_and_is_below_the_systems(chart: Chart) -> N
     assert (body["preemptionPolicy"], body.get("globalDefault")) == ("Never", None)
 
 
-def test_releases_have_a_class_each(chart: Chart) -> None:
+def test_each_release_has_its_priority_class(chart: Chart) -> None:
     names = {told(chart.render(release=release)) for release in ("one", "two")}
     assert len(names) == 2
 
@@ -46,7 +46,7 @@ def test_releases_have_a_class_each(chart: Chart) -> None:
         ),
     ],
 )
-def test_who_makes_the_class(
+def test_the_priority_class_follows_the_values(
     chart: Chart, values: tuple[str, ...], made: set[str], name: str
 ) -> None:
     rendered = chart.render(*values)

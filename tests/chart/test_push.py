@@ -144,7 +144,7 @@ def pushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pushed]:
         )
 
 
-def test_a_chart_that_was_pushed_can_be_pulled_and_its_images_are_those_pushed(
+def test_a_pushed_chart_can_be_pulled_and_names_the_pushed_images(
     pushed: Pushed, chart: Chart, tmp_path: Path
 ) -> None:
     *images, where = pushed.said
@@ -164,7 +164,7 @@ def test_a_chart_that_was_pushed_can_be_pulled_and_its_images_are_those_pushed(
         assert yaml.safe_load(entry.read())["version"] == VERSION
 
 
-def test_each_image_has_its_bill_of_materials_and_its_provenance(pushed: Pushed) -> None:
+def test_each_image_has_a_bill_of_materials_and_provenance(pushed: Pushed) -> None:
     provenance = (pushed.directory / "provenance.json").read_bytes()
     for service in SERVICES:
         subject = f"{pushed.name}/opendilab/di-{service}:{VERSION}"
@@ -177,7 +177,7 @@ def test_each_image_has_its_bill_of_materials_and_its_provenance(pushed: Pushed)
     assert pushed.content(said) == {"provenance.json": provenance}
 
 
-def test_everything_is_signed_and_by_nobody_else(pushed: Pushed) -> None:
+def test_every_artifact_is_signed_by_the_release_key(pushed: Pushed) -> None:
     stranger = _key(pushed.home, "stranger").certificate
     images = [f"{pushed.name}/opendilab/di-{service}:{VERSION}" for service in SERVICES]
     release = f"{pushed.name}/opendilab/release:{VERSION}"
@@ -199,13 +199,13 @@ def test_everything_is_signed_and_by_nobody_else(pushed: Pushed) -> None:
     assert not pushed.verified(f"{images[0]}-other", pushed.key.certificate)
 
 
-def test_the_key_stays_where_it_is(pushed: Pushed) -> None:
+def test_the_private_key_is_not_pushed(pushed: Pushed) -> None:
     secret = pushed.key.file.read_bytes().splitlines()[1]
     kept = [*pushed.there.blobs.values(), *(body for _, body in pushed.there.manifests.values())]
     assert not any(secret in each for each in kept)
 
 
-def test_a_registry_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_registry_is_reported(tmp_path: Path) -> None:
     _release(tmp_path)
     with registry() as gone:
         address = gone.address

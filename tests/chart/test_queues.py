@@ -37,7 +37,7 @@ def as_set(value: Any, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("policy", ["fit", "binpack", "goodput"])
-def test_the_values_of_the_page_reach_the_policy(chart: Chart, policy: str) -> None:
+def test_the_documents_queue_values_reach_the_policy(chart: Chart, policy: str) -> None:
     settings = chart.render(*as_set(shown())).one("ConfigMap", "di-operator")["data"]
     arguments = json.loads(settings["DI_OPERATOR_POLICY_ARGUMENTS"])
     assert arguments == shown()["operator"]["allocator"]["arguments"]

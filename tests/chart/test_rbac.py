@@ -111,7 +111,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     assert permissions(rendered, "di-webhook") == {}
 
 
-def test_without_queues_there_are_no_permissions_for_them(chart: Chart) -> None:
+def test_without_kueue_there_are_no_permissions_for_workloads(chart: Chart) -> None:
     rendered = chart.render("operator.kueue.enabled=false")
     assert permissions(rendered, "di-operator")["*"] == (
         JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM
@@ -119,7 +119,7 @@ def test_without_queues_there_are_no_permissions_for_them(chart: Chart) -> None:
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_KUEUE"] == "false"
 
 
-def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
+def test_permissions_in_one_namespace_are_roles(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", *GIVEN_SECRETS)
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
     assert permissions(rendered, "di-operator") == {
@@ -133,7 +133,7 @@ def test_permissions_in_one_namespace_are_roles_alone(chart: Chart) -> None:
     assert rendered.one("ConfigMap", "di-server")["data"]["DI_SERVER_WATCH_NODES"] == "false"
 
 
-def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: Chart) -> None:
+def test_an_allowed_cluster_role_has_cluster_permissions_only(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "rbac.allowClusterRoles=true")
     assert permissions(rendered, "di-operator")["*"] == (
         AUTHORITY | ROOM | OF_KUEUE | {"pods": "list watch"}
@@ -150,7 +150,7 @@ def test_a_cluster_role_that_was_allowed_has_only_what_no_role_can_give(chart: C
         (("certificates.mode=cert-manager", "server.tls.enabled=false"), {}),
     ],
 )
-def test_who_does_not_make_certificates_reads_whom_pods_are_to_trust_and_no_more(
+def test_in_other_modes_the_operator_reads_the_servers_secret_only(
     chart: Chart, values: tuple[str, ...], read: dict[str, str]
 ) -> None:
     assert permissions(chart.render(*values), "di-operator") == {
@@ -159,7 +159,7 @@ def test_who_does_not_make_certificates_reads_whom_pods_are_to_trust_and_no_more
     }
 
 
-def test_in_one_namespace_the_server_needs_no_cluster_role_for_its_certificate(
+def test_in_one_namespace_certificates_need_no_cluster_role(
     chart: Chart,
 ) -> None:
     rendered = chart.render("watchNamespace=team", "webhook.enabled=false")
@@ -177,14 +177,14 @@ def test_without_job_tasks_and_queues_the_operator_changes_no_job(chart: Chart) 
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_JOB_TASKS"] == "false"
 
 
-def test_an_aggregator_config_of_somebody_else_is_only_read(chart: Chart) -> None:
+def test_a_foreign_aggregator_config_is_read_only(chart: Chart) -> None:
     rendered = chart.render("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
     found = permissions(rendered, "di-operator")["di-system"]
     about = {key: verbs for key, verbs in found.items() if key.startswith("aggregatorconfigs")}
     assert about == {"aggregatorconfigs.diengine.opendilab.org mine": "get"}
 
 
-def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
+def test_without_an_allocator_the_operator_does_not_read_nodes(chart: Chart) -> None:
     rendered = chart.render("operator.allocator.policy=")
     assert permissions(rendered, "di-operator")["*"] == (
         JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY
@@ -192,18 +192,18 @@ def test_without_an_allocator_nobody_looks_at_nodes(chart: Chart) -> None:
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_POLICY"] == ""
 
 
-def test_who_does_not_check_tokens_asks_nobody_about_them(chart: Chart) -> None:
+def test_without_authentication_the_server_reviews_no_tokens(chart: Chart) -> None:
     rendered = chart.render("server.auth.mode=off")
     assert permissions(rendered, "di-server")["*"] == JOBS_OF_THE_SERVER | ROOM
 
 
-def test_the_test_may_handle_its_own_job_only(chart: Chart) -> None:
+def test_helm_test_may_change_its_own_job_only(chart: Chart) -> None:
     assert permissions(chart.render(), "di-test") == {
         "di-system": {DIJOBS: "create", f"{DIJOBS} di-test-job": "delete get"}
     }
 
 
-def test_only_who_talks_to_the_api_server_has_a_token(chart: Chart) -> None:
+def test_only_clients_of_the_api_server_have_a_token(chart: Chart) -> None:
     rendered = chart.render()
     assert {n: p["spec"]["automountServiceAccountToken"] for n, p in rendered.pods().items()} == {
         "di-webhook": False,
@@ -219,7 +219,7 @@ def test_only_who_talks_to_the_api_server_has_a_token(chart: Chart) -> None:
 AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
 
-def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
+def test_view_and_edit_roles_include_jobs(chart: Chart) -> None:
     roles = chart.render().of_kind("ClusterRole")
     found = {
         name.removeprefix("di-di-orchestrator-"): (
@@ -264,6 +264,6 @@ def test_people_get_jobs_with_the_roles_of_the_cluster(chart: Chart) -> None:
     [("rbac.aggregateRoles=false",), ("watchNamespace=team", *GIVEN_SECRETS)],
     ids=["turned off", "nothing may belong to the whole cluster"],
 )
-def test_people_get_nothing_with(chart: Chart, values: tuple[str, ...]) -> None:
+def test_view_and_edit_roles_can_be_left_out(chart: Chart, values: tuple[str, ...]) -> None:
     roles = chart.render(*values).of_kind("ClusterRole")
     assert not {name for name in roles if name.endswith(("-view", "-edit"))}

@@ -18,12 +18,12 @@ def pod_groups(chart: Chart, *values: str) -> dict[str, str]:
     return {key: verbs for key, verbs in found.items() if key.startswith("podgroups")}
 
 
-def test_without_gang_schedulers_the_operator_may_touch_no_pod_group(chart: Chart) -> None:
+def test_without_gang_schedulers_there_are_no_rights_to_pod_groups(chart: Chart) -> None:
     assert pod_groups(chart) == {}
     assert set(guarded(chart.render())) == {"", "policy"}
 
 
-def test_the_right_to_disruption_budgets_can_be_taken_back(chart: Chart) -> None:
+def test_the_right_to_disruption_budgets_can_be_removed(chart: Chart) -> None:
     key = "poddisruptionbudgets.policy"
     assert permissions(chart.render(), "di-operator")["*"][key] == "create get patch"
     without = chart.render("scheduling.disruptionBudgets=false")
@@ -31,7 +31,7 @@ def test_the_right_to_disruption_budgets_can_be_taken_back(chart: Chart) -> None
     assert set(guarded(without)) == {""}
 
 
-def test_each_scheduler_of_the_values_is_a_right_to_the_pod_groups_it_reads(chart: Chart) -> None:
+def test_each_gang_scheduler_adds_a_right_to_its_pod_groups(chart: Chart) -> None:
     assert pod_groups(chart, ALL) == {
         f"{kind.resource.plural}.{kind.resource.group}": "create get patch"
         for kind in KINDS.values()
@@ -41,14 +41,14 @@ def test_each_scheduler_of_the_values_is_a_right_to_the_pod_groups_it_reads(char
     assert pod_groups(chart, values) == {f"{only.plural}.{only.group}": "create get patch"}
 
 
-def test_what_the_operator_writes_there_belongs_to_a_job(chart: Chart) -> None:
+def test_pod_groups_must_belong_to_a_job(chart: Chart) -> None:
     found = guarded(chart.render(ALL))
     assert found == guarded(chart.render()) | {
         kind.resource.group: {kind.resource.plural} for kind in KINDS.values()
     }
 
 
-def test_the_right_to_ask_for_nodes_is_given_by_the_values(chart: Chart) -> None:
+def test_the_right_to_provisioning_requests_follows_the_values(chart: Chart) -> None:
     wanted = {"podtemplates", "provisioningrequests.autoscaling.x-k8s.io"}
     assert not wanted & permissions(chart.render(), "di-operator")["*"].keys()
     rendered = chart.render("scheduling.provisioningRequests=true")
@@ -59,6 +59,6 @@ def test_the_right_to_ask_for_nodes_is_given_by_the_values(chart: Chart) -> None
     assert kinds["autoscaling.x-k8s.io"] == {"provisioningrequests"}
 
 
-def test_a_scheduler_that_nobody_knows_is_refused(chart: Chart) -> None:
+def test_an_unknown_gang_scheduler_is_refused(chart: Chart) -> None:
     with pytest.raises(Refused, match="gangSchedulers"):
         chart.render("scheduling.gangSchedulers={slurm}")

@@ -35,7 +35,7 @@ def objects(schema: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]
             yield from objects(value, name)
 
 
-def test_no_object_of_ours_takes_unknown_keys() -> None:
+def test_no_object_of_the_schema_takes_unknown_keys() -> None:
     loose = {name for name, schema in objects(SCHEMA) if "additionalProperties" not in schema}
     assert loose <= FREE
     closed = [schema for _, schema in objects(SCHEMA) if "properties" in schema]
@@ -78,7 +78,7 @@ def test_no_object_of_ours_takes_unknown_keys() -> None:
         "test.timeoutSeconds=1",
     ],
 )
-def test_refuses(chart: Chart, value: str) -> None:
+def test_a_bad_value_is_refused_with_its_key(chart: Chart, value: str) -> None:
     path = value.partition("=")[0].partition("[")[0]
     with pytest.raises(Refused) as refused:
         chart.render(value)
@@ -105,7 +105,7 @@ def test_refuses(chart: Chart, value: str) -> None:
         "a server without a port",
     ],
 )
-def test_refuses_what_could_not_work_and_names_a_way_out(
+def test_contradicting_values_are_refused_with_a_way_out(
     chart: Chart, values: tuple[str, ...], way_out: str
 ) -> None:
     with pytest.raises(Refused, match=way_out):
@@ -125,7 +125,7 @@ def test_refuses_what_could_not_work_and_names_a_way_out(
         ("ageing_seconds=0", "ageing_seconds"),
     ],
 )
-def test_refuses_arguments_that_make_no_sense_and_says_where(
+def test_bad_allocator_arguments_are_refused_with_their_path(
     chart: Chart, argument: str, where: str
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -133,5 +133,5 @@ def test_refuses_arguments_that_make_no_sense_and_says_where(
     assert where in str(refused.value)
 
 
-def test_works_as_a_part_of_another_chart(chart: Chart) -> None:
+def test_the_chart_works_as_a_subchart(chart: Chart) -> None:
     assert chart.render("global.environment=test").objects

@@ -12,7 +12,7 @@ URL = "http://otel-collector.monitoring:4318"
 ON = f"tracing.endpoint={URL}"
 
 
-def test_nobody_is_told_of_a_receiver_until_there_is_one(chart: Chart) -> None:
+def test_tracing_is_off_by_default(chart: Chart) -> None:
     rendered = chart.render("networkPolicy.enabled=true")
     for component in ("server", "operator"):
         data = rendered.one("ConfigMap", f"di-{component}")["data"]
@@ -23,7 +23,7 @@ def test_nobody_is_told_of_a_receiver_until_there_is_one(chart: Chart) -> None:
     assert "diengine/trace" not in str(written)
 
 
-def test_both_services_are_told_and_may_reach_it(chart: Chart) -> None:
+def test_both_services_get_and_may_reach_the_receiver(chart: Chart) -> None:
     rendered = chart.render(ON, "tracing.ratio=0", "networkPolicy.enabled=true")
     server = server_config([], rendered.one("ConfigMap", "di-server")["data"])
     settings = {
@@ -38,7 +38,7 @@ def test_both_services_are_told_and_may_reach_it(chart: Chart) -> None:
         assert {"ports": [{"protocol": "TCP", "port": 4318}]} in egress
 
 
-def test_the_server_may_note_a_trace_on_a_job_and_no_more(chart: Chart) -> None:
+def test_the_server_may_annotate_a_trace_only(chart: Chart) -> None:
     policy = chart.render(ON).one("ValidatingAdmissionPolicy", "di-di-orchestrator-server-jobs")
     found = policy["spec"]["validations"][1]
     assert (
@@ -51,6 +51,6 @@ def test_the_server_may_note_a_trace_on_a_job_and_no_more(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["otel:4318", "grpc://otel:4317"])
-def test_an_address_that_is_none_is_refused(chart: Chart, wrong: str) -> None:
+def test_a_bad_receiver_address_is_refused(chart: Chart, wrong: str) -> None:
     with pytest.raises(Refused, match="endpoint"):
         chart.render(f"tracing.endpoint={wrong}")

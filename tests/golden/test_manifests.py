@@ -296,7 +296,9 @@ def made(cluster: ClusterModel) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_objects_of_a_job_are_what_they_were(kind: str, request: pytest.FixtureRequest) -> None:
+def test_the_objects_of_a_job_match_the_golden_files(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
     file = MANIFESTS / f"{kind}.yaml"
     now = made(KINDS[kind]())
     if request.config.getoption("--update", default=False):
@@ -304,5 +306,5 @@ def test_the_objects_of_a_job_are_what_they_were(kind: str, request: pytest.Fixt
     assert now == file.read_text(), f"pytest tests/golden --update writes {file} anew"
 
 
-def test_every_manifest_is_one_of_a_job_here() -> None:
+def test_every_golden_file_has_a_job() -> None:
     assert {file.stem for file in MANIFESTS.iterdir()} == set(KINDS)

@@ -64,7 +64,7 @@ def test_every_job_and_pod_is_kept(
 
 @FEW
 @given(odd=JSON, other=JSON)
-def test_what_is_of_any_shape_breaks_nothing(odd: Any, other: Any) -> None:
+def test_an_object_of_any_shape_raises_nothing(odd: Any, other: Any) -> None:
     for status, metadata in ((odd, other), (other, odd)):
         found: Object = {"metadata": metadata, "status": status, "spec": odd, "series": other}
         job_changes(None, found, NOW)

@@ -230,7 +230,7 @@ ALONE: list[Decision] = []
     some_nodes=st.lists(nodes() | wild(nodes()), max_size=2),
     rest=st.lists(of_core("Service") | wild(of_core("ConfigMap")), max_size=3),
 )
-def test_the_operator_wants_the_same_for_a_good_job_whatever_is_beside_it(
+def test_the_operator_reconciles_a_good_job_beside_odd_objects(
     some_jobs: list[Object],
     some_pods: list[Object],
     others: list[Object],
@@ -250,7 +250,7 @@ def test_the_operator_wants_the_same_for_a_good_job_whatever_is_beside_it(
     some_nodes=st.lists(nodes() | wild(nodes()), max_size=2),
     configs=st.lists(wild(of_core("AggregatorConfig")), max_size=3),
 )
-def test_the_server_answers_for_a_good_job_whatever_is_beside_it(
+def test_the_server_answers_for_a_good_job_beside_odd_objects(
     some_jobs: list[Object],
     some_pods: list[Object],
     some_nodes: list[Object],

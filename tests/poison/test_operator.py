@@ -73,7 +73,7 @@ def live_through(job: Object, *, aggregator: Any, others: dict[str, Any]) -> Non
     configmaps=st.lists(of_core("ConfigMap"), max_size=2),
     aggregator=st.none() | admitted(POD_TEMPLATE, {}),
 )
-def test_every_job_gets_a_decision_whatever_lies_beside_it(
+def test_every_job_gets_a_decision_beside_odd_objects(
     job: Object,
     found: list[Object],
     services: list[Object],
@@ -96,7 +96,7 @@ def test_every_job_gets_a_decision_whatever_lies_beside_it(
     OBJECTS,
     st.lists(wild(st.builds(lambda head: {"metadata": head}, metadata())), max_size=2),
 )
-def test_every_job_is_kept_in_step_with_whatever_has_the_name_of_its_tasks(
+def test_every_job_is_synchronized_with_odd_job_tasks(
     job: Object, found: list[Object], others: list[Object]
 ) -> None:
     uid = job["metadata"]["uid"]

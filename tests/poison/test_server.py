@@ -53,7 +53,7 @@ def test_every_job_is_answered_for_or_refused(
 
 @FEW
 @given(jobs())
-def test_every_job_is_a_coordinators_or_is_told_from_those(job: Object) -> None:
+def test_every_job_is_recognised_as_coordinated_or_not(job: Object) -> None:
     rng = Random(1)
     acts: tuple[Callable[[Job], plans.Plan], ...] = (
         lambda job: plans.add(job, ONE_MORE, plans.NameGenerator(job, rng), node_gpus=1),

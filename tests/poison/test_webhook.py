@@ -46,7 +46,7 @@ def test_every_job_is_allowed_or_refused(
 
 @FEW
 @given(st.lists(ANY_JOB, min_size=1, max_size=3))
-def test_every_job_is_converted_there_and_back(some: list[Object]) -> None:
+def test_every_job_is_converted_and_converted_back(some: list[Object]) -> None:
     for version in API_VERSIONS:
         there = converted(some, version)
         for before, after in zip(some, converted(there, some[0]["apiVersion"]), strict=True):

@@ -136,7 +136,7 @@ print("followed", Story.counts)
     assert "1, 2, 1]" in said
 
 
-def test_a_coordinator_reaches_by_name_what_it_asks_for(command: Command) -> None:
+def test_a_coordinator_reaches_its_collectors_by_name(command: Command) -> None:
     coordinator = """
 import socket, time
 import di_orchestrator as di
@@ -175,14 +175,14 @@ while True:
     assert "heard tiny-collector-" in said
 
 
-def test_a_failed_job_shows_its_last_words_and_returns_1(command: Command) -> None:
+def test_a_failed_job_shows_its_log_tail_and_returns_1(command: Command) -> None:
     code, said = command.run(command.manifest(job(task("raise SystemExit('out of ideas')"))))
     assert code == 1
     assert "out of ideas" in said
     assert "Failed after" in said
 
 
-def test_a_program_is_a_job_of_as_many_pods_as_flags_say(command: Command) -> None:
+def test_a_program_is_a_job_with_the_pods_of_its_flags(command: Command) -> None:
     program = command.path / "train.py"
     program.write_text("import os, sys; print(os.environ['DI_TASK_NAME'], *sys.argv[1:])")
     code, said = command.run("train.py", "--collectors", "2", "-f", "--", "fast")
@@ -191,7 +191,7 @@ def test_a_program_is_a_job_of_as_many_pods_as_flags_say(command: Command) -> No
     assert "learner fast" in said
 
 
-def test_what_cannot_run_here_is_refused_with_path_and_reason(
+def test_an_unsupported_job_is_refused_with_path_and_reason(
     command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(command.path))
@@ -206,7 +206,7 @@ def test_what_cannot_run_here_is_refused_with_path_and_reason(
     assert not command.state.exists()
 
 
-def test_a_job_that_breaks_a_rule_is_refused_in_the_webhooks_words(
+def test_an_invalid_job_is_refused_with_the_webhooks_message(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(command.manifest(job(task("pass", replicas=-1))))]) == 2

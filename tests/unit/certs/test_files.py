@@ -18,7 +18,7 @@ def write(served: Path, authority: Path | None) -> Written:
     )
 
 
-def test_the_key_of_the_authority_stays_out_of_what_is_served(tmp_path: Path) -> None:
+def test_the_authoritys_key_is_not_in_the_served_folder(tmp_path: Path) -> None:
     served, authority = tmp_path / "served", tmp_path / "authority"
     assert write(served, authority) == Written(authority=True, serving=True)
     assert {path.name for path in served.iterdir()} == {"ca.crt", "tls.crt", "tls.key"}
@@ -28,7 +28,7 @@ def test_the_key_of_the_authority_stays_out_of_what_is_served(tmp_path: Path) ->
     assert issuer.has_issued((served / "tls.crt").read_bytes())
 
 
-def test_what_is_good_is_kept_in_two_folders_too(tmp_path: Path) -> None:
+def test_valid_certificates_are_kept(tmp_path: Path) -> None:
     served, authority = tmp_path / "served", tmp_path / "authority"
     write(served, authority)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
@@ -36,7 +36,7 @@ def test_what_is_good_is_kept_in_two_folders_too(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
-def test_a_key_that_an_earlier_run_left_beside_the_others_goes(tmp_path: Path) -> None:
+def test_an_exposed_authority_key_is_removed_and_replaced(tmp_path: Path) -> None:
     served, authority = tmp_path / "served", tmp_path / "authority"
     write(served, None)
     assert (served / "ca.key").exists()

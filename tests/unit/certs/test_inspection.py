@@ -18,7 +18,7 @@ def make_authority() -> Authority:
     return Authority.create("ca", now=NOW, lifetime=10 * DAY)
 
 
-def test_a_leaf_tells_when_for_whom_and_by_whom_it_was_issued(authority: Authority) -> None:
+def test_a_leaf_has_its_times_hosts_and_issuer(authority: Authority) -> None:
     hosts = ("di-webhook.di-system.svc", "10.0.0.7", "::1")
     pair = authority.issue("x", now=NOW, lifetime=DAY, hosts=hosts, server=True)
     assert issued_at(pair.certificate_pem) == NOW
@@ -34,7 +34,7 @@ def test_an_authority_survives_being_stored(authority: Authority) -> None:
     assert authority.has_issued(leaf)
 
 
-def test_an_authority_of_the_same_name_has_not_issued_it(authority: Authority) -> None:
+def test_an_authority_of_the_same_name_is_not_the_issuer(authority: Authority) -> None:
     other = Authority.create("ca", now=NOW, lifetime=10 * DAY)
     leaf = other.issue("x", now=NOW, lifetime=DAY, server=True)
     assert not authority.has_issued(leaf.certificate_pem)
@@ -51,7 +51,7 @@ def test_a_leaf_does_not_outlive_its_authority(authority: Authority) -> None:
 @pytest.mark.parametrize(
     ("passed", "due"), [(timedelta(0), False), (DAY * 0.6, False), (DAY * 0.67, True)]
 )
-def test_two_thirds_of_its_life_make_a_leaf_due(
+def test_a_leaf_is_due_after_two_thirds_of_its_life(
     authority: Authority, passed: timedelta, due: bool
 ) -> None:
     leaf = authority.issue("x", now=NOW, lifetime=DAY, server=True).certificate_pem
@@ -65,7 +65,7 @@ def test_a_leaf_expires(authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\nAAAA\n"])
-def test_what_cannot_be_read_is_of_no_use_and_no_error(junk: bytes, authority: Authority) -> None:
+def test_an_unreadable_certificate_is_due_and_no_error(junk: bytes, authority: Authority) -> None:
     assert needs_renewal(junk, now=NOW)
     assert has_expired(junk, now=NOW)
     assert not is_pair(junk, junk)

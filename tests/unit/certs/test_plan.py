@@ -133,13 +133,13 @@ def world() -> World:
     return made
 
 
-def test_from_nothing_the_authority_is_trusted_before_anything_it_issued_is_served() -> None:
+def test_at_first_the_authority_is_published_before_a_leaf_is_served() -> None:
     world = World()
     assert world.settle() == [CreateAuthority, PublishBundle, Rest, IssueServing]
     assert world.trusted() == [world.ca()]
 
 
-def test_from_nothing_admission_is_confirmed_last() -> None:
+def test_at_first_admission_is_confirmed_last() -> None:
     world = World(confirmed=b"", has_rules=False)
     assert world.settle() == [CreateAuthority, PublishBundle, Rest, IssueServing, ConfirmAdmission]
     assert (world.has_rules, world.confirmed) == (True, world.bundles[0])
@@ -180,7 +180,7 @@ def test_a_confirmation_that_was_changed_comes_back(world: World, left: bytes) -
     assert world.confirmed == world.bundles[0]
 
 
-def test_a_confirmation_follows_the_authorities() -> None:
+def test_a_confirmation_is_renewed_with_the_authority() -> None:
     world = World(confirmed=b"")
     world.settle()
     rotate(world)
@@ -194,17 +194,17 @@ def test_removed_rules_come_back(world: World) -> None:
     assert world.has_rules
 
 
-def test_without_configurations_the_serving_certificate_is_issued_all_the_same() -> None:
+def test_without_configurations_the_certificate_is_issued() -> None:
     assert World(bundles=[]).settle() == [CreateAuthority, IssueServing]
 
 
-def test_a_settled_world_is_left_alone(world: World) -> None:
+def test_a_complete_state_is_not_changed(world: World) -> None:
     before = (world.authority, dict(world.secrets), list(world.bundles))
     assert world.settle() == []
     assert (world.authority, world.secrets, world.bundles) == before
 
 
-def test_the_serving_certificate_is_renewed_at_two_thirds_of_its_life(world: World) -> None:
+def test_a_certificate_is_renewed_after_two_thirds_of_its_life(world: World) -> None:
     old = world.leaf()
     world.now = START + SETTINGS.serving_lifetime * 0.6
     assert world.settle() == []
@@ -221,7 +221,7 @@ def test_resting_ends_when_the_next_renewal_is_due(world: World) -> None:
     assert isinstance(world.plan(), IssueServing)
 
 
-def test_an_authority_near_its_end_is_replaced_under_overlap(world: World) -> None:
+def test_an_expiring_authority_is_replaced_with_an_overlap(world: World) -> None:
     old = world.ca()
     world.now = START + SETTINGS.authority_lifetime * 0.67
     assert world.settle()[:4] == [CreateAuthority, PublishBundle, Rest, IssueServing]
@@ -233,7 +233,7 @@ def rotate(world: World) -> None:
     world.settle()
 
 
-def test_a_deleted_authority_is_replaced_and_the_old_one_stays_trusted(world: World) -> None:
+def test_a_deleted_authority_is_replaced_and_stays_trusted(world: World) -> None:
     old = world.ca()
     rotate(world)
     assert world.trusted() == [world.ca(), old]
@@ -252,7 +252,7 @@ def test_two_authorities_are_trusted_only_during_the_overlap(world: World) -> No
         assert world.trusted() == [world.ca()]
 
 
-def test_authorities_replaced_within_one_overlap_all_stay_trusted(world: World) -> None:
+def test_authorities_within_one_overlap_all_stay_trusted(world: World) -> None:
     seen = [world.ca()]
     for _ in range(3):
         rotate(world)
@@ -280,7 +280,7 @@ def test_a_bundle_emptied_during_the_overlap_comes_back_with_both(world: World) 
     assert len(both) == 2
 
 
-def test_junk_in_a_bundle_is_thrown_away(world: World) -> None:
+def test_unreadable_certificates_in_a_bundle_are_removed(world: World) -> None:
     world.now += SETTINGS.overlap
     world.bundles[0] = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert world.settle() == [PublishBundle]
@@ -305,7 +305,7 @@ def test_a_key_that_does_not_match_is_replaced(world: World) -> None:
     assert world.settle() == [IssueServing]
 
 
-def test_further_names_of_the_webhook_are_taken_into_the_certificate(world: World) -> None:
+def test_additional_hosts_are_in_the_certificate(world: World) -> None:
     world.settings = replace(SETTINGS, leaves=(replace(WEBHOOK, extra_hosts=("10.0.0.7",)),))
     world.now += timedelta(minutes=1)
     assert isinstance(world.plan(), IssueServing)
@@ -334,7 +334,7 @@ LOSSES: dict[str, Callable[[World], None]] = {
 
 @pytest.mark.parametrize("settings", [SETTINGS, BOTH], ids=["webhook", "both"])
 @given(history=st.lists(st.sampled_from(sorted(LOSSES)), max_size=8))
-def test_any_history_ends_in_a_verifiable_world(
+def test_any_history_ends_with_verifiable_certificates(
     settings: CertificateSettings, history: list[str]
 ) -> None:
     world = World(settings=settings)
@@ -366,7 +366,7 @@ def test_a_served_certificate_is_always_trusted(history: list[str]) -> None:
         assert issuer_of(world.leaf(SERVER), world.told()), name
 
 
-def test_a_release_gets_a_further_certificate_from_the_authority_it_has(world: World) -> None:
+def test_a_new_service_gets_a_certificate_of_the_same_authority(world: World) -> None:
     before = (world.ca(), world.leaf())
     world.settings = BOTH
     assert world.settle() == [IssueServing]
@@ -374,14 +374,14 @@ def test_a_release_gets_a_further_certificate_from_the_authority_it_has(world: W
     assert world.told() == [world.ca()]
 
 
-def test_without_a_webhook_pods_alone_are_told() -> None:
+def test_without_a_webhook_pods_get_the_authority() -> None:
     settings = replace(SETTINGS, leaves=(SERVER,), configuration=None)
     world = World(settings=settings, bundles=[])
     assert world.settle() == [CreateAuthority, IssueServing]
     assert world.told() == [world.ca()]
 
 
-def test_pods_know_an_authority_for_long_before_the_server_uses_it() -> None:
+def test_pods_know_an_authority_long_before_the_server_uses_it() -> None:
     world = World(settings=BOTH)
     world.settle()
     world.now += timedelta(days=1)
@@ -401,7 +401,7 @@ def test_pods_know_an_authority_for_long_before_the_server_uses_it() -> None:
 
 
 @pytest.mark.parametrize("damage", ["tls.crt", "tls.key", "expired"])
-def test_a_server_that_pods_cannot_trust_anyway_gets_a_certificate_at_once(damage: str) -> None:
+def test_an_untrusted_server_gets_a_certificate_at_once(damage: str) -> None:
     world = World(settings=BOTH)
     world.settle()
     secret = world.secrets[SERVER.secret]
@@ -417,7 +417,7 @@ def test_a_server_that_pods_cannot_trust_anyway_gets_a_certificate_at_once(damag
     assert world.now - began <= SETTINGS.settle
 
 
-def test_certificates_outlive_operators_that_are_away_for_a_month() -> None:
+def test_certificates_outlive_a_month_without_an_operator() -> None:
     # From the moment of renewal on, before which nobody had reason to do anything.
     for lifetime in (SETTINGS.serving_lifetime, SETTINGS.authority_lifetime):
         made = Authority.create("x", now=START, lifetime=lifetime).certificate_pem

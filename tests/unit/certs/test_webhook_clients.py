@@ -36,7 +36,7 @@ def definition(**client: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "client", [{"service": SERVICE}, {"url": "https://10.0.0.1:8443/convert"}], ids=["in", "out"]
 )
-def test_the_conversion_by_this_webhook_trusts_its_authority(client: dict[str, Any]) -> None:
+def test_the_conversion_gets_the_authority(client: dict[str, Any]) -> None:
     body = definition(**client)
     [(key, value)] = client.items()
     path = "/spec/conversion/webhook/clientConfig"
@@ -61,7 +61,7 @@ def test_the_conversion_by_this_webhook_trusts_its_authority(client: dict[str, A
     ],
     ids=["absent", "none", "another namespace", "another service", "another host"],
 )
-def test_a_conversion_by_nobody_or_by_others_is_left_alone(body: dict[str, Any]) -> None:
+def test_another_webhooks_conversion_is_not_changed(body: dict[str, Any]) -> None:
     assert bundles([(CRDS, body)], SETTINGS) == ()
     assert admission_patch(CRDS, body, b"pem", SETTINGS) == []
 
@@ -99,7 +99,7 @@ def test_bundle_and_rules_are_published_in_one_patch() -> None:
     [None, [], [{**ADMISSION_RULES[0], "operations": ["CREATE"]}], ADMISSION_RULES * 2],
     ids=["absent", "empty", "narrower", "twice"],
 )
-def test_other_rules_are_replaced_and_the_bundle_is_left_alone(rules: object) -> None:
+def test_different_rules_are_replaced_and_the_bundle_kept(rules: object) -> None:
     body = configuration({"name": "a", "clientConfig": {"caBundle": BUNDLE}, "rules": rules})
     assert not have_rules([(VALIDATING_WEBHOOKS, body)], SETTINGS)
     assert admission_patch(VALIDATING_WEBHOOKS, body, b"pem", SETTINGS) == [
@@ -108,7 +108,7 @@ def test_other_rules_are_replaced_and_the_bundle_is_left_alone(rules: object) ->
     ]
 
 
-def test_published_rules_are_left_alone_and_a_conversion_needs_none() -> None:
+def test_published_rules_are_kept_and_a_conversion_needs_none() -> None:
     published = {"caBundle": BUNDLE}
     body = configuration({"name": "a", "clientConfig": published, "rules": ADMISSION_RULES})
     converter = definition(service=SERVICE, **published)

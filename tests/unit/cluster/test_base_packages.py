@@ -16,7 +16,7 @@ def test_the_list_has_a_name_on_each_line_and_comments() -> None:
     assert parse_packages(text) == ("libstdc++6", "python3-torch")
 
 
-def test_order_and_repetition_in_the_list_make_no_other_base() -> None:
+def test_order_and_repetition_do_not_change_the_base() -> None:
     first = parse_packages("python3-venv\npython3-torch\n")
     second = parse_packages("python3-torch\npython3-venv\npython3-torch\n")
     assert recipe(first) == recipe(second)
@@ -33,7 +33,7 @@ def test_other_packages_make_another_base() -> None:
 @pytest.mark.parametrize(
     "line", ["--download-only", "-o=Dpkg::x=y", "two names", "x", "torch=1.13", "Torch", "../a.deb"]
 )
-def test_a_line_that_is_no_package_is_refused_with_its_number(line: str) -> None:
+def test_a_bad_package_line_is_refused_with_its_number(line: str) -> None:
     with pytest.raises(ClusterError, match=r"^line 2: .* is not the name of a Debian package$"):
         parse_packages(f"python3-torch\n{line}\n")
 

@@ -45,7 +45,7 @@ def _builder(tmp_path: Path, stream: io.StringIO) -> Builder:
 
 
 @pytest.mark.parametrize(("more", "in_all"), [([], ""), (["other"], " (1 of 6 in all)")])
-def test_the_progress_of_a_build_is_of_so_many_packages(
+def test_a_builds_progress_counts_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], in_all: str
 ) -> None:
     monkeypatch.setattr(gobuild, "_PROGRESS_SECONDS", 0.01)
@@ -86,7 +86,7 @@ class _Told:
         return built
 
 
-def test_the_sources_of_all_that_is_missing_come_while_the_first_is_built(tmp_path: Path) -> None:
+def test_missing_sources_are_fetched_during_the_first_build(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     told, stream = _Told(tmp_path), io.StringIO()
     settings: Any = SimpleNamespace(cache=tmp_path, assets=None, search_path="")

@@ -24,7 +24,7 @@ def api_server(*extra: str) -> list[str]:
     )
 
 
-def test_extra_arguments_come_last_so_that_they_win() -> None:
+def test_extra_arguments_come_last() -> None:
     argv = api_server("--audit-log-path=-", "--profiling=true")
     assert argv[-2:] == ["--audit-log-path=-", "--profiling=true"]
 

@@ -77,7 +77,9 @@ NO_CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_whatever_is_copied_counts(context: Path, change: Callable[[Path], object]) -> None:
+def test_a_change_of_a_copied_file_changes_the_fingerprint(
+    context: Path, change: Callable[[Path], object]
+) -> None:
     before = of(context)
     assert before is not None
     assert of(context) == before
@@ -85,18 +87,20 @@ def test_whatever_is_copied_counts(context: Path, change: Callable[[Path], objec
     assert of(context) not in (None, before)
 
 
-def test_arguments_count(context: Path) -> None:
+def test_build_arguments_change_the_fingerprint(context: Path) -> None:
     assert of(context, {"BASE_IMAGE": "localhost/base:2"}) != of(context)
 
 
 @pytest.mark.parametrize("change", NO_CHANGES.values(), ids=NO_CHANGES)
-def test_what_is_left_out_does_not(context: Path, change: Callable[[Path], object]) -> None:
+def test_an_ignored_file_does_not_change_the_fingerprint(
+    context: Path, change: Callable[[Path], object]
+) -> None:
     before = of(context)
     change(context)
     assert of(context) == before
 
 
-def test_another_list_of_what_is_left_out_goes_first(context: Path) -> None:
+def test_a_containerignore_file_is_preferred(context: Path) -> None:
     (context / ".containerignore").write_text("")
     before = of(context)
     _touch(context / "app/main.pyc")
@@ -118,7 +122,7 @@ def test_another_list_of_what_is_left_out_goes_first(context: Path) -> None:
         "# escape=`",
     ],
 )
-def test_a_file_whose_inputs_cannot_be_told_has_none(context: Path, line: str) -> None:
+def test_a_dockerfile_with_unknown_inputs_has_no_fingerprint(context: Path, line: str) -> None:
     (context / "Dockerfile").write_text(f"{line}\n{DOCKERFILE}")
     assert of(context) is None
 
@@ -144,7 +148,9 @@ class Buildah:
         return base_reference("3.11") if "--format" in argv else self.id
 
 
-def test_an_image_is_built_once_of_the_same(context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_is_built_once_for_the_same_inputs(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     buildah, said = Buildah(), io.StringIO()
     monkeypatch.setattr("di_cluster.images.run", buildah)
 

@@ -31,7 +31,7 @@ def test_an_image_without_a_registry_is_local(tag: str, reference: str) -> None:
     assert full_reference(tag) == reference
 
 
-def test_an_image_configuration_says_only_what_is_set() -> None:
+def test_an_image_configuration_has_set_fields_only() -> None:
     assert ImageConfig(command=("sh", "-c")).body() == {"Cmd": ["sh", "-c"]}
 
 
@@ -39,7 +39,7 @@ def test_an_image_configuration_says_only_what_is_set() -> None:
     ("context", "loader"),
     [("kind-dev", "kind"), ("minikube", "minikube"), ("production", ""), ("", "")],
 )
-def test_the_current_context_tells_how_images_get_there(context: str, loader: str) -> None:
+def test_the_current_context_chooses_the_image_loader(context: str, loader: str) -> None:
     assert image_loader(context) == loader
 
 
@@ -77,7 +77,7 @@ def test_buildah_pushes_what_was_built(
     assert call[-4:] == ["-q", f"--tls-verify={verified}", "abc", f"docker://{THERE}"]
 
 
-def test_docker_pushes_it_under_the_other_name(said: list[list[str]], tmp_path: Path) -> None:
+def test_docker_tags_and_pushes_the_image(said: list[list[str]], tmp_path: Path) -> None:
     docker = tmp_path / "docker"
     docker.touch(mode=0o755)
     settings = Settings.from_environment({"PATH": str(tmp_path), "HOME": str(tmp_path)})

@@ -23,7 +23,7 @@ local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1
 
 
 @pytest.mark.parametrize("number", range(MAX_CLUSTERS))
-def test_the_ranges_of_a_cluster_lie_in_its_block_and_do_not_overlap(number: int) -> None:
+def test_a_clusters_ranges_are_in_its_block_and_do_not_overlap(number: int) -> None:
     network = Network(number)
     ranges = [network.nodes, network.pods, network.simulated_pods, network.services]
     assert all(each.subnet_of(network.whole) for each in ranges)
@@ -72,17 +72,17 @@ def test_device_names_fit_the_kernel() -> None:
         (3, "10.243.0.0/16 on blackhole"),
     ],
 )
-def test_a_block_is_taken_when_the_machine_has_an_address_or_route_in_it(
+def test_an_address_or_route_of_the_machine_blocks_a_range(
     number: int, conflict: str | None
 ) -> None:
     used = parse_networks(addresses=ADDRESSES, routes=ROUTES)
     assert network_conflict(Network(number), used) == conflict
 
 
-def test_an_interface_that_is_just_going_away_takes_no_block() -> None:
+def test_an_interface_without_an_address_blocks_no_range() -> None:
     assert parse_networks(addresses="7: di-3@if2    \\\n", routes="") == {}
 
 
-def test_default_routes_take_no_block() -> None:
+def test_default_routes_block_no_range() -> None:
     used = parse_networks(addresses="", routes="default via 192.0.2.1 dev eth0\n")
     assert used == {}

@@ -33,7 +33,7 @@ def test_containerd_does_not_lower_oom_scores() -> None:
     assert config["plugins"]["io.containerd.grpc.v1.cri"]["restrict_oom_score_adj"] is True
 
 
-def test_pods_get_addresses_of_their_own_node() -> None:
+def test_pods_get_addresses_of_their_nodes_range() -> None:
     bridge = cni_config(PATHS, network=NETWORK, index=1)["plugins"][0]
     assert bridge["ipam"]["ranges"] == [[{"subnet": "10.244.17.0/24"}]]
     assert bridge["hairpinMode"] is True
@@ -56,7 +56,7 @@ def test_the_kubelet_never_collects_images_loaded_by_hand() -> None:
 
 
 @pytest.mark.parametrize("setting", ["maxPerCore", "min"])
-def test_the_proxy_leaves_the_machines_connection_table_alone(setting: str) -> None:
+def test_the_proxy_does_not_change_the_connection_table(setting: str) -> None:
     config = proxy_config(network=NETWORK, index=1, kubeconfig=Path("/k"))
     assert config["conntrack"][setting] == 0
 

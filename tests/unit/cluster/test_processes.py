@@ -36,7 +36,7 @@ def test_a_process_lives_until_its_last_thread_has_ended() -> None:
         program.communicate()
 
 
-def test_a_process_that_outlives_us_holds_on_to_nothing_of_ours(tmp_path: Path) -> None:
+def test_a_spawned_process_inherits_no_descriptors(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     with open(os.devnull) as nothing:

@@ -10,7 +10,7 @@ from di_cluster.errors import ClusterError
 from di_cluster.workfolder import Registry
 
 
-def test_who_finds_no_number_left_is_told_which_clusters_can_be_ended(tmp_path: Path) -> None:
+def test_without_a_free_range_the_running_clusters_are_named(tmp_path: Path) -> None:
     registry = Registry(tmp_path)
     for name in ("up", "stopped"):
         registry.register(name, nodes=1, is_free=lambda _: True)

@@ -23,7 +23,7 @@ def test_the_cache_is_in_the_users_cache_folder() -> None:
     assert settings(XDG_CACHE_HOME="/c", DI_ORCHESTRATOR_CACHE="/d").cache == Path("/d")
 
 
-def test_the_current_kubeconfig_is_the_first_of_the_variable() -> None:
+def test_the_first_kubeconfig_of_the_variable_is_used() -> None:
     assert settings().kubeconfig == Path("/home/ada/.kube/config")
     assert settings(KUBECONFIG="/a:/b").kubeconfig == Path("/a")
 
@@ -41,7 +41,7 @@ def test_each_step_is_reported_with_its_time() -> None:
     assert stream.getvalue() == "[   3.5 s] API server is ready (2.5 s)\n"
 
 
-def test_a_failed_step_says_so() -> None:
+def test_a_failed_step_is_reported() -> None:
     stream = io.StringIO()
     with pytest.raises(ValueError, match="x"), Reporter(stream).step("API server is ready"):
         raise ValueError("x")

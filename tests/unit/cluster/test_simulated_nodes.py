@@ -24,7 +24,7 @@ def stages() -> dict[str, dict[str, Any]]:
     return {stage["metadata"]["name"]: stage["spec"] for stage in documents}
 
 
-def test_a_node_has_what_it_was_asked_for() -> None:
+def test_a_simulated_node_has_the_requested_resources() -> None:
     body = node_body(7, gpus=4, cpus=32)
     assert body["metadata"]["name"] == "simulated-0007"
     assert body["status"]["allocatable"] == body["status"]["capacity"]
@@ -36,7 +36,7 @@ def test_a_node_without_gpus_does_not_name_them() -> None:
     assert "nvidia.com/gpu" not in node_body(0, gpus=0, cpus=1)["status"]["capacity"]
 
 
-def test_real_pods_are_kept_off() -> None:
+def test_a_taint_keeps_real_pods_off() -> None:
     assert node_body(0, gpus=0, cpus=1)["spec"]["taints"] == [NODE_TAINT]
     assert NODE_TAINT["effect"] == "NoSchedule"
 
@@ -60,7 +60,7 @@ def test_a_node_is_ready_when_pods_can_be_placed(
     assert is_ready(node) is ready
 
 
-def test_pods_end_only_if_an_annotation_says_how(stages: dict[str, dict[str, Any]]) -> None:
+def test_simulated_pods_end_by_an_annotation_only(stages: dict[str, dict[str, Any]]) -> None:
     keys = [each["key"] for each in stages["pod-finish"]["selector"]["matchExpressions"]]
     assert f'.metadata.annotations["{ANNOTATION_EXIT_CODE}"]' in keys
 

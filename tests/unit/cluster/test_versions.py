@@ -44,7 +44,7 @@ def test_a_program_fits_by_its_major_and_minor_version(printed: str, fits: bool)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
-def test_the_pinned_version_is_the_one_in_go_mod(component: Component) -> None:
+def test_the_pinned_version_matches_go_mod(component: Component) -> None:
     text = (Path(GO_MODULES) / component.name / "go.mod").read_text()
     found = re.search(MODULES[component.name], text)
     assert found is not None
@@ -57,6 +57,6 @@ def test_kubernetes_is_stamped_with_its_version() -> None:
     assert stamps["k8s.io/component-base/version.gitMinor"] == "37"
 
 
-def test_an_unknown_program_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_program_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ClusterError, match=r"no program 'kubeadm'.*kubectl"):
         component_of("kubeadm")

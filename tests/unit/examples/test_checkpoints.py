@@ -94,7 +94,7 @@ def found(folder: Path, step: int) -> Checkpoint:
     return Checkpoint(**json.loads(path.read_text()))
 
 
-def test_a_training_goes_on_with_all_that_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_resumes_with_its_whole_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("di_cartpole.learner.time.monotonic", lambda: 1000.0)
     first = training()
     first.go_on_from(KEPT)
@@ -104,7 +104,7 @@ def test_a_training_goes_on_with_all_that_it_was(monkeypatch: pytest.MonkeyPatch
     assert (report["env_steps"], report["curve"]) == (900, KEPT.curve)
 
 
-def test_a_learner_that_is_asked_to_leave_saves_first(tmp_path: Path) -> None:
+def test_a_leaving_learner_saves_first(tmp_path: Path) -> None:
     going = training()
     going.go_on_from(KEPT)
     with here(tmp_path) as run:
@@ -115,7 +115,7 @@ def test_a_learner_that_is_asked_to_leave_saves_first(tmp_path: Path) -> None:
     assert (kept.generation, kept.env_steps, kept.curve) == (7, 900, KEPT.curve)
 
 
-def test_a_learner_reports_how_long_it_took_to_go_on_and_what_it_saved(tmp_path: Path) -> None:
+def test_a_learner_reports_its_restore_time_and_checkpoint(tmp_path: Path) -> None:
     book, told = Playing(), Told()
     going = training(book)
     going.go_on_from(KEPT)
@@ -127,7 +127,7 @@ def test_a_learner_reports_how_long_it_took_to_go_on_and_what_it_saved(tmp_path:
     assert found(tmp_path, 900 + 20 * PAIRS).generation == 9
 
 
-def test_the_next_learner_begins_where_the_last_one_saved(
+def test_the_next_learner_starts_at_the_saved_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with here(tmp_path) as run:

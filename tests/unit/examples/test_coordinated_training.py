@@ -51,11 +51,11 @@ def progress(
         pytest.param(progress(mean_return=NEARLY_SOLVED, wanted=MANY), FEW, id="until the end"),
     ],
 )
-def test_wanted_collectors(seen: Progress, wanted: int) -> None:
+def test_the_coordinator_wants_collectors(seen: Progress, wanted: int) -> None:
     assert wanted_collectors(seen) == wanted
 
 
-def test_a_new_collector_has_longer_to_start_than_a_known_one_may_be_silent() -> None:
+def test_a_new_collector_may_be_silent_for_longer() -> None:
     new = health.Health(100.0)
     assert not new.missed(100.0 + health.STARTING_SECONDS - 1)
     assert new.missed(100.0 + health.STARTING_SECONDS)
@@ -169,7 +169,7 @@ def said(capsys: pytest.CaptureFixture[str], what: str) -> list[list[float]]:
     return [line[what] for line in lines if what in line]
 
 
-def test_it_asks_for_collectors_and_gives_all_of_them_back(
+def test_the_coordinator_adds_collectors_and_removes_all(
     train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = solved_after(coordinator.EPISODES)
@@ -183,9 +183,7 @@ def test_it_asks_for_collectors_and_gives_all_of_them_back(
     assert points[-1][2] == 500
 
 
-def test_a_lost_collector_is_reported_and_its_episodes_are_played_by_others(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_collector_is_replaced(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = solved_after(8 * coordinator.EPISODES)
     cluster.dies_in_mid_work = "x-collector-1.rl:22270"
     # Until the lost one is replaced, nobody else is there: the rest depends on it.
@@ -205,7 +203,9 @@ def test_training_outlives_an_outage_of_di_server(train: Train) -> None:
     assert cluster.asked[0][0] == "POST /v1alpha1/replicas"
 
 
-def test_it_gives_up_without_collectors(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_gives_up_without_collectors(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(coordinator, "PATIENCE_SECONDS", 0.1)
     cluster = solved_after(2)
     cluster.outages = 1 << 30
@@ -213,9 +213,7 @@ def test_it_gives_up_without_collectors(train: Train, monkeypatch: pytest.Monkey
         train(cluster)
 
 
-def test_training_that_does_not_learn_has_failed(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_without_progress_fails(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "MAX_UPDATES", 3)
     with pytest.raises(NotSolved, match=r"mean return 10\.0 after 3 updates"):
         train(FakeCluster([10]))

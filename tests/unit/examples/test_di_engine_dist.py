@@ -23,7 +23,7 @@ dist_launch_collector = dist_launch_learner = dist_launch_coordinator
 CONFIGURATION = "dizoo/classic_control/cartpole/config/parallel"
 
 
-def test_a_coordinator_ends_although_one_of_its_threads_waits_for_ever(tmp_path: Path) -> None:
+def test_a_coordinator_ends_with_a_thread_still_running(tmp_path: Path) -> None:
     for folder, name, text in (
         ("ding/entry", "dist_entry.py", ENTRY),
         (CONFIGURATION, "cartpole_dqn_config_k8s.py", ""),

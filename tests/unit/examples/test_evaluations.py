@@ -38,14 +38,14 @@ def test_each_new_policy_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert run(Learner(0, 0, 1, 4, 4), monkeypatch, mean=SOLVED - 1) == [0, 1, 4]
 
 
-def test_who_solved_it_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solved_policy_is_not_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner that was lost, and did not end, is evaluated again."""
     assert run(Learner(3, 5, 6), monkeypatch, mean=SOLVED) == [3]
     assert run(Learner(3, 5, 6, 7), monkeypatch, mean=SOLVED) == [3, 7]
     assert run(Learner(3, 5, 2, 6, 7), monkeypatch, mean=SOLVED) == [3, 7]
 
 
-def test_a_collector_that_is_given_back_brings_what_it_has_and_says_that_it_goes(
+def test_a_removed_collector_sends_its_results_and_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     leaving, told = threading.Event(), list[str]()

@@ -40,13 +40,13 @@ def job(
     return {"spec": {"tasks": tasks}, "status": status}
 
 
-def test_a_phase_is_shown_with_its_pods_once() -> None:
+def test_a_phase_is_shown_once_with_its_pods() -> None:
     view = View()
     assert list(view.changes(job("Starting"))) == ["Starting     0/3 pods ready"]
     assert list(view.changes(job("Starting"))) == []
 
 
-def test_what_keeps_pods_from_running_is_shown_once() -> None:
+def test_a_blocked_pod_is_shown_once() -> None:
     view = View()
     list(view.changes(job("Starting")))
     pull = job("Starting", reason="ImagePullBackOff", message="1 of 3 pods cannot run")
@@ -55,7 +55,7 @@ def test_what_keeps_pods_from_running_is_shown_once() -> None:
     assert list(view.changes(job("Starting"))) == []
 
 
-def test_what_does_not_change_can_be_said_again() -> None:
+def test_an_unchanged_phase_can_be_repeated() -> None:
     view = View()
     list(view.changes(job("Running", ready=3)))
     assert list(view.standing()) == ["still Running, 3/3 pods ready"]
@@ -72,7 +72,7 @@ def test_scaling_is_shown_with_both_counts() -> None:
     assert back[0] == "collectors: 4 -> 2 (the job asked di-server)"
 
 
-def test_the_return_is_shown_when_it_has_grown_by_fifty() -> None:
+def test_the_return_is_shown_after_each_fifty() -> None:
     view = View()
     list(view.changes(job("Running")))
     assert list(view.changes(job("Running", returns=(49.0,)))) == []
@@ -115,7 +115,7 @@ def coordinated(phase: str, **active: int) -> dict[str, Any]:
     }
 
 
-def test_what_a_coordinator_asks_for_is_shown() -> None:
+def test_a_coordinators_scaling_is_shown() -> None:
     view = View()
     assert list(view.changes(coordinated("Created", coordinator=1))) == ["Created"]
     lines = list(view.changes(coordinated("Running", coordinator=1, collector=2)))
@@ -125,7 +125,7 @@ def test_what_a_coordinator_asks_for_is_shown() -> None:
     assert list(view.changes(coordinated("Succeeded"))) == ["Succeeded"]
 
 
-def test_a_record_is_read_from_between_other_lines() -> None:
+def test_a_record_is_read_from_a_log() -> None:
     log = """2026-01-01 INFO x is here
 {"scaling": [0.0, 2]}
 {"curve": [1.5, 300, 20.5]}

@@ -14,7 +14,7 @@ from examples.gallery import APPLIED, DEMOS, HERE
 from tools.documents import gallery
 
 
-def test_every_example_has_its_command_and_says_what_it_shows() -> None:
+def test_every_example_has_a_command_and_a_description() -> None:
     examples = (*HERE, *DEMOS, *APPLIED)
     folders = {file.parent.name for file in ROOT.glob("examples/*/*.yaml")}
     assert {example.file.parent.name for example in examples} == {*folders, "plain", "gymnasium"}
@@ -34,7 +34,7 @@ def test_every_example_has_its_command_and_says_what_it_shows() -> None:
 @pytest.mark.parametrize(
     "page", sorted(ROOT.glob("docs/programs/*.md")), ids=lambda page: page.stem
 )
-def test_a_job_on_the_page_of_a_kind_of_program_would_be_admitted(page: Path) -> None:
+def test_jobs_on_the_program_pages_are_admitted(page: Path) -> None:
     for block in page.read_text().split("```yaml\n")[1:]:
         text = block.partition("```")[0]
         if text.startswith("apiVersion:"):

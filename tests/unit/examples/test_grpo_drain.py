@@ -18,7 +18,7 @@ from di_orchestrator import here
 from tests.ports import free_port
 
 
-def test_it_brings_what_it_has_begun_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, object]] = []
     monkeypatch.setattr(here, "say", lambda url, **more: said.append({"url": url, **more}))
     book = Book(clock=time.monotonic)

@@ -49,18 +49,18 @@ class TestBook:
         made.publish(5, WEIGHTS)
         return made
 
-    def test_weights_are_told_to_who_has_others(self, book: Book) -> None:
+    def test_weights_are_sent_to_an_engine_with_older_ones(self, book: Book) -> None:
         said = unpack(book.answer(request("GET", "/weights", who="a", have="-1")).body)
         assert said.pop("version") == 5
         assert said["x"].tolist() == [0, 1, 2]
         assert book.answer(request("GET", "/weights", who="a", have="5")) == di.Reply()
 
-    def test_stale_samples_are_counted(self, book: Book) -> None:
+    def test_stale_samples_are_dropped_and_counted(self, book: Book) -> None:
         book.answer(samples("a", 1, version=0))
         assert book.take(1, seconds=0) == []
         assert book.dropped() == 1
 
-    def test_who_leaves_has_brought_what_it_began_or_it_is_lost(self, book: Book) -> None:
+    def test_batches_of_a_leaving_engine_are_counted_as_lost(self, book: Book) -> None:
         for number in (1, 2, 3):
             book.answer(samples("whole", number))
             book.answer(samples("broken", number))
@@ -70,9 +70,7 @@ class TestBook:
         assert book.left() == [0, 1, 0]
         assert book.left() == []
 
-    def test_who_asks_gets_a_share_and_the_first_learner_those_that_are_left(
-        self, book: Book
-    ) -> None:
+    def test_shares_go_to_learners_that_ask_and_then_to_the_first(self, book: Book) -> None:
         book.open(split(whole(4), 2), lease=3.0)
         got = Share.of(unpack(book.answer(request("GET", "/share", who="b")).body))
         left = book.take_share()
@@ -84,7 +82,7 @@ class TestBook:
         assert book.take_share() is None
         assert book.mean_gradient()["x"] == 1
 
-    def test_all_who_are_there_are_told_of_the_end(self, book: Book, clock: Clock) -> None:
+    def test_present_engines_and_learners_receive_the_end(self, book: Book, clock: Clock) -> None:
         for who in ("gone", "engine"):
             book.answer(request("GET", "/weights", who=who, have="5"))
             clock.now += PRESENT_SECONDS
@@ -96,7 +94,7 @@ class TestBook:
         assert book.everyone_told(awaited={"learner-1"})
 
 
-def test_whoever_of_the_learners_is_asked_the_first_one_answers() -> None:
+def test_other_learners_relay_requests_to_the_first() -> None:
     def answer(asked: di.Asked) -> di.Reply:
         if asked.path == "/wrong":
             raise LookupError("nothing")
@@ -128,7 +126,7 @@ def state() -> State:
 
 
 class TestState:
-    def test_another_process_goes_on_where_this_one_was(self, state: State, tmp_path: Path) -> None:
+    def test_a_saved_state_is_resumed(self, state: State, tmp_path: Path) -> None:
         assert State.load(tmp_path) is None
         state.save(tmp_path)
         found = State.load(tmp_path)
@@ -141,7 +139,7 @@ class TestState:
         one, other = (s.adam.step(s.weights, gradient)["x"] for s in (state, found))
         assert one.tolist() == other.tolist()
 
-    def test_a_state_that_was_half_written_is_not_taken(self, state: State, tmp_path: Path) -> None:
+    def test_a_partially_written_state_is_ignored(self, state: State, tmp_path: Path) -> None:
         state.save(tmp_path)
         (tmp_path / "state.npz.part").write_bytes(b"half")
         found = State.load(tmp_path)
@@ -150,7 +148,7 @@ class TestState:
 
 
 class TestRecord:
-    def test_an_evaluation_is_noted_with_what_was_measured(self, state: State) -> None:
+    def test_an_evaluation_is_recorded_with_its_measurements(self, state: State) -> None:
         record = Record(state)
         record.note(0.5, waiting=0.5, stale=0.25)
         assert record.best == 0.5
@@ -199,7 +197,7 @@ class TestTraining:
             assert (entered.collectors, entered.learners) == (3, 2)
             yield entered
 
-    def test_samples_become_versions_that_are_kept_before_they_are_told(
+    def test_a_version_is_saved_before_it_is_published(
         self, here: di.Training, tmp_path: Path
     ) -> None:
         weights = initial_weights(np.random.default_rng(1))
@@ -235,6 +233,6 @@ class TestTraining:
         ("", 0.0),
     ],
 )
-def test_the_judge_rewards_what_is_right_to_the_letter(text: str, reward: float) -> None:
+def test_the_judge_rewards_exact_answers(text: str, reward: float) -> None:
     said = judge.answer(request("POST", "/rewards", json.dumps({"texts": [text]}).encode()))
     assert json.loads(said.body) == {"rewards": [reward]}

@@ -42,7 +42,7 @@ def share_of(weights: Weights, better: Floats) -> Share:
     )
 
 
-def test_nobody_trains_on_what_is_held_out() -> None:
+def test_held_out_problems_are_not_trained_on() -> None:
     held = held_out_problems(HELD_OUT)
     assert len(set(held.tolist())) == HELD_OUT
     assert not set(held.tolist()) & set(training_problems(RNG(0), 50_000).tolist())
@@ -56,7 +56,7 @@ def test_engines_and_learners_agree_on_probabilities(weights: Weights) -> None:
     np.testing.assert_allclose(samples.log_probabilities, learned, atol=1e-4)
 
 
-def test_an_answer_is_good_by_its_group_and_one_like_all_others_teaches_nothing() -> None:
+def test_an_advantage_is_relative_to_its_group() -> None:
     rewards = np.array([1, *[0] * (GROUP - 1), *[1] * GROUP], np.float32)
     better = advantages(rewards)
     assert better[0] > 2
@@ -65,7 +65,7 @@ def test_an_answer_is_good_by_its_group_and_one_like_all_others_teaches_nothing(
     assert (better[GROUP:] == 0).all()
 
 
-def test_the_gradient_is_that_of_the_loss(weights: Weights) -> None:
+def test_the_gradient_matches_the_loss(weights: Weights) -> None:
     """Numerically, of the unclipped loss, whose ratio of probabilities is 1 here."""
     share = share_of(weights, RNG(4).standard_normal(ROWS).astype(np.float32))
     found = gradient(weights, share)
@@ -85,7 +85,7 @@ def test_the_gradient_is_that_of_the_loss(weights: Weights) -> None:
     assert along == pytest.approx(slope, rel=0.02)
 
 
-def test_what_is_much_more_probable_than_when_it_was_sampled_is_pushed_no_further(
+def test_a_clipped_ratio_has_no_gradient(
     weights: Weights,
 ) -> None:
     share = share_of(weights, np.ones(ROWS, np.float32))
@@ -102,7 +102,7 @@ def test_what_is_much_more_probable_than_when_it_was_sampled_is_pushed_no_furthe
 
 
 @pytest.mark.extended
-def test_the_warm_up_is_the_same_each_time_and_imitates() -> None:
+def test_the_warm_up_is_reproducible_and_imitates() -> None:
     (one, steps), (other, _) = (warmed_up(RNG(0), most=LOOK_STEPS) for _ in range(2))
     assert steps == LOOK_STEPS
     assert all((one[name] == other[name]).all() for name in one)

@@ -37,7 +37,7 @@ class TestBuffer:
         assert versions(buffer.take(2, version=3)) == [2, 3]
         assert versions(buffer.take(1, version=3)) == [1]
 
-    def test_what_is_too_old_is_dropped_and_counted_once(self) -> None:
+    def test_old_batches_are_dropped_and_counted_once(self) -> None:
         buffer = Buffer()
         for version in (0, 1):
             buffer.add(batch(version), version=1)
@@ -45,7 +45,7 @@ class TestBuffer:
         assert buffer.dropped() == 1
         assert buffer.dropped() == 0
 
-    def test_it_does_not_grow_without_end(self) -> None:
+    def test_the_buffer_is_bounded(self) -> None:
         buffer = Buffer()
         for _ in range(MOST_BATCHES + 3):
             buffer.add(batch(0), version=0)
@@ -72,7 +72,7 @@ class TestShares:
         assert np.concatenate([part.advantages for part in parts]).tolist() == list(range(7))
         assert len(split(whole(1), 3)) == 1
 
-    def test_each_is_with_one_process_at_a_time_until_that_is_late(self) -> None:
+    def test_a_share_is_leased_to_one_learner_at_a_time(self) -> None:
         shares = Shares(split(whole(4), 2), lease=3.0)
         first, second = shares.take(10.0), shares.take(11.0)
         assert first is not None
@@ -84,7 +84,7 @@ class TestShares:
         assert late is not None
         assert late.index == 0
 
-    def test_the_first_gradient_of_a_share_counts_and_one_of_another_step_does_not(self) -> None:
+    def test_the_first_gradient_of_a_share_counts(self) -> None:
         shares = Shares(split(whole(4), 2), lease=3.0)
         one, other = {"x": np.ones(1, np.float32)}, {"x": np.zeros(1, np.float32)}
         assert not shares.give(4, 0, other)
@@ -96,7 +96,7 @@ class TestShares:
         assert shares.take(100.0) is None
         assert shares.mean()["x"] == 1
 
-    def test_a_share_is_worth_its_samples(self) -> None:
+    def test_gradients_are_weighted_by_samples(self) -> None:
         shares = Shares(split(whole(3), 2), lease=3.0)
         shares.give(5, 1, {"x": np.array([6.0], np.float32)})
         shares.give(5, 0, {"x": np.array([3.0], np.float32)})

@@ -14,7 +14,7 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/Dockerfile
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_what_is_copied_is_below_the_context(example: Path) -> None:
+def test_copied_files_are_in_the_build_context(example: Path) -> None:
     context = ROOT if uses_package(example) else example
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (example / "Dockerfile").read_text(), re.M)
     assert copied
@@ -22,7 +22,7 @@ def test_what_is_copied_is_below_the_context(example: Path) -> None:
         assert (context / each).exists(), each
 
 
-def test_the_package_is_in_the_images_of_those_that_use_it() -> None:
+def test_images_of_users_contain_the_package() -> None:
     using = {example.name for example in EXAMPLES if uses_package(example)}
     assert {"cartpole", "coordinated-cartpole", "di-engine", "grpo", "impala"} <= using
     for name in using:
@@ -32,6 +32,6 @@ def test_the_package_is_in_the_images_of_those_that_use_it() -> None:
 
 
 @pytest.mark.parametrize("project", sorted(ROOT.glob("examples/*/pyproject.toml")), ids=str)
-def test_who_depends_on_the_package_has_it_in_the_image(project: Path) -> None:
+def test_a_dependency_on_the_package_is_in_the_image(project: Path) -> None:
     found = tomllib.loads(project.read_text())["project"]
     assert ("di-orchestrator" in found["dependencies"]) == uses_package(project.parent)

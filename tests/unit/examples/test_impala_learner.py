@@ -47,7 +47,7 @@ class TestBook:
         return made
 
     @pytest.mark.parametrize("request_of", [asked, brought])
-    def test_who_has_other_weights_is_told_the_newest(
+    def test_a_collector_with_other_weights_gets_the_newest(
         self, book: Book, request_of: Callable[[str, int], di.Asked]
     ) -> None:
         for have in (-1, 4, 57):
@@ -56,18 +56,14 @@ class TestBook:
             assert said.keys() == WEIGHTS.keys()
         assert book.answer(request_of("a", 5)) == di.Reply()
 
-    def test_the_mean_return_is_that_of_the_last_episodes_once_there_are_enough(
-        self, book: Book
-    ) -> None:
+    def test_the_mean_return_is_of_the_last_episodes(self, book: Book) -> None:
         for each in range(EPISODES - 1):
             book.answer(brought("a", 5, each))
         assert book.mean_return() == 0
         book.answer(brought("a", 5, EPISODES - 1, EPISODES))
         assert book.mean_return() == (1 + EPISODES) / 2
 
-    def test_who_is_silent_is_not_present_and_who_comes_again_is_one(
-        self, book: Book, clock: Clock
-    ) -> None:
+    def test_silent_collectors_are_not_counted(self, book: Book, clock: Clock) -> None:
         book.answer(asked("a", -1))
         clock.now += PRESENT_SECONDS
         book.answer(asked("b", -1))
@@ -91,9 +87,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[di.Training]:
 
 
 class TestTraining:
-    def test_collectors_bring_what_it_learns_from_until_it_has_reached_its_target(
-        self, book: Book, here: di.Training
-    ) -> None:
+    def test_training_runs_until_its_target(self, book: Book, here: di.Training) -> None:
         training = Training(SETTINGS, book, here)
         for version in range(2):
             for _ in range(UNROLLS):
@@ -105,7 +99,7 @@ class TestTraining:
         report = training.profilings()
         assert report["env_steps"] == (2 * UNROLLS + 1) * STEPS
 
-    def test_one_that_takes_too_many_steps_has_failed(self, book: Book, here: di.Training) -> None:
+    def test_training_fails_after_too_many_steps(self, book: Book, here: di.Training) -> None:
         training = Training(SETTINGS, book, here)
         for _ in range(SETTINGS.most_steps * UNROLLS):
             book.answer(brought("a", 0))
@@ -125,7 +119,7 @@ class TestTraining:
         assert report["curve"][-1] == training.curve[-1]
 
 
-def test_a_collector_brings_unrolls_until_it_is_to_leave(book: Book) -> None:
+def test_a_collector_sends_unrolls_until_it_leaves(book: Book) -> None:
     book.publish(5, WEIGHTS)
     leaving = threading.Event()
     with di.Hub(book.answer, 0) as hub:

@@ -54,29 +54,29 @@ class TestTargets:
         plain = {"ratios": floats(1, 1, 1), "discounts": floats(0.5, 0.5, 0.5)}
         return targets(**{**plain, "rewards": self.rewards, "values": self.values, **other})
 
-    def test_of_the_same_weights_they_are_the_returns_of_all_steps(self) -> None:
+    def test_on_policy_targets_are_the_returns(self) -> None:
         found = self.found()
         assert found.values.tolist() == [4, 6, 8]
         assert found.advantages.tolist() == [4 - 9, 6 - 9, 8 - 9]
 
-    def test_nothing_counts_beyond_the_end_of_an_episode(self) -> None:
+    def test_targets_end_with_the_episode(self) -> None:
         found = self.found(discounts=floats(0.5, 0, 0.5))
         assert found.values.tolist() == [2, 2, 8]
         assert found.advantages.tolist() == [2 - 9, 2 - 9, 8 - 9]
 
-    def test_an_action_that_is_not_taken_any_more_teaches_nothing_of_what_came_after(self) -> None:
+    def test_a_zero_ratio_cuts_the_trace(self) -> None:
         found = self.found(ratios=floats(1, 0, 1))
         assert found.values.tolist() == [1 + 0.5 * 9, 9, 8]
         assert found.advantages.tolist() == [5.5 - 9, 0, 8 - 9]
 
-    def test_one_that_is_likelier_now_counts_no_more_than_it_did(self) -> None:
+    def test_ratios_are_clipped_at_one(self) -> None:
         found = self.found(ratios=floats(7, 7, 7))
         assert found.values.tolist() == self.found().values.tolist()
         assert found.advantages.tolist() == self.found().advantages.tolist()
 
 
 class TestGradient:
-    def test_it_is_that_of_the_loss(self) -> None:
+    def test_the_gradient_matches_the_loss(self) -> None:
         weights = some_weights(1)
         seen = batch(some_weights(2))
         aimed = aims(weights, seen)
@@ -107,7 +107,7 @@ class TestGradient:
 
 
 class TestPlayer:
-    def test_the_returns_are_those_of_the_episodes_that_ended(self) -> None:
+    def test_returns_are_of_ended_episodes(self) -> None:
         player, weights = Player(seed=3), first_weights(1)
         seen = [Unroll.of({"version": 0, **player.play(weights)}) for _ in range(5)]
         ended = [float(value) for unroll in seen for value in unroll.returns]
@@ -130,7 +130,7 @@ class TestPlayer:
         ("returns", floats(np.nan)),
     ],
 )
-def test_what_is_no_unroll_is_refused(name: str, value: Any) -> None:
+def test_a_bad_unroll_is_refused(name: str, value: Any) -> None:
     arrays = played(first_weights(1))
     with pytest.raises(ValueError, match=name):
         Unroll.of({**arrays, name: value})
@@ -140,7 +140,7 @@ def test_what_is_no_unroll_is_refused(name: str, value: Any) -> None:
 
 
 class TestQueue:
-    def test_the_oldest_come_first_and_none_while_there_are_too_few(self) -> None:
+    def test_the_queue_gives_whole_batches_oldest_first(self) -> None:
         queue, weights = Queue(), first_weights(1)
         for version in range(3):
             queue.add(Unroll.of(played(weights, version=version)))
@@ -149,7 +149,7 @@ class TestQueue:
         assert queue.take(2) == []
         assert queue.dropped() == 0
 
-    def test_a_full_one_drops_the_oldest(self) -> None:
+    def test_a_full_queue_drops_the_oldest(self) -> None:
         queue = Queue()
         unroll = Unroll.of(played(first_weights(1)))
         for version in range(MOST_UNROLLS + 2):

@@ -34,7 +34,7 @@ def test_the_action_of_the_longer_episode_becomes_likelier(better: int) -> None:
     assert probabilities(learner.weights, OBSERVATION)[better] > before + 0.1
 
 
-def test_the_gradient_is_that_of_the_expected_advantage() -> None:
+def test_the_gradient_matches_the_expected_advantage() -> None:
     """One step of Adam moves every weight by the sign of the derivative, found by differences."""
     episodes = [episode(0, length=3), episode(1, length=8)]
     learner = Learner(seed=3)
@@ -75,6 +75,6 @@ def test_a_collector_plays_an_episode_for_each_seed() -> None:
     ],
     ids=["nothing", "too few weights", "too many seeds", "a word for a seed", "no weights"],
 )
-def test_a_collector_refuses_what_it_cannot_play(request_: dict[str, object]) -> None:
+def test_a_collector_refuses_a_bad_request(request_: dict[str, object]) -> None:
     with pytest.raises((LookupError, TypeError, ValueError)):
         player(Episodes())(request_)

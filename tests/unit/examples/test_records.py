@@ -44,7 +44,7 @@ SERIES: dict[str, Any] = {
         ),
     ],
 )
-def test_a_record_is_told_and_drawn(
+def test_a_record_is_described_and_drawn(
     profilings: dict[str, Any], sentence: str, changes: list[str], tmp_path: Path
 ) -> None:
     record = record_of(profilings)
@@ -57,5 +57,5 @@ def test_a_record_is_told_and_drawn(
 
 
 @pytest.mark.parametrize("nothing", [{}, {"curve": []}, {"series": {}}, {"step": 3}], ids=str)
-def test_there_is_nothing_to_draw_of_other_jobs(nothing: dict[str, Any]) -> None:
+def test_other_jobs_have_no_record(nothing: dict[str, Any]) -> None:
     assert record_of(nothing) is None

@@ -38,7 +38,7 @@ from tests.unit.allocator.worlds import counts, job, nodes, task
 SETTINGS = Settings(steps=12, batch=8, sample_seconds=0.0)
 
 
-def test_it_learns_however_the_batch_is_shared_out() -> None:
+def test_training_works_with_any_number_of_learners() -> None:
     for size in (1, 4):
         weights, random = blank(), Random(1)
         before = mean_reward([play(weights, 200, random)])
@@ -92,13 +92,13 @@ def test_all_members_have_the_same_state_after_each_step(meeting: Meeting, url: 
     assert {each.run.learners for each in members} == {3}
 
 
-def test_whoever_finds_the_first_member_gone_at_the_end_is_done() -> None:
+def test_a_member_ends_when_the_first_has_gone() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         other(f"http://127.0.0.1:{taken.getsockname()[1]}", 1, 1).leave(4)
 
 
-def test_the_next_world_is_one_that_has_the_member() -> None:
+def test_a_member_waits_for_a_world_that_includes_it() -> None:
     told: list[int] = []
     worlds = Worlds(told.append)
     assert worlds.is_over(1)
@@ -120,7 +120,7 @@ def looked_at(name: str, seconds: float, **status: Any) -> tuple[dict[str, Any],
     return {"metadata": {"name": name}, "status": status}, seconds
 
 
-def test_what_is_told_of_a_course_is_what_was_seen(tmp_path: Path) -> None:
+def test_the_record_of_two_jobs_is_described_and_drawn(tmp_path: Path) -> None:
     course = Course({})
     for second in range(31):
         said = {"step": 5 * second, "learnerWaitFrac": 0.25}
@@ -155,9 +155,7 @@ def test_what_is_told_of_a_course_is_what_was_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sizes"), [("goodput", (1, 4)), ("half", (2, 2)), ("whole", (4, 4))]
 )
-def test_an_arrangement_says_how_many_learners_its_jobs_may_have(
-    name: str, sizes: tuple[int, int]
-) -> None:
+def test_an_arrangement_sets_the_bounds_of_its_jobs(name: str, sizes: tuple[int, int]) -> None:
     manifest = yaml.safe_load(EXAMPLES["share"].read_text())
     made = ARRANGEMENTS[name].job(manifest, JOBS[1])
     (task,) = made["spec"]["tasks"]
@@ -191,7 +189,7 @@ def sized(key: str, explored: int, **options: Any) -> JobInfo:
     return job(key, learners, explored=explored, **options)
 
 
-def test_two_such_jobs_share_the_slots_and_the_one_that_is_left_has_all() -> None:
+def test_two_jobs_share_the_slots_until_one_ends() -> None:
     policy, room = GoodputPolicy(**GOODPUT), nodes(1, slot=SLOTS)
     alone = {"early": sized("early", 0)}
     held = policy.optimize(alone, room, {})

@@ -30,12 +30,12 @@ def is_complete(book: Book) -> bool:
 
 
 class TestBook:
-    def test_a_collector_waits_while_all_trials_are_with_others(self, book: Book) -> None:
+    def test_a_collector_waits_while_all_trials_are_leased(self, book: Book) -> None:
         book.work(2, 0.0)
         book.work(3, 0.0)
         assert set(book.work(4, 0.0)) == {"wait"}
 
-    def test_trials_of_a_lost_collector_go_to_another(self, book: Book, clock: Clock) -> None:
+    def test_a_lost_collectors_trials_are_leased_again(self, book: Book, clock: Clock) -> None:
         lost = book.work(2, 0.0)["seeds"]
         done = book.work(3, 0.0)["seeds"]
         book.results(0, [(seed, 1.0, 2.0, 3) for seed in done])
@@ -54,14 +54,14 @@ class TestBook:
         book.results(0, [(seed, 9.0, 9.0, 3) for seed in late])
         assert book.returns() == {11: (1.0, 1.0), 12: (1.0, 1.0)}
 
-    def test_results_of_an_earlier_generation_do_not_enter_the_next(self, book: Book) -> None:
+    def test_results_of_an_earlier_generation_are_not_used(self, book: Book) -> None:
         book.open(1, [0.6], [11, 22], sigma=0.3)
         book.results(0, [(11, 500.0, 0.0, 40)])
         assert book.returns() == {}
         # They were played all the same.
         assert book.env_steps == 40
 
-    def test_present_collectors_are_those_heard_lately(self, book: Book, clock: Clock) -> None:
+    def test_collectors_are_counted_by_recent_requests(self, book: Book, clock: Clock) -> None:
         book.work(2, 0.2)
         clock.now += ACTIVE_SECONDS
         book.work(3, 0.4)
@@ -71,7 +71,7 @@ class TestBook:
         clock.now += 0.1
         assert book.collectors() == (1, 0.4)
 
-    def test_the_end_is_told_to_everyone_present(self, book: Book, clock: Clock) -> None:
+    def test_present_peers_receive_the_end(self, book: Book, clock: Clock) -> None:
         book.work(2, 0.0)
         book.policy(1)
         book.finish()
@@ -82,14 +82,14 @@ class TestBook:
 
 
 class TestRequests:
-    def test_a_collector_brings_back_what_it_took(self, book: Book) -> None:
+    def test_a_collector_returns_its_trials(self, book: Book) -> None:
         taken = answer(book, "/work", {"rank": 2, "idle": 0.0})
         results = [[seed, 1.0, 2.0, 5] for seed in taken["seeds"]]
         assert answer(book, "/results", {"generation": 0, "results": results}) == {}
         assert book.returns() == {11: (1.0, 2.0), 12: (1.0, 2.0)}
         assert book.env_steps == 10
 
-    def test_nobody_waits_for_one_that_has_said_that_it_goes(self, book: Book) -> None:
+    def test_a_collector_that_left_is_not_awaited(self, book: Book) -> None:
         book.work(2, 0.0)
         book.work(3, 0.0)
         assert answer(book, "/left", {"rank": 2}) == {}
@@ -103,13 +103,11 @@ class TestRequests:
         [("/elsewhere", {}), ("/work", {"rank": 1}), ("/results", {"generation": 0})],
         ids=["an unknown path", "a missing field", "no results"],
     )
-    def test_a_request_that_makes_no_sense_is_refused(
-        self, book: Book, path: str, body: dict[str, object]
-    ) -> None:
+    def test_a_bad_request_is_refused(self, book: Book, path: str, body: dict[str, object]) -> None:
         with pytest.raises(LookupError):
             answer(book, path, body)
 
-    def test_it_is_asked_from_another_pod(self, book: Book) -> None:
+    def test_requests_arrive_over_http(self, book: Book) -> None:
         stays = threading.Event()
         with di.Hub(answering(book), 0) as hub:
             url = f"http://127.0.0.1:{hub.port}"

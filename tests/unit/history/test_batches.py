@@ -66,7 +66,7 @@ def entry(number: int) -> Entry:
     return Entry(job="u1", key=str(number), kind=EntryKind.EVENT, at=number)
 
 
-def test_what_is_handed_over_is_written_in_its_order_once() -> None:
+def test_records_are_written_once_and_in_order() -> None:
     database, records = Database(), [entry(i) for i in range(2500)]
     with running(database) as batches:
         batches.put(records)
@@ -75,7 +75,7 @@ def test_what_is_handed_over_is_written_in_its_order_once() -> None:
     assert database.kept == records
 
 
-def test_while_the_database_is_away_records_wait() -> None:
+def test_records_wait_for_an_unreachable_database() -> None:
     database, records = Database(), [entry(i) for i in range(1500)]
     database.away = True
     with running(database) as batches:
@@ -88,7 +88,7 @@ def test_while_the_database_is_away_records_wait() -> None:
     assert database.kept == records
 
 
-def test_what_was_handed_over_before_the_end_is_written() -> None:
+def test_pending_records_are_written_at_the_end() -> None:
     database = Database()
     with running(database) as batches:
         batches.put([entry(1)])
@@ -96,13 +96,13 @@ def test_what_was_handed_over_before_the_end_is_written() -> None:
     assert database.kept == [entry(1)]
 
 
-def test_a_mark_is_written_when_nothing_waits() -> None:
+def test_a_mark_is_written_when_no_record_waits() -> None:
     database = Database()
     with running(database):
         wait_until(lambda: 9 in database.marks, 10)
 
 
-def test_no_mark_is_written_while_a_watch_is_away() -> None:
+def test_no_mark_is_written_while_a_watch_is_down() -> None:
     database = Database()
     with running(database, followed=None) as batches:
         batches.put([entry(1)])
@@ -111,7 +111,7 @@ def test_no_mark_is_written_while_a_watch_is_away() -> None:
     assert set(database.marks) == {None}
 
 
-def test_without_room_nothing_is_taken_until_all_is_written(
+def test_after_an_overflow_no_record_is_taken_until_all_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 10)

@@ -119,7 +119,7 @@ def _async(predicate: Any) -> Any:
     return ask
 
 
-def test_a_log_is_kept_whole_if_there_is_room() -> None:
+def test_a_short_log_is_kept_whole() -> None:
     ((log,), (path,)) = read(LINES, wanted())
 
     assert log.text is not None
@@ -129,7 +129,7 @@ def test_a_log_is_kept_whole_if_there_is_room() -> None:
     assert "previous" not in path
 
 
-def test_of_a_longer_one_the_last_whole_lines_are_kept() -> None:
+def test_of_a_longer_log_the_last_whole_lines_are_kept() -> None:
     ((log,), (path,)) = read(LINES, wanted(), most=500)
 
     assert log.text is not None
@@ -140,7 +140,7 @@ def test_of_a_longer_one_the_last_whole_lines_are_kept() -> None:
     assert "tailLines=16" in path
 
 
-def test_of_a_longer_one_all_is_stored_where_that_is_wanted() -> None:
+def test_a_longer_log_is_stored_whole_in_object_storage() -> None:
     whole = WholeLogs(MemoryStore())
     ((log,), (path,)) = read(LINES, wanted(), most=500, whole=whole)
 
@@ -150,7 +150,7 @@ def test_of_a_longer_one_all_is_stored_where_that_is_wanted() -> None:
     assert "tailLines" not in path
 
 
-def test_nothing_is_stored_of_a_log_that_is_gone() -> None:
+def test_a_missing_log_is_not_stored() -> None:
     whole = WholeLogs(MemoryStore())
     for lines in (None, ["unable to retrieve container logs for containerd://1"]):
         ((log,), _) = read(lines, wanted(), whole=whole, stored=False)
@@ -159,14 +159,14 @@ def test_nothing_is_stored_of_a_log_that_is_gone() -> None:
             whole.read(key_of(wanted()))
 
 
-def test_a_log_that_is_gone_is_recorded_as_lost() -> None:
+def test_a_missing_log_is_recorded_as_lost() -> None:
     ((log,), _) = read(None, wanted())
 
     assert log.text is None
     assert "x-learner-0" in log.note
 
 
-def test_the_kubelets_excuse_is_no_log() -> None:
+def test_the_kubelets_error_message_is_no_log() -> None:
     ((log,), _) = read(["unable to retrieve container logs for containerd://1"], wanted())
 
     assert (log.text, log.note) == (
@@ -175,15 +175,15 @@ def test_the_kubelets_excuse_is_no_log() -> None:
     )
 
 
-def test_one_that_has_not_ended_is_not_lost_yet() -> None:
+def test_a_log_of_a_running_container_is_not_lost_yet() -> None:
     assert read(None, wanted(final=False))[0] == []
 
 
-def test_what_is_kept_is_not_read_again() -> None:
+def test_a_kept_log_is_not_read_again() -> None:
     assert read(LINES, wanted(), kept=["x-learner-0"]) == ([], [])
 
 
-def test_none_is_read_where_none_is_to_be_kept() -> None:
+def test_with_a_size_of_zero_no_log_is_read() -> None:
     records: list[Record] = []
     reader = LogReader(
         client=KubeClient(config=KubeConfig(server="http://127.0.0.1:9")),

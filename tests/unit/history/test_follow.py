@@ -64,7 +64,7 @@ def until(
     return records, metrics
 
 
-def test_an_object_that_cannot_be_recorded_keeps_nobody_else_from_it(
+def test_an_unreadable_object_does_not_block_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def changes(before: Any, after: Any, seen: Millis) -> list[Record]:
@@ -99,7 +99,7 @@ def test_an_event_that_comes_before_its_job_is_kept() -> None:
     assert [each.job for each in records if isinstance(each, Entry)] == ["uid-late"]
 
 
-def test_what_has_gone_while_nobody_looked_is_deleted_then_or_before() -> None:
+def test_a_deletion_during_an_outage_is_recorded() -> None:
     kept = pack(to_json(snapshot_of(job(uid="uid-gone"))))
     with StandIn() as server:
         records, _ = until(
@@ -112,7 +112,7 @@ def test_what_has_gone_while_nobody_looked_is_deleted_then_or_before() -> None:
     assert entry.data == {"after": NOON}
 
 
-def test_without_room_following_ends() -> None:
+def test_an_overflow_ends_following() -> None:
     def put(_: Iterable[Record]) -> None:
         raise Overflow
 
@@ -123,6 +123,6 @@ def test_without_room_following_ends() -> None:
     assert ended.group_contains(Overflow)
 
 
-def test_until_all_is_in_sight_nothing_is_said_to_be_known() -> None:
+def test_before_the_first_lists_nothing_is_followed() -> None:
     with StandIn() as server:
         assert follower(server, lambda _: None, Metrics()).followed() is None

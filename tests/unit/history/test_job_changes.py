@@ -188,14 +188,14 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_what_is_told_of(name: str) -> None:
+def test_a_change_is_recorded(name: str) -> None:
     before, after, expected = TABLE[name]
 
     assert entries(job_changes(before, after, SEEN)) == expected
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_snapshot_says_as_much_as_the_job_did(name: str) -> None:
+def test_a_stored_snapshot_gives_the_same_records(name: str) -> None:
     before, after, expected = TABLE[name]
     kept = None if before is None else json.loads(json.dumps(snapshot_of(before)))
 
@@ -203,7 +203,7 @@ def test_a_snapshot_says_as_much_as_the_job_did(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_who_sees_it_later_writes_the_same_keys(name: str) -> None:
+def test_a_later_observer_writes_the_same_keys(name: str) -> None:
     before, after, _ = TABLE[name]
 
     def keys(seen: int) -> list[str]:
@@ -226,7 +226,7 @@ def test_a_job_is_known_by_its_creator_and_version() -> None:
     )
 
 
-def test_a_spec_is_a_revision_with_who_wrote_it() -> None:
+def test_a_new_spec_is_a_revision_with_its_writer() -> None:
     written = job(
         12, generation=3, managers=(manager("kubectl-create", 0), manager("kubectl-edit", 70))
     )
@@ -242,7 +242,7 @@ def test_a_spec_is_a_revision_with_who_wrote_it() -> None:
     assert "status" not in manifest
 
 
-def test_of_two_writers_within_a_second_it_is_the_one_that_was_not_there_before() -> None:
+def test_of_two_writers_in_a_second_the_new_one_is_recorded() -> None:
     # As the API server sorts them: by time, then by name.
     both = (manager("ann", 0), manager("kubectl-create", 0))
     written = job(12, generation=2, collectors=4, managers=both)
@@ -280,7 +280,7 @@ def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
     assert found == [Sample(job=UID, at=NOON + 77_000, values=values)]
 
 
-def test_of_a_report_without_end_some_numbers_are_kept() -> None:
+def test_a_report_is_bounded() -> None:
     status: dict[str, Any] = {
         "progress": {"reportedAt": clock(77)},
         "profilings": {f"n{i}": i for i in range(5000)},
@@ -293,7 +293,7 @@ def test_of_a_report_without_end_some_numbers_are_kept() -> None:
     assert len(found[0].values) == MOST_NUMBERS
 
 
-def test_a_report_that_was_told_is_not_told_again() -> None:
+def test_a_report_is_recorded_once() -> None:
     status: dict[str, Any] = {"progress": {"reportedAt": clock(77)}, "profilings": {"reward": 1.0}}
 
     found = job_changes(job(11, **status), job(12, restarts=1, **status), SEEN)
@@ -315,7 +315,7 @@ def test_replicas_of_a_coordinator_are_counted_by_role() -> None:
     ]
 
 
-def test_a_deletion_that_nobody_saw_says_since_when_it_may_have_been() -> None:
+def test_an_unseen_deletion_has_an_earliest_time() -> None:
     found = job_gone(job(), SEEN, not_before=NOON)
 
     assert found == [
@@ -324,7 +324,7 @@ def test_a_deletion_that_nobody_saw_says_since_when_it_may_have_been() -> None:
     ]
 
 
-def test_a_gap_names_what_has_changed_meanwhile() -> None:
+def test_a_gap_names_the_changed_fields() -> None:
     before = snapshot_of(job(11, phase="Running"))
 
     found = gap(before, job(14, generation=2, collectors=3, phase="Succeeded"), NOON, SEEN)
@@ -334,11 +334,11 @@ def test_a_gap_names_what_has_changed_meanwhile() -> None:
     ]
 
 
-def test_what_has_not_changed_has_no_gap() -> None:
+def test_an_unchanged_job_has_no_gap() -> None:
     assert gap(snapshot_of(job(11)), job(11), NOON, SEEN) == []
 
 
-def test_a_job_that_is_old_when_it_is_first_seen_has_a_gap_before() -> None:
+def test_an_old_job_has_a_gap_at_its_first_sight() -> None:
     assert entries(first_sight_gap(job(), SEEN)) == [
         (EntryKind.GAP, 500, {"from": NOON, "changed": []})
     ]
@@ -348,6 +348,6 @@ def test_a_job_that_is_old_when_it_is_first_seen_has_a_gap_before() -> None:
 @pytest.mark.parametrize(
     "odd", [{}, {"metadata": None}, {"metadata": {"uid": 3}, "spec": [], "status": "x"}]
 )
-def test_an_odd_job_breaks_nothing(odd: dict[str, Any]) -> None:
+def test_an_odd_job_raises_nothing(odd: dict[str, Any]) -> None:
     job_changes(None, odd, SEEN)
     job_changes(odd, job(11, **RUNNING), SEEN)

@@ -33,18 +33,18 @@ def test_a_pod_on_a_node_is_a_placement() -> None:
 
 
 @pytest.mark.parametrize("options", [{"node": None}, {"owner": None}])
-def test_a_pod_without_a_node_or_a_job_is_none(options: dict[str, Any]) -> None:
+def test_a_pod_without_a_node_or_a_job_is_no_placement(options: dict[str, Any]) -> None:
     assert placement_changes(None, kept(**options), SEEN) == []
 
 
-def test_what_is_no_news_is_not_written_again() -> None:
+def test_an_unchanged_placement_is_not_written_again() -> None:
     before = kept()
     after = kept(version=21, containers=(container(running={}),))
 
     assert placement_changes(before, after, SEEN) == []
 
 
-def test_the_end_of_a_pod_is_that_of_its_container_that_failed_first() -> None:
+def test_a_pods_end_is_that_of_its_first_failed_container() -> None:
     after = kept(
         version=21,
         phase="Failed",
@@ -70,7 +70,7 @@ def test_a_pod_that_is_deleted_has_left_its_node() -> None:
     assert (found.until, found.outcome, found.version) == (SEEN, "Deleted", 21)
 
 
-def test_a_pod_that_had_ended_keeps_its_end_when_it_is_deleted() -> None:
+def test_an_ended_pod_keeps_its_end_when_deleted() -> None:
     (found,) = placement_gone(kept(phase="Succeeded", containers=(container(**ended(0)),)), SEEN)
 
     assert (found.until, found.outcome) == (NOON + 60_000, "Succeeded")
@@ -117,7 +117,7 @@ WANTED: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[tuple[Any, .
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_of_logs_is_read(name: str) -> None:
+def test_a_container_change_requests_logs(name: str) -> None:
     before, after, expected = WANTED[name]
 
     found = [
@@ -132,7 +132,7 @@ def test_of_logs_is_read(name: str) -> None:
     "odd",
     [{"metadata": {}}, {"metadata": {"labels": []}, "spec": {"containers": [3]}, "status": 1}],
 )
-def test_an_odd_pod_breaks_nothing(odd: dict[str, Any]) -> None:
+def test_an_odd_pod_raises_nothing(odd: dict[str, Any]) -> None:
     found = trimmed(odd)
 
     assert placement_changes(None, found, SEEN) == []
@@ -140,7 +140,7 @@ def test_an_odd_pod_breaks_nothing(odd: dict[str, Any]) -> None:
     assert logs_wanted(None, found) == []
 
 
-def test_an_event_is_one_entry_however_often_it_is_counted() -> None:
+def test_a_repeated_event_is_one_entry() -> None:
     first, again = (event_entry(event(30), UID, SEEN), event_entry(event(35, count=4), UID, SEEN))
 
     assert first.key == again.key

@@ -18,7 +18,7 @@ def written(spool: Spool) -> bytes:
     return gzip.decompress(b"".join(spool.parts()))
 
 
-def test_a_log_comes_out_as_it_went_in(tmp_path: Path) -> None:
+def test_a_spooled_log_is_unchanged(tmp_path: Path) -> None:
     room = Room(folder=tmp_path, most=MIB)
     with Spool(room, most=MIB) as spool:
         for _ in range(100):
@@ -32,7 +32,7 @@ def test_a_log_comes_out_as_it_went_in(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_a_longer_one_there_is_the_beginning(tmp_path: Path) -> None:
+def test_a_longer_log_is_cut(tmp_path: Path) -> None:
     with Spool(Room(folder=tmp_path, most=MIB), most=10) as spool:
         for _ in range(3):
             spool.take(b"1234567\n")
@@ -40,7 +40,7 @@ def test_of_a_longer_one_there_is_the_beginning(tmp_path: Path) -> None:
         assert (spool.size, spool.cut, spool.fault) == (10, True, "")
 
 
-def test_all_together_have_one_bound(tmp_path: Path) -> None:
+def test_all_spooled_logs_share_one_bound(tmp_path: Path) -> None:
     room = Room(folder=tmp_path, most=MIB)
     with Spool(room, most=100 * MIB) as first, Spool(room, most=100 * MIB) as second:
         for _ in range(20):
@@ -57,7 +57,7 @@ def test_all_together_have_one_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 10 * MIB], ids=["at the end", "at once"])
-def test_a_full_disk_is_the_fault_of_one_log(
+def test_a_full_disk_fails_one_log(
     size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     full = Path("/dev/full")
@@ -68,7 +68,7 @@ def test_a_full_disk_is_the_fault_of_one_log(
         assert spool.fault == "No space left on device"
 
 
-def test_so_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_fails_one_log(tmp_path: Path) -> None:
     with Spool(Room(folder=tmp_path / "none", most=MIB), most=MIB) as spool:
         spool.take(b"x")
         spool.finish()

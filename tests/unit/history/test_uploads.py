@@ -79,7 +79,7 @@ def stored(
 
 
 @pytest.mark.parametrize("failures", [0, 2])
-def test_a_log_becomes_an_object_once_the_storage_takes_it(tmp_path: Path, failures: int) -> None:
+def test_a_log_is_uploaded_once_the_storage_accepts_it(tmp_path: Path, failures: int) -> None:
     logs, log = Unsteady(failures=failures), wanted()
 
     (record,) = stored(logs, {log: b"all of it\n"}, tmp_path)
@@ -91,7 +91,7 @@ def test_a_log_becomes_an_object_once_the_storage_takes_it(tmp_path: Path, failu
     assert b"".join(logs.read(record.key)) == b"all of it\n"
 
 
-def test_one_that_is_never_taken_keeps_nobody_from_their_turn(tmp_path: Path) -> None:
+def test_a_refused_log_does_not_block_others(tmp_path: Path) -> None:
     now = 0.0
 
     def clock() -> float:
@@ -110,7 +110,7 @@ def test_one_that_is_never_taken_keeps_nobody_from_their_turn(tmp_path: Path) ->
     ]
 
 
-def test_there_is_no_object_of_what_there_is_no_room_for(tmp_path: Path) -> None:
+def test_a_log_without_spool_space_is_not_uploaded(tmp_path: Path) -> None:
     logs = Unsteady()
     (record,) = stored(logs, {wanted(): b"x"}, tmp_path, room=0)
 

@@ -47,7 +47,7 @@ def _play(tmp_path: Path, story: Any) -> None:
     asyncio.run(run())
 
 
-def test_the_end_of_the_coordinator_is_the_jobs_and_others_begin_again(tmp_path: Path) -> None:
+def test_a_job_ends_with_its_coordinator_and_other_pods_restart(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
 
     async def story(here: Machine) -> None:
@@ -67,7 +67,7 @@ def test_the_end_of_the_coordinator_is_the_jobs_and_others_begin_again(tmp_path:
     _play(tmp_path, story)
 
 
-def test_names_are_in_the_file_of_names_while_their_pods_are_there(tmp_path: Path) -> None:
+def test_the_hosts_file_has_the_names_of_running_pods(tmp_path: Path) -> None:
     async def story(here: Machine) -> None:
         def hosts() -> dict[str, str]:
             lines = (tmp_path / FILE).read_text().splitlines()
@@ -90,7 +90,7 @@ def test_names_are_in_the_file_of_names_while_their_pods_are_there(tmp_path: Pat
     _play(tmp_path, story)
 
 
-def test_who_finds_no_address_waits_for_one(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_pod_without_a_free_address_waits(tmp_path: Path, monkeypatch: Any) -> None:
     # Of the coordinator and one more.
     monkeypatch.setattr(addresses, "_LAST", addresses._FIRST + 1)
     first, second = "tiny-collector-aaaaa", "tiny-collector-bbbbb"

@@ -16,7 +16,7 @@ def program(folder: Path, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
-def test_the_first_engine_that_is_there_is_found(tmp_path: Path) -> None:
+def test_the_first_installed_engine_is_found(tmp_path: Path) -> None:
     program(tmp_path, "nerdctl", "exit 0")
     program(tmp_path, "docker", "exit 0")
     found = find_engine(None, ["--gpus=all"], {"PATH": str(tmp_path)})
@@ -24,14 +24,14 @@ def test_the_first_engine_that_is_there_is_found(tmp_path: Path) -> None:
     assert (found.name, found.options) == ("docker", ("--gpus=all",))
 
 
-def test_an_engine_may_be_named_with_options_of_its_own(tmp_path: Path) -> None:
+def test_an_engine_may_be_named_with_options(tmp_path: Path) -> None:
     program(tmp_path, "docker", "exit 0")
     program(tmp_path, "mine", '[ "$1" = --there ]')
     found = find_engine("mine --there", [], {"PATH": str(tmp_path)})
     assert found.command == (str(tmp_path / "mine"), "--there")
 
 
-def test_without_an_engine_it_is_said_what_there_could_be(tmp_path: Path) -> None:
+def test_without_an_engine_the_supported_ones_are_named(tmp_path: Path) -> None:
     with pytest.raises(NoEngine, match="none of podman, docker, nerdctl on this machine"):
         find_engine(None, [], {"PATH": str(tmp_path)})
     with pytest.raises(NoEngine, match="no mine on this machine"):

@@ -50,14 +50,14 @@ def test_a_write_under_an_old_version_is_a_conflict(objects: Objects) -> None:
     assert _refusal(refused) == (409, "Conflict")
 
 
-def test_a_write_that_changes_nothing_is_none(objects: Objects) -> None:
+def test_a_write_without_a_change_keeps_the_version(objects: Objects) -> None:
     made = objects.create(CONFIGMAPS, _configmap())
     version = objects.version
     assert objects.replace(CONFIGMAPS, "ns", "a", made) is made
     assert objects.version == version
 
 
-def test_status_and_the_rest_are_written_apart(objects: Objects) -> None:
+def test_status_and_spec_are_written_separately(objects: Objects) -> None:
     made = objects.create(DIJOBS, job(task("pass")))
     both = {**made, "status": {"phase": "Running"}, "spec": {**made["spec"], "backoffLimit": 7}}
     after = objects.replace(DIJOBS, "default", "tiny", both, status=True)
@@ -79,7 +79,7 @@ def test_a_job_is_admitted_as_by_the_webhook(objects: Objects) -> None:
     assert _refusal(refused) == (422, "Invalid")
 
 
-def test_a_pod_that_runs_is_given_its_time(objects: Objects) -> None:
+def test_a_running_pod_gets_its_grace_period(objects: Objects) -> None:
     made = objects.create(PODS, _pod())
     bound = {**made, "spec": {**made["spec"], "nodeName": "here"}}
     objects.replace(PODS, "ns", "a", bound)
@@ -102,7 +102,7 @@ def test_a_pod_without_processes_is_gone_at_once(objects: Objects, status: Objec
     assert objects.delete(PODS, "ns", "a") is None
 
 
-def test_what_an_object_owns_goes_with_it(objects: Objects) -> None:
+def test_owned_objects_are_deleted_with_their_owner(objects: Objects) -> None:
     owner = objects.create(DIJOBS, job(task("pass")))
     reference = {"uid": owner["metadata"]["uid"]}
     objects.create(PODS, _pod("mine", ownerReferences=[reference]))
@@ -111,14 +111,14 @@ def test_what_an_object_owns_goes_with_it(objects: Objects) -> None:
     assert [pod["metadata"]["name"] for pod in objects.list(PODS)] == ["other"]
 
 
-def test_another_object_of_that_name_is_not_deleted(objects: Objects) -> None:
+def test_a_delete_with_another_uid_is_a_conflict(objects: Objects) -> None:
     objects.create(CONFIGMAPS, _configmap())
     with pytest.raises(Refused) as refused:
         objects.delete(CONFIGMAPS, "ns", "a", uid="another")
     assert _refusal(refused) == (409, "Conflict")
 
 
-def test_a_watch_of_some_is_told_when_one_comes_to_them_and_leaves_them(objects: Objects) -> None:
+def test_a_selective_watch_sees_objects_enter_and_leave(objects: Objects) -> None:
     select = selector(None, "colour=red", "")
     made = objects.create(CONFIGMAPS, _configmap(labels={"colour": "red"}))
     blue = {**made, "metadata": {**made["metadata"], "labels": {"colour": "blue"}}}
@@ -128,7 +128,7 @@ def test_a_watch_of_some_is_told_when_one_comes_to_them_and_leaves_them(objects:
     assert kinds == ["ADDED", "DELETED"]
 
 
-def test_a_version_that_is_forgotten_is_gone(objects: Objects) -> None:
+def test_an_old_version_has_expired(objects: Objects) -> None:
     for _ in range(10_001):
         objects.create(CONFIGMAPS, _configmap())
         objects.delete(CONFIGMAPS, "ns", "a")
@@ -138,7 +138,7 @@ def test_a_version_that_is_forgotten_is_gone(objects: Objects) -> None:
     assert objects.since(objects.version) == []
 
 
-def test_old_events_make_room(objects: Objects) -> None:
+def test_the_oldest_events_are_removed(objects: Objects) -> None:
     for number in range(2_001):
         objects.create(EVENTS, {"metadata": {"name": f"e{number}", "namespace": "ns"}})
     found = objects.list(EVENTS)
@@ -159,14 +159,14 @@ def test_old_events_make_room(objects: Objects) -> None:
         ("colour=red,size=1", "", False),
     ],
 )
-def test_selectors(labels: str, fields: str, is_meant: bool) -> None:
+def test_labels_and_fields_select_objects(labels: str, fields: str, is_meant: bool) -> None:
     obj = _configmap(labels={"colour": "red"})
     assert selector(None, labels, fields)(obj) is is_meant
     assert selector("ns", labels, fields)(obj) is is_meant
     assert selector("elsewhere", labels, fields)(obj) is False
 
 
-def test_merge_patches_take_away_what_is_null() -> None:
+def test_merge_patches_remove_null_fields() -> None:
     before = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
     assert merged(before, {"a": {"b": None, "c": [3]}, "e": {"f": None}}) == {
         "a": {"c": [3]},
@@ -176,7 +176,7 @@ def test_merge_patches_take_away_what_is_null() -> None:
     assert before == {"a": {"b": 1, "c": [1, 2]}, "d": 1}
 
 
-def test_json_patches() -> None:
+def test_json_patches_test_add_replace_and_remove() -> None:
     before = {"a": [1, 3], "b/c": {"~": 1}}
     operations: list[Object] = [
         {"op": "test", "path": "/a/0", "value": 1},

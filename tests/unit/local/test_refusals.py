@@ -69,7 +69,7 @@ REFUSED: dict[str, Any] = {
 }
 
 
-def test_the_pods_of_each_role_are_looked_at() -> None:
+def test_the_pods_of_each_role_are_checked() -> None:
     def role(command: str) -> Any:
         return {"template": {"spec": {"containers": [{"name": "c", "command": [command]}]}}}
 
@@ -82,7 +82,7 @@ def test_the_pods_of_each_role_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_what_cannot_run_here_is_named_by_its_path(path: str) -> None:
+def test_an_unsupported_field_is_refused_with_its_path(path: str) -> None:
     found = refusals(_spec(**REFUSED[path]), MACHINE)
     assert len(found) == 1
     assert found[0].startswith(path)
@@ -102,7 +102,7 @@ def test_what_cannot_run_here_is_named_by_its_path(path: str) -> None:
         {"task": {"replicas": 244, "service": {"ports": [{"name": "http", "port": 80}]}}},
     ],
 )
-def test_what_runs_here(case: Any) -> None:
+def test_a_supported_job_is_accepted(case: Any) -> None:
     assert refusals(_spec(**case), MACHINE) == []
 
 
@@ -114,22 +114,22 @@ def test_what_runs_here(case: Any) -> None:
         ({"preemptible": True}, "preemptible"),
     ],
 )
-def test_what_is_left_out_is_said(case: Any, notice: str) -> None:
+def test_an_ignored_field_has_a_notice(case: Any, notice: str) -> None:
     (said,) = notices(_spec(**case))
     assert said.startswith(notice)
 
 
-def test_nothing_is_said_of_a_job_that_asks_for_nothing_else() -> None:
+def test_a_plain_job_has_no_notices() -> None:
     assert notices(_spec()) == []
 
 
-def test_a_container_of_an_image_needs_no_command_but_an_image() -> None:
+def test_a_container_run_by_an_engine_needs_an_image_only() -> None:
     machine = replace(MACHINE, entrypoint=lambda _: None)
     assert refusals(_spec(container={"command": []}), machine) == []
     (said,) = refusals(_spec(container={"command": [], "image": ""}), machine)
     assert said.startswith(f"{POD}.containers[0].image: missing")
 
 
-def test_the_images_of_a_job_are_named_once() -> None:
+def test_each_image_of_a_job_is_listed_once() -> None:
     init = {"initContainers": [{"name": "i", "image": "other"}, {"name": "j", "image": "any"}]}
     assert images(_spec(init)) == ["other", "any"]

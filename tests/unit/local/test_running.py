@@ -23,7 +23,7 @@ def play(tmp_path: Path, story: Story, **place: Any) -> None:
     asyncio.run(main())
 
 
-def test_a_job_of_two_tasks_succeeds_with_its_learner(tmp_path: Path) -> None:
+def test_a_job_succeeds_with_its_learner(tmp_path: Path) -> None:
     async def story(here: Machine) -> None:
         here.submit(job(task("print('done')"), task(FOR_EVER, "collector", replicas=2)))
         status = await here.ended()
@@ -34,7 +34,7 @@ def test_a_job_of_two_tasks_succeeds_with_its_learner(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_pods_are_told_who_they_are_and_where_the_others_listen(tmp_path: Path) -> None:
+def test_pods_get_their_rank_and_the_addresses_of_others(tmp_path: Path) -> None:
     program = (
         "import json, os, pathlib, socket, time\n"
         "own = os.environ['DI_NODES'].split(',')[int(os.environ['DI_RANK'])]\n"
@@ -63,7 +63,7 @@ def test_pods_are_told_who_they_are_and_where_the_others_listen(tmp_path: Path) 
     play(tmp_path, story)
 
 
-def test_a_failed_pod_is_made_again_and_counted(tmp_path: Path) -> None:
+def test_a_failed_pod_is_replaced_and_counted(tmp_path: Path) -> None:
     program = "import os, sys; sys.exit(0 if os.environ.get('DI_RESTARTS') == '1' else 3)"
 
     async def story(here: Machine) -> None:
@@ -85,7 +85,7 @@ def test_a_job_fails_when_its_restarts_are_used(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_task_waits_for_the_one_it_depends_on(tmp_path: Path) -> None:
+def test_a_task_waits_for_its_dependency(tmp_path: Path) -> None:
     probe = _once_there(tmp_path / "ready")
 
     async def story(here: Machine) -> None:
@@ -103,7 +103,7 @@ def test_a_task_waits_for_the_one_it_depends_on(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_rule_starts_a_container_again_in_its_pod(tmp_path: Path) -> None:
+def test_a_failure_rule_restarts_a_container_in_its_pod(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, sys\n"
         "f = pathlib.Path(os.environ['STATE'], 'tries')\n"
@@ -129,7 +129,7 @@ def test_a_rule_starts_a_container_again_in_its_pod(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_pod_is_ready_when_its_probe_says_so(tmp_path: Path) -> None:
+def test_a_pod_is_ready_when_its_probe_succeeds(tmp_path: Path) -> None:
     flag = tmp_path / "ready"
     probe = _once_there(flag)
 
@@ -154,7 +154,7 @@ def test_a_pod_whose_init_container_fails_has_failed(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_scaling_starts_further_pods_and_ends_them_in_order(tmp_path: Path) -> None:
+def test_scaling_starts_pods_and_ends_them_gracefully(tmp_path: Path) -> None:
     leaving = f"import pathlib, signal, sys; f = pathlib.Path({str(tmp_path / 'left')!r})\n" + (
         "signal.signal(signal.SIGTERM, lambda *_: (f.touch(), sys.exit(0)))\n"
         "print('here', flush=True); signal.pause()"
@@ -179,7 +179,7 @@ def test_scaling_starts_further_pods_and_ends_them_in_order(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
-def test_a_restart_that_is_asked_for_makes_the_processes_anew(tmp_path: Path) -> None:
+def test_a_requested_restart_replaces_the_tasks_pods(tmp_path: Path) -> None:
     async def story(here: Machine) -> None:
         here.submit(job(task(FOR_EVER), task(FOR_EVER, "collector"), backoffLimit=0))
         names = ("tiny-learner-0", "tiny-collector-0")
@@ -200,7 +200,7 @@ def test_a_restart_that_is_asked_for_makes_the_processes_anew(tmp_path: Path) ->
     play(tmp_path, story)
 
 
-def test_what_does_not_end_in_its_grace_period_is_ended_with_all_it_started(tmp_path: Path) -> None:
+def test_after_the_grace_period_a_process_is_killed_with_its_children(tmp_path: Path) -> None:
     program = (
         "import signal, subprocess, sys\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -222,7 +222,7 @@ def test_what_does_not_end_in_its_grace_period_is_ended_with_all_it_started(tmp_
     play(tmp_path, story)
 
 
-def test_a_hook_comes_before_the_end(tmp_path: Path) -> None:
+def test_a_pre_stop_hook_runs_before_the_end(tmp_path: Path) -> None:
     hook = {"preStop": {"exec": {"command": ["touch", str(tmp_path / "asked")]}}}
 
     async def story(here: Machine) -> None:
@@ -234,7 +234,7 @@ def test_a_hook_comes_before_the_end(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_pods_that_are_made_after_the_end_do_not_run(tmp_path: Path) -> None:
+def test_pods_created_after_the_end_do_not_run(tmp_path: Path) -> None:
     async def story(here: Machine) -> None:
         here.submit(job(task(FOR_EVER)))
         await here.until(lambda: here.is_ready("tiny-learner-0"))
@@ -247,7 +247,7 @@ def test_pods_that_are_made_after_the_end_do_not_run(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_files_of_a_configmap_follow_it(tmp_path: Path) -> None:
+def test_a_mounted_configmap_is_updated(tmp_path: Path) -> None:
     configmap = {
         "metadata": {"name": "settings", "namespace": "default"},
         "data": {"rate": "1", "peer": "tiny-learner-0.di-tiny.default.svc.cluster.local:1"},
@@ -276,7 +276,7 @@ def test_files_of_a_configmap_follow_it(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_command_that_is_not_there_is_said_in_the_log(tmp_path: Path) -> None:
+def test_a_missing_command_is_in_the_log(tmp_path: Path) -> None:
     async def story(here: Machine) -> None:
         here.submit(job(task(["no-such-command"])))
         status = await here.ended()
@@ -287,7 +287,7 @@ def test_a_command_that_is_not_there_is_said_in_the_log(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_python_programs_that_listen_on_all_addresses_share_a_port(tmp_path: Path) -> None:
+def test_python_programs_on_all_addresses_may_use_the_same_port(tmp_path: Path) -> None:
     # As programs of users are started, with their site packages.
     program = "import socket, signal; kept = socket.create_server(('', 22270))\n" + FOR_EVER
 

@@ -30,7 +30,7 @@ class _Front:
         self._stopped.set()
 
 
-def test_who_waits_there_for_news_does_not_keep_the_process(
+def test_a_waiting_request_does_not_keep_di_server_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     draining = threading.Event()

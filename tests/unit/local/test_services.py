@@ -49,7 +49,7 @@ def test_a_service_passes_connections_on_to_all_ready_pods(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_service_has_an_address_and_a_port_that_users_may_listen_on() -> None:
+def test_a_service_has_an_address_and_an_unprivileged_port() -> None:
     network = take_network(random.Random())
     network.listener.close()
     names = Names(network, namespace="default", job="tiny")

@@ -29,7 +29,7 @@ def _job(phase: str, ready: int, replicas: int) -> Any:
     return {"spec": spec, "status": {"phase": phase, "readyReplicas": ready, "replicas": total}}
 
 
-def test_a_line_for_each_phase_and_each_change_of_replicas() -> None:
+def test_each_phase_and_scaling_is_a_line() -> None:
     screen = Screen(elapsed=lambda: 61.5)
     assert _said(screen, "dijobs", _job("Starting", 0, 2)) == ["  1:01  Starting      0/3 ready"]
     assert _said(screen, "dijobs", _job("Starting", 0, 2)) == []
@@ -40,7 +40,7 @@ def test_a_line_for_each_phase_and_each_change_of_replicas() -> None:
     assert _said(screen, "dijobs", _job("Succeeded", 0, 4)) == ["  1:01  Succeeded"]
 
 
-def test_what_the_job_reports_stands_behind_its_phase_and_now_and_then_alone() -> None:
+def test_reported_progress_is_shown_with_the_phase_and_periodically() -> None:
     now = 0.0
     screen = Screen(elapsed=lambda: now)
 
@@ -65,12 +65,12 @@ def test_what_the_job_reports_stands_behind_its_phase_and_now_and_then_alone() -
 
 
 @pytest.mark.parametrize("value", [None, "1", True, {}, []])
-def test_what_is_reported_in_another_form_is_not_shown(value: Any) -> None:
+def test_a_report_of_another_type_is_not_shown(value: Any) -> None:
     keys = ("step", "totalSteps", "episodeReturn", "learnerWaitFrac")
     assert reported(dict.fromkeys(keys, value)) == []
 
 
-def test_what_a_coordinator_asks_for_is_told_by_role() -> None:
+def test_a_coordinators_scaling_is_shown_by_role() -> None:
     screen = Screen(elapsed=lambda: 0.0)
 
     def said(*roles: str) -> list[str]:
@@ -83,7 +83,7 @@ def test_what_a_coordinator_asks_for_is_told_by_role() -> None:
     assert said("collector") == ["  0:00  scaled        collector 2 -> 1"]
 
 
-def test_events_that_say_more_than_the_phase_have_a_line() -> None:
+def test_events_beyond_the_phase_are_a_line() -> None:
     screen = Screen(elapsed=lambda: 0.0)
     plain = {"type": "Normal", "reason": "JobRunning", "message": "3 pods ready"}
     assert _said(screen, "events", plain) == []
@@ -111,7 +111,7 @@ def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
     assert [line for _, line in said] == ["one", "two", "three"]
 
 
-def test_a_line_has_the_time_at_which_it_was_seen(tmp_path: Path) -> None:
+def test_a_log_line_has_the_time_it_was_read(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     now = [NOW]
     times = Times(now=lambda: now[0])
@@ -126,7 +126,7 @@ def test_a_line_has_the_time_at_which_it_was_seen(tmp_path: Path) -> None:
     assert seen == [(b"one", 0.0), (b"two", 1.0), (b"three", 2.0)]
 
 
-def test_the_api_of_a_run_is_reached_by_its_kubeconfig_until_it_is_over(tmp_path: Path) -> None:
+def test_a_runs_kubeconfig_exists_until_the_run_ends(tmp_path: Path) -> None:
     directory = runs.new_directory(tmp_path, "tiny", NOW)
     run = runs.note(directory, JOB, url="http://127.0.0.1:1", token="secret", began=NOW)
     assert [each.name for each in runs.runs(tmp_path) if each.is_under_way] == [directory.name]
@@ -138,7 +138,7 @@ def test_the_api_of_a_run_is_reached_by_its_kubeconfig_until_it_is_over(tmp_path
     assert [each.is_under_way for each in runs.runs(tmp_path)] == [False]
 
 
-def test_the_latest_runs_are_kept_and_those_under_way(tmp_path: Path) -> None:
+def test_the_latest_and_active_runs_are_kept(tmp_path: Path) -> None:
     first = runs.new_directory(tmp_path, "first", NOW.replace(year=2025))
     runs.note(first, JOB, url="", token="", began=NOW)
     for day in range(1, 13):
@@ -152,7 +152,7 @@ def test_the_latest_runs_are_kept_and_those_under_way(tmp_path: Path) -> None:
     assert "20260103" in kept[-2].name
 
 
-def test_runs_are_below_the_state_of_the_user() -> None:
+def test_runs_are_in_the_users_state_folder() -> None:
     of_user = Path("/home/me/.local/state/di-orchestrator/runs")
     assert runs.state_directory({"HOME": "/home/me"}) == of_user
     assert runs.state_directory({"XDG_STATE_HOME": "/s", "HOME": "/home/me"}) == Path(

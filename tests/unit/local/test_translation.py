@@ -44,7 +44,7 @@ def network() -> Any:
     found.listener.close()
 
 
-def test_each_name_has_an_address_of_its_own_that_stays(network: Network) -> None:
+def test_each_name_has_a_stable_address(network: Network) -> None:
     names = Names(network, namespace="default", job="tiny")
     text = "tiny-a-0.di-tiny.default.svc.cluster.local:1,tiny-a-1.di-tiny.default,localhost"
     first, second, hole = names.replaced(text).split(",")
@@ -62,18 +62,18 @@ def test_each_name_has_an_address_of_its_own_that_stays(network: Network) -> Non
         "tiny-a-0.di-tiny.defaults",
     ],
 )
-def test_names_of_others_stay(network: Network, text: str) -> None:
+def test_other_names_are_not_replaced(network: Network, text: str) -> None:
     assert Names(network, namespace="default", job="tiny").replaced(text) == text
 
 
-def test_two_runs_have_two_networks(network: Network) -> None:
+def test_two_runs_have_different_networks(network: Network) -> None:
     # The same choices: the first one is taken.
     other = take_network(random.Random(1))
     other.listener.close()
     assert other.prefix != network.prefix
 
 
-def test_addresses_come_to_an_end(network: Network) -> None:
+def test_addresses_are_limited_and_reused(network: Network) -> None:
     for number in range(MAX_NAMES):
         network.address(f"pod-{number}")
     with pytest.raises(NoAddress, match="one-more"):
@@ -83,7 +83,7 @@ def test_addresses_come_to_an_end(network: Network) -> None:
     assert network.address("pod-8") == f"{network.prefix}.18"
 
 
-def test_paths_below_mounts_are_paths_of_this_machine(tmp_path: Path) -> None:
+def test_paths_below_mounts_are_replaced(tmp_path: Path) -> None:
     volumes = {"data": tmp_path / "d", "state": tmp_path / "s"}
     mounts = Mounts(
         [
@@ -99,12 +99,12 @@ def test_paths_below_mounts_are_paths_of_this_machine(tmp_path: Path) -> None:
     )
 
 
-def test_references_are_replaced_as_by_a_kubelet() -> None:
+def test_variable_references_are_expanded_as_by_a_kubelet() -> None:
     known = {"A": "1", "B": "$(A)"}
     assert expanded("$(A) $$(A) $(B) $(C) $", known) == "1 $(A) $(A) $(C) $"
 
 
-def test_a_variable_may_refer_to_those_before_it_and_to_the_pod() -> None:
+def test_a_variable_may_refer_to_earlier_ones_and_to_the_pod() -> None:
     container = {
         "env": [
             {"name": "A", "value": "$(B)"},
@@ -131,7 +131,7 @@ def test_a_variable_may_refer_to_those_before_it_and_to_the_pod() -> None:
     }
 
 
-def test_a_reference_that_leads_nowhere_is_said() -> None:
+def test_an_unresolved_reference_is_named() -> None:
     container = {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}
     with pytest.raises(Missing, match="secret s has no key k"):
         variables(container, POD, replaced=lambda text: text, read_key=lambda *_: None)
@@ -139,22 +139,22 @@ def test_a_reference_that_leads_nowhere_is_said() -> None:
         field_value(POD, "spec.unknown")
 
 
-def test_a_pod_inherits_no_variables_of_another_job() -> None:
+def test_a_pod_does_not_inherit_another_jobs_variables() -> None:
     assert inherited({"PATH": "/bin", "DI_RANK": "1", "KUBERNETES_PORT": "2"}) == {"PATH": "/bin"}
 
 
-def test_words_refer_to_variables_and_are_replaced() -> None:
+def test_command_words_are_expanded_and_replaced() -> None:
     assert words(["run", "$(N)"], {"N": "3"}, str.upper) == ["RUN", "3"]
 
 
 @pytest.mark.parametrize(
     "image", ["my", "my:1", "registry:5000/a/my:1", "a/my@sha256:00", "a/my:1@sha256:00"]
 )
-def test_an_image_is_known_by_its_last_name(image: str) -> None:
+def test_an_image_is_known_by_its_short_name(image: str) -> None:
     assert short_name(image) == "my"
 
 
-def test_the_project_says_what_an_image_is(tmp_path: Path) -> None:
+def test_the_project_maps_images_to_commands(tmp_path: Path) -> None:
     text = '[tool.di-local.images.my]\ncommand = ["go"]\nenv = {A = "1"}\n'
     (tmp_path / "pyproject.toml").write_text(text)
     images = read_images(tmp_path)
@@ -167,13 +167,13 @@ def test_the_project_says_what_an_image_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["images = 1", "images.my = 1", "images.my.cmd = []", "images.my.command = 'go'"]
 )
-def test_a_project_that_says_it_otherwise_is_told(tmp_path: Path, text: str) -> None:
+def test_a_bad_image_table_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.di-local]\n{text}\n")
     with pytest.raises(BadImages, match="di-local"):
         read_images(tmp_path)
 
 
-def test_a_job_of_an_older_version_is_read_as_one_of_the_newest() -> None:
+def test_a_job_of_an_older_version_is_converted() -> None:
     job = read_manifest(ROOT / "examples" / "coordinated-cartpole" / "job.yaml").job
     assert job["apiVersion"].endswith("/v2alpha1")
     assert set(job["spec"]["coordinated"]) == {"coordinator", "collector"}
@@ -182,7 +182,7 @@ def test_a_job_of_an_older_version_is_read_as_one_of_the_newest() -> None:
 @pytest.mark.parametrize(
     ("example", "package"), [("cartpole", "cartpole"), ("coordinated-cartpole", "coordinated")]
 )
-def test_the_example_is_here_what_its_image_is(example: str, package: str) -> None:
+def test_the_example_runs_as_its_image_does(example: str, package: str) -> None:
     folder = ROOT / "examples" / example
     document = tomllib.loads((folder / "pyproject.toml").read_text())
     image = document["tool"]["di-local"]["images"][f"di-{example}"]
@@ -214,7 +214,7 @@ def test_the_example_is_here_what_its_image_is(example: str, package: str) -> No
         ("apiVersion: v1\nkind: DIJob\nmetadata: {name: a}", "apiVersion is v1"),
     ],
 )
-def test_what_is_no_manifest_of_a_run_is_told(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_manifest_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
     with pytest.raises(BadManifest, match=message):
@@ -256,11 +256,11 @@ def _ended(code: int) -> Any:
         ([_container(waiting("CrashLoopBackOff"), last=_ended(1))], "Running"),
     ],
 )
-def test_the_phase_of_a_pod(containers: list[Container], phase: str) -> None:
+def test_a_pods_phase_follows_its_containers(containers: list[Container], phase: str) -> None:
     assert _status(*containers)["phase"] == phase
 
 
-def test_a_pod_is_ready_with_all_its_containers_and_since_then() -> None:
+def test_a_pod_is_ready_when_all_its_containers_are() -> None:
     one, other = _container(RUNNING, ready=True), _container(RUNNING)
     before = _status(one, other)
     assert _ready(before) == ("False", "t1")
