@@ -64,7 +64,11 @@ TEST: Final[Sequence[Lane]] = (
     _integration(
         "page", "the page in Chromium, and what happened, kept and followed", "page", "history"
     ),
-    _integration("cluster", "the local cluster, and `di`", "cluster"),
+    _integration(
+        "local",
+        "`di`, local runs, the local cluster, and what a release is made of",
+        *("cluster", "local", "release"),
+    ),
 )
 """The lanes of `make test`, the longest ones first."""
 
