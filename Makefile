@@ -68,7 +68,7 @@ down: setup ## end the demo's cluster
 # ---------------------------------------------------------------- tests
 LANE ?=
 LANES = $(addprefix --lane ,$(LANE))
-AS_ROOT = $(SUDO) env PATH="$$PATH" HOME="$$HOME"
+AS_ROOT = $(SUDO) env PATH="$$PATH" HOME="$$HOME" COLD="$${COLD-}"
 
 .PHONY: check
 check: setup ## format, lint, types, import contracts, unit tests: no root, no cluster, at each change

@@ -24,12 +24,25 @@ def _integration(name: str, what: str, *folders: str) -> Lane:
     return _pytest(name, what, *(f"tests/integration/{folder}" for folder in folders))
 
 
-CHECK: Final[Sequence[Lane]] = (
+_OF_OPERATOR: Final = ("allocator", "builders", "lifecycle", "operator", "simulator")
+"""Folders of unit tests that are about the operator's decisions: half of the time of all."""
+_UNITS: Final = (
+    _pytest(
+        "decisions",
+        "what the operator decides, and makes for a job: no I/O",
+        *(f"tests/unit/{each}" for each in _OF_OPERATOR),
+        *("tests/golden", "tests/poison"),
+    ),
     _pytest(
         "units",
-        "decisions, parsing and rules: no I/O but on loopback",
-        *("tests/unit", "tests/golden", "tests/poison"),
+        "all other rules and formats: no I/O but on loopback",
+        "tests/unit",
+        *(f"--ignore=tests/unit/{each}" for each in _OF_OPERATOR),
     ),
+)
+
+CHECK: Final[Sequence[Lane]] = (
+    *_UNITS,
     Lane(name="types", what="mypy over all of the code", arguments=["-m", "mypy"]),
     Lane(
         name="contracts",
@@ -56,11 +69,8 @@ TEST: Final[Sequence[Lane]] = (
         *("server", "serving", "api_client"),
     ),
     _pytest("faults", "the operator stopped, cut off and frozen", "tests/faults"),
-    _pytest(
-        "units",
-        "decisions, parsing, rules and the chart: no API server",
-        *("tests/unit", "tests/golden", "tests/poison", "tests/chart"),
-    ),
+    *_UNITS,
+    _pytest("chart", "what the chart renders, and what its schema refuses", "tests/chart"),
     _integration(
         "page", "the page in Chromium, and what happened, kept and followed", "page", "history"
     ),
