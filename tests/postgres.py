@@ -53,12 +53,12 @@ def running_postgres() -> Iterator[Path]:
             )
         try:
             with shown_log(folder / "log", "postgresql"):
-                wait_until(lambda: _answers(programs, folder), 60, what="PostgreSQL to answer")
+                wait_until(lambda: _answers(programs, folder), what="PostgreSQL to answer")
                 yield folder
         finally:
             # At once: nothing of it is wanted any more.
             server.send_signal(3)
-            server.wait(30)
+            server.wait(60)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -70,7 +70,7 @@ def new_database(folder: Path, name: str) -> str:
             *(_programs() / "createdb", "-h", folder, "-p", str(_PORT), "-U", _ACCOUNT, name),
         ],
         check=True,
-        timeout=30,
+        timeout=60,
         cwd="/",
     )
     return f"postgresql://{_ACCOUNT}@/{name}?host={folder}&port={_PORT}"
@@ -80,7 +80,7 @@ def _answers(programs: Path, folder: Path) -> bool:
     found = subprocess.run(
         [programs / "pg_isready", "-h", folder, "-p", str(_PORT)],
         check=False,
-        timeout=10,
+        timeout=60,
         stdout=subprocess.DEVNULL,
         cwd="/",
     )

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.failures.sources import shown_log
-from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.ports import held_port
+from tests.waiting import STOP_SECONDS, wait_until
 
 BUCKET = "rl-logs"
 ACCESS_KEY, SECRET_KEY = "tests", "of-tests-alone"
-_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ class Storage:
     def kill(self) -> None:
         """End it at once."""
         self.process.kill()
-        self.process.wait(_SECONDS)
+        self.process.wait(STOP_SECONDS)
 
 
 @contextmanager
@@ -58,36 +57,37 @@ def running_storage(
     Args:
         certificate: files of one and its key, for HTTPS.
     """
-    port = port or free_port(host)
-    (folder / "data" / BUCKET).mkdir(parents=True, exist_ok=True)
-    (folder / "metadata").mkdir(exist_ok=True)
-    words = [str(program), "--port", f"{host}:{port}"]
-    if certificate is not None:
-        words += ["--cert", str(certificate[0]), "--key", str(certificate[1])]
-    # What it knows of objects beside their bytes is in files: not every file system has attributes.
-    words += ["posix", "--sidecar", str(folder / "metadata"), str(folder / "data")]
-    keys = {"ROOT_ACCESS_KEY_ID": ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": SECRET_KEY}
-    log = folder / "storage.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            words, env={**os.environ, **keys}, stdout=output, stderr=subprocess.STDOUT
-        )
-    scheme = "http" if certificate is None else "https"
-    found = Storage(endpoint=f"{scheme}://{host}:{port}", folder=folder, process=process)
+    with held_port() as own:
+        port = port or own
+        (folder / "data" / BUCKET).mkdir(parents=True, exist_ok=True)
+        (folder / "metadata").mkdir(exist_ok=True)
+        words = [str(program), "--port", f"{host}:{port}"]
+        if certificate is not None:
+            words += ["--cert", str(certificate[0]), "--key", str(certificate[1])]
+        # It keeps metadata of objects in files: not every file system has extended attributes.
+        words += ["posix", "--sidecar", str(folder / "metadata"), str(folder / "data")]
+        keys = {"ROOT_ACCESS_KEY_ID": ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": SECRET_KEY}
+        log = folder / "storage.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                words, env={**os.environ, **keys}, stdout=output, stderr=subprocess.STDOUT
+            )
+        scheme = "http" if certificate is None else "https"
+        found = Storage(endpoint=f"{scheme}://{host}:{port}", folder=folder, process=process)
 
-    def answers() -> bool:
-        assert process.poll() is None, log.read_text()
+        def answers() -> bool:
+            assert process.poll() is None, log.read_text()
+            try:
+                socket.create_connection((host, port), timeout=60).close()
+            except OSError:
+                return False
+            return True
+
         try:
-            socket.create_connection((host, port), timeout=5).close()
-        except OSError:
-            return False
-        return True
-
-    try:
-        with shown_log(log):
-            wait_until(answers, _SECONDS, what=f"the storage, see {log}")
-            yield found
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(_SECONDS)
+            with shown_log(log):
+                wait_until(answers, what=f"the storage, see {log}")
+                yield found
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(STOP_SECONDS)

@@ -12,6 +12,7 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.ports import held_port
 from tests.waiting import wait_until
 from tools.prepare.debian import CHROMIUM
 
@@ -72,11 +73,10 @@ class Browser:
     def click(self, css: str) -> None:
         self.find(css).click()
 
-    def sees(self, css: str, words: str, deadline: float = 30) -> None:
+    def sees(self, css: str, words: str) -> None:
         """Wait until the words are there."""
         wait_until(
             lambda: words in self.text(css) or self._lacks(css),
-            deadline,
             what=repr(words),
             every=_EVERY,
         )
@@ -139,11 +139,12 @@ def browser(profile: Path) -> Iterator[Browser]:
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = ChromeService(driver_program)
-    driver = Chrome(options=options, service=service)
-    try:
-        driver.set_page_load_timeout(60)
-        driver.set_script_timeout(60)
-        yield Browser(driver)
-    finally:
-        driver.quit()
+    with held_port() as port:
+        service = ChromeService(driver_program, port=port)
+        driver = Chrome(options=options, service=service)
+        try:
+            driver.set_page_load_timeout(60)
+            driver.set_script_timeout(60)
+            yield Browser(driver)
+        finally:
+            driver.quit()

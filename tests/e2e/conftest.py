@@ -54,8 +54,6 @@ VALUES = (
 )
 """What differs from what users install: the allocator looks again every few seconds and has queues,
 and what happens is kept for as long as its pod lives."""
-FIXTURES_SECONDS = 1800
-"""The first test waits for a cluster, all images and the chart: minutes, on a slow machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,8 +61,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.parent == HERE]
     others = [item for item in items if item.path.parent != HERE]
     items[:] = others + sorted(ours, key=lambda item: ORDER.get(item.path.name, 2))
-    for item in ours:
-        item.add_marker(pytest.mark.timeout(FIXTURES_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -159,7 +155,7 @@ def release(
     unreleased.install(images, arguments=values)
     probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
     # The node's proxy has the pods' addresses a moment after helm has seen them ready.
-    wait_until(lambda: is_admitted(kubectl, probe), 30, every=0.5)
+    wait_until(lambda: is_admitted(kubectl, probe), every=0.5)
     return unreleased
 
 

@@ -15,10 +15,10 @@ from di_cluster.images import Image, ImageStore
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tests.failures.sources import shown_log
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, wait_until
 from tools.prepare.debian import DOCKER, PODMAN
 
-SECONDS: Final = 120
+SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,9 @@ def docker(folder: Path, image: Image) -> Iterator[Engine]:
         )
     try:
         with shown_log(log):
-            wait_until(lambda: _answers(engine), SECONDS, what=f"the Docker daemon, see {log}")
+            wait_until(
+                lambda: _answers(engine), START_SECONDS, what=f"the Docker daemon, see {log}"
+            )
             store = ImageStore(_cache(), reporter=Reporter(None))
             engine.ask("load", "--quiet", "--input", str(store.archive(image)))
             yield engine

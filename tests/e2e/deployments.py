@@ -19,7 +19,6 @@ def take_away(kubectl: Kubectl, release: Release, service: str) -> None:
     selector = f"--selector=app.kubernetes.io/component={service}"
     wait_until(
         lambda: not kubectl.items("pods", selector, namespace=release.namespace),
-        90,
         what=f"no pod of di-{service} is left",
         every=0.3,
     )
@@ -42,8 +41,8 @@ def wait_until_rolled_out(kubectl: Kubectl, release: Release, service: str) -> N
     """Wait until every replica of a service is ready."""
     kubectl(
         *("--namespace", release.namespace, "rollout", "status", f"deployment/di-{service}"),
-        "--timeout=120s",
-        seconds=130,
+        "--timeout=240s",
+        seconds=300,
     )
 
 

@@ -12,7 +12,7 @@ from di_cluster.current import CurrentCluster
 from examples.demo.manifests import templates
 from examples.images import build
 from tests.e2e.kubectl import Kubectl
-from tests.waiting import wait_until
+from tests.waiting import TRAINING_SECONDS, wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SOLVED = 475
@@ -41,11 +41,11 @@ def with_image(found: dict[str, Any], *, image: str, namespace: str) -> dict[str
     return found
 
 
-def wait_for_end(kubectl: Kubectl, job: str, *, namespace: str, seconds: float) -> None:
+def wait_for_end(kubectl: Kubectl, job: str, *, namespace: str) -> None:
     """Wait until the job has finished, however it ended."""
     wait_until(
         lambda: kubectl.phase(job, namespace=namespace) in ("Succeeded", "Failed"),
-        seconds,
+        TRAINING_SECONDS,
         what=f"{job} to finish",
         every=1,
     )

@@ -17,7 +17,6 @@ from tests.waiting import wait_until
 
 GPU = "nvidia.com/gpu"
 SIMULATED = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
-SECONDS = 180
 """Pods of a node that is gone are cleared away by Kubernetes itself, within a minute or so."""
 
 # A job that gains from more GPUs, and has measured itself on as many as there are.
@@ -92,4 +91,4 @@ def settled(
         assert accepts(sizes), sizes
         return found
 
-    return wait_until(reached, SECONDS, what=f"{names} to share the GPUs", every=1) or {}
+    return wait_until(reached, what=f"{names} to share the GPUs", every=1) or {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from di_cluster.commands import run
+from tests.waiting import DEADLINE
 
 Object = dict[str, Any]
 
@@ -20,7 +21,7 @@ class Kubectl:
     program: Path
     kubeconfig: Path
 
-    def __call__(self, *arguments: str, stdin: str = "", seconds: float = 60) -> str:
+    def __call__(self, *arguments: str, stdin: str = "", seconds: float = DEADLINE) -> str:
         """What kubectl printed.
 
         Raises:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from di_cluster.simulated import NODE_LABEL
 from tests.e2e.conftest import GPUS, NODES
-from tests.e2e.gpu_jobs import GPU, SECONDS, SIMULATED, learners, report, settled
+from tests.e2e.gpu_jobs import GPU, SIMULATED, learners, report, settled
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import condition, pods_of, wait_for_phase
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE, wait_until
 
 
 def restarts(kubectl: Kubectl, name: str, namespace: str) -> int:
@@ -112,8 +112,8 @@ def test_pods_of_more_priority_get_room_and_a_drain_loses_no_job(
         kubectl.apply(ordinary)
         kubectl(
             *("--namespace", namespace, "wait", "pod/ordinary", "--for=condition=Ready"),
-            *(f"--timeout={SECONDS}s",),
-            seconds=SECONDS + 10,
+            *(f"--timeout={DEADLINE:.0f}s",),
+            seconds=DEADLINE + 60,
         )
         held = kubectl.get("pod", "ordinary", namespace=namespace)["spec"]["nodeName"]
         rest = settled(
@@ -123,7 +123,7 @@ def test_pods_of_more_priority_get_room_and_a_drain_loses_no_job(
 
     drained = [next(iter(rest[name])) for name in "ab"]
     try:
-        kubectl("drain", *drained, "--timeout=60s", seconds=70)
+        kubectl("drain", *drained, "--timeout=240s", seconds=300)
         after = settled(
             kubectl, "ab", namespace, lambda sizes: sum(sizes.values()) <= everything - 3 * GPUS
         )
@@ -217,4 +217,4 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
         assert (found["status"], found["reason"]) == ("True", reason), found
         return str(found["message"])
 
-    return wait_until(told, SECONDS, what=f"{name} to be {reason}", every=0.5)
+    return wait_until(told, what=f"{name} to be {reason}", every=0.5)

@@ -210,7 +210,7 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
         message: str = found["message"]
         return message
 
-    return wait_until(said, 120, what=f"{name} is {reason}", every=0.3)
+    return wait_until(said, what=f"{name} is {reason}", every=0.3)
 
 
 def _columns(kubectl: Kubectl, namespace: str) -> dict[str, str]:

@@ -68,8 +68,8 @@ def test_pods_of_an_ended_job_go_by_its_policy(
         return {name: pod.phase for name, pod in pods.items()}
 
     # The Service goes in the same step as the pods.
-    wait_until(lambda: not services(kubectl, namespace), 60, every=0.3)
-    wait_until(lambda: remaining() == left, 60, what=f"only {left} are left", every=0.3)
+    wait_until(lambda: not services(kubectl, namespace), every=0.3)
+    wait_until(lambda: remaining() == left, what=f"only {left} are left", every=0.3)
     assert not any(pod.is_leaving for pod in pods_of(kubectl, "x", namespace=namespace).values())
     if "x-learner-0" in left:
         assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
@@ -101,9 +101,7 @@ def test_a_job_is_over_with_the_tasks_of_its_success_policy(
     found = wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
     assert condition(found, "Succeeded")["message"] == "task learner succeeded"
     wait_for_event(kubectl, "x", "SuccessCriteriaMet: task learner", namespace=namespace)
-    wait_until(
-        lambda: [*pods_of(kubectl, "x", namespace=namespace)] == ["x-learner-0"], 60, every=0.3
-    )
+    wait_until(lambda: [*pods_of(kubectl, "x", namespace=namespace)] == ["x-learner-0"], every=0.3)
     assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
 
 
@@ -118,7 +116,7 @@ def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
         )
     )
     wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
-    wait_until(lambda: not services(kubectl, namespace), 60, every=0.3)
+    wait_until(lambda: not services(kubectl, namespace), every=0.3)
     assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
     version = kubectl.get("dijob", "x", namespace=namespace)["metadata"]["resourceVersion"]
     with pytest.raises(CommandFailed, match="finished"):
@@ -138,16 +136,16 @@ def test_what_a_job_brings_along_is_there_for_its_pods_and_stays_with_the_job(
 ) -> None:
     brings = yaml.safe_load((EXAMPLES / "roles" / "companions.yaml").read_text())
     kubectl.apply(with_image(brings, image=python_image, namespace=namespace))
-    wait_for_end(kubectl, "configured", namespace=namespace, seconds=60)
+    wait_for_end(kubectl, "configured", namespace=namespace)
     said = kubectl.logs("configured-learner-0", namespace=namespace)
     assert said.strip() == "run configured with seed 7"
 
     mine = f"--selector={LABEL_JOB}=configured"
-    wait_until(lambda: not services(kubectl, namespace), 30, every=0.3)
+    wait_until(lambda: not services(kubectl, namespace), every=0.3)
     (config,) = kubectl.items("configmaps", mine, namespace=namespace)
     assert config["metadata"]["name"] == "configured-config"
-    kubectl("--namespace", namespace, "delete", "dijob", "configured", "--timeout=30s")
-    wait_until(lambda: not kubectl.items("configmaps", mine, namespace=namespace), 60, every=0.3)
+    kubectl("--namespace", namespace, "delete", "dijob", "configured", "--timeout=240s")
+    wait_until(lambda: not kubectl.items("configmaps", mine, namespace=namespace), every=0.3)
 
 
 def test_everything_of_a_deleted_job_goes_with_it(
@@ -161,9 +159,8 @@ def test_everything_of_a_deleted_job_goes_with_it(
         )
     )
     wait_for_pods(kubectl, "x", "x-learner-0", "x-learner-1", namespace=namespace)
-    kubectl("--namespace", namespace, "delete", "dijob", "x", "--timeout=30s")
+    kubectl("--namespace", namespace, "delete", "dijob", "x", "--timeout=240s")
     wait_until(
         lambda: not pods_of(kubectl, "x", namespace=namespace) and not services(kubectl, namespace),
-        60,
         every=0.3,
     )

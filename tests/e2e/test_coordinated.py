@@ -121,7 +121,6 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
             testbed.pods().get(pod_of(second), {"metadata": {"uid": before}})["metadata"]["uid"]
             != before
         ),
-        60,
         what="another pod of that name",
         every=0.3,
     )
@@ -134,8 +133,8 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
 
     tell_to_exit(kubectl, COORDINATOR, 0, namespace=testbed.namespace)
     testbed.wait_for_phase("Succeeded")
-    wait_until(lambda: not testbed.services(), 60, every=0.3)
-    wait_until(lambda: set(testbed.pods()) == {COORDINATOR}, 60, every=0.3)
+    wait_until(lambda: not testbed.services(), every=0.3)
+    wait_until(lambda: set(testbed.pods()) == {COORDINATOR}, every=0.3)
     counts = testbed.job()["status"]["replicaStatus"]
     assert counts["Collector"] == {"active": 0, "succeeded": 1, "failed": 0}
     assert "last words" in kubectl.logs(COORDINATOR, namespace=testbed.namespace)
@@ -148,7 +147,7 @@ def test_a_job_whose_coordinator_fails_has_failed(
     testbed.ask("POST", collectors={"replicas": 1})
     tell_to_exit(kubectl, COORDINATOR, 3, namespace=testbed.namespace)
     testbed.wait_for_phase("Failed")
-    wait_until(lambda: not testbed.pods() and not testbed.services(), 60, every=0.3)
+    wait_until(lambda: not testbed.pods() and not testbed.services(), every=0.3)
 
 
 def test_a_wrong_policy_is_refused_in_the_words_that_programs_know(
@@ -206,7 +205,6 @@ def test_a_learner_on_more_gpus_than_a_node_has_stands_behind_an_aggregator(
         lambda: all(
             p["status"]["phase"] == "Running" for p in testbed.pods("ddp-learner").values()
         ),
-        60,
         what="the learners run on simulated nodes",
         every=0.3,
     )

@@ -54,11 +54,11 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
         def page(token: str, path: str = "/") -> requests.Response:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             url = f"https://127.0.0.1:{port}{path}"
-            return session.get(url, headers=headers, timeout=15, verify=authority)
+            return session.get(url, headers=headers, timeout=60, verify=authority)
 
         assert page("").status_code == 401
         path = f"/jobs/{namespace}/shown"
-        wait_until(lambda: "Running" in page(reader, path).text, 60, every=0.5)
+        wait_until(lambda: "Running" in page(reader, path).text, every=0.5)
         assert "/jobs/" not in page(reader).text.replace(path, "").replace("/jobs/-", "")
         assert "Which namespace?" in page(nobody).text
         assert page(nobody, path).text.count("shown") == 0

@@ -189,8 +189,8 @@ def test_the_aggregator_connects_to_every_gpu_of_its_learners(
         assert set(found) == set(learners), said[-2000:]
         return True
 
-    wait_until(lambda: testbed.pods()[aggregator]["status"]["phase"] == "Running", 60, every=0.5)
-    wait_until(connected, 90, what="the aggregator is connected", every=0.5)
+    wait_until(lambda: testbed.pods()[aggregator]["status"]["phase"] == "Running", every=0.5)
+    wait_until(connected, what="the aggregator is connected", every=0.5)
 
 
 def test_its_commands_add_restart_and_delete_replicas(

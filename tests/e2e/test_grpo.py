@@ -24,7 +24,6 @@ LEARNERS = (f"{EXAMPLE}-learner-0", f"{EXAMPLE}-learner-1")
 ENGINES = (f"{EXAMPLE}-rollout-0", f"{EXAMPLE}-rollout-1")
 TARGET = 0.6
 """pass@1 that ends the training, after some sixty steps; the losses come in the first ten."""
-SECONDS = 300
 """For each thing that is waited for; all of it takes a minute on two busy cores."""
 KILL = """
 import os, pathlib, signal
@@ -75,7 +74,6 @@ def test_it_learns_scales_its_engines_and_survives_losses(
     )
     wait_until(
         lambda: pods_of(kubectl, EXAMPLE, namespace=namespace)[kept].uid != before[kept].uid,
-        60,
         what="another engine",
         every=0.3,
     )
@@ -88,7 +86,7 @@ def test_it_learns_scales_its_engines_and_survives_losses(
             run_in_pod(kubectl, learner, KILL, namespace=namespace)
         _wait_for_work(kubectl, namespace, generation=1 + killed)
 
-    wait_for_end(kubectl, EXAMPLE, namespace=namespace, seconds=SECONDS)
+    wait_for_end(kubectl, EXAMPLE, namespace=namespace)
     found = kubectl.get("dijob", EXAMPLE, namespace=namespace)
     status = found["status"]
     assert status["phase"] == "Succeeded", status
@@ -132,7 +130,7 @@ def _wait_for_departure(kubectl: Kubectl, namespace: str) -> None:
             assert member["url"].startswith(f"http://{member['pod']}."), member
         return True
 
-    wait_until(told, SECONDS, what="an engine that leaves", every=0.5)
+    wait_until(told, what="an engine that leaves", every=0.5)
 
 
 def _wait_for_work(kubectl: Kubectl, namespace: str, *, generation: int) -> None:
@@ -147,4 +145,4 @@ def _wait_for_work(kubectl: Kubectl, namespace: str, *, generation: int) -> None
         assert seen[-1] > seen[0], seen
         return True
 
-    wait_until(works, SECONDS, what=f"the work of generation {generation}", every=0.5)
+    wait_until(works, what=f"the work of generation {generation}", every=0.5)

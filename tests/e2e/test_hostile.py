@@ -184,7 +184,7 @@ def testbed(kubectl: Kubectl, namespace: str, release: Release, python_image: st
     for pod in ("visitor", "attacker"):
         kubectl(
             *("--namespace", namespace, "wait", f"pod/{pod}", "--for=condition=Ready"),
-            *("--timeout=60s",),
+            *("--timeout=240s",),
         )
     return Testbed(
         kubectl=kubectl,

@@ -23,8 +23,6 @@ EXAMPLE = "impala"
 LEARNER = f"{EXAMPLE}-learner-0"
 TARGET = 300
 """Mean return that ends the training, long after the eight seconds in which it only measures."""
-TRAINING_SECONDS = 300
-SECONDS = 180
 """For each number of collectors; all of it takes less than a minute."""
 
 
@@ -50,7 +48,7 @@ def test_it_learns_and_has_more_collectors(
         if variable["name"] == "MEAN_RETURN":
             variable["value"] = str(TARGET)
     kubectl.apply(manifest)
-    wait_for_end(kubectl, EXAMPLE, namespace=namespace, seconds=TRAINING_SECONDS)
+    wait_for_end(kubectl, EXAMPLE, namespace=namespace)
 
     found = kubectl.get("dijob", EXAMPLE, namespace=namespace)
     status = found["status"]
@@ -115,4 +113,4 @@ def _wait_for_collectors(kubectl: Kubectl, namespace: str, count: int) -> None:
         assert set(pods) == names
         return not any(pod.is_leaving for pod in pods.values())
 
-    wait_until(settled, SECONDS, what=f"{count} collectors", every=0.3)
+    wait_until(settled, what=f"{count} collectors", every=0.3)

@@ -117,7 +117,7 @@ def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
             tasks=[task("learner", image=python_image, program=sleep(3600), replicas=2)],
         )
     )
-    wait_until(lambda: kubectl.phase("steady", namespace=namespace) == "Running", 60, every=0.5)
+    wait_until(lambda: kubectl.phase("steady", namespace=namespace) == "Running", every=0.5)
 
     def pods() -> dict[str, tuple[str, int]]:
         return {
@@ -175,13 +175,13 @@ def test_a_second_release_leaves_jobs_to_the_first(
         log = kubectl(*where, "logs", "deployment/di-operator")
         return "uninstall one of the two releases" in log
 
-    wait_until(is_idle, 120, what="the second operator to find the claim", every=1)
+    wait_until(is_idle, what="the second operator to find the claim", every=1)
     learner = task("learner", image=python_image, program=sleep(1))
     kubectl.apply(job("good", namespace=namespace, tasks=[learner]))
     with pytest.raises(CommandFailed) as refused:
         kubectl.apply(job("bad", namespace=namespace, tasks=[{**learner, "dependsOn": ["x"]}]))
     assert "spec.tasks[0].dependsOn[0]" in refused.value.output
-    wait_until(lambda: kubectl.phase("good", namespace=namespace) == "Succeeded", 120, every=0.5)
+    wait_until(lambda: kubectl.phase("good", namespace=namespace) == "Succeeded", every=0.5)
 
 
 def test_what_the_operator_may_not_do(release: Release, kubectl: Kubectl) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from di_cluster.images import Image
-from tests.e2e.container_engines import ENGINES, SECONDS, Engine
+from tests.e2e.container_engines import ENGINES, Engine
 from tests.e2e.jobs import job, task
 from tests.waiting import wait_until
 
@@ -130,9 +130,9 @@ def test_containers_of_a_run_that_is_killed_are_removed(machine: Engine, tmp_pat
         env=dict(machine.environ),
         stdout=subprocess.DEVNULL,
     ) as run:
-        wait_until(machine.containers, SECONDS)
+        wait_until(machine.containers)
         run.send_signal(signal.SIGKILL)
-    wait_until(lambda: not machine.containers(), SECONDS)
+    wait_until(lambda: not machine.containers())
 
 
 def test_an_image_that_cannot_be_pulled_is_refused(machine: Engine, tmp_path: Path) -> None:

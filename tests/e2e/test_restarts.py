@@ -55,7 +55,7 @@ def test_a_failed_pod_is_replaced_and_counted_once(kubectl: Kubectl, running: st
     before = pods_of(kubectl, "x", namespace=running)
     tell_to_exit(kubectl, "x-collector-0", 7, namespace=running)
     wait_until(
-        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) > 0, 60
+        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) > 0
     )
     after = wait_for_pods(kubectl, "x", *NAMES, namespace=running)
 
@@ -85,12 +85,11 @@ def test_failures_that_nobody_watched_are_one_restart(
         lambda: all(
             pods_of(kubectl, "x", namespace=running)[pod].phase == "Failed" for pod in failed
         ),
-        60,
         every=0.3,
     )
     bring_back(kubectl, release, "operator")
     wait_until(
-        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) > 0, 60
+        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) > 0
     )
     after = wait_for_pods(kubectl, "x", *NAMES, namespace=running)
     assert kubectl.get("dijob", "x", namespace=running)["status"]["restarts"] == 1

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.extended
 GOODPUT = ARRANGEMENTS["goodput"]
 STEPS = 100_000
 """More than are made: how long it takes is not what is asked here."""
-SECONDS = 120
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_a_job_makes_room_for_another_and_that_one_grows_when_it_is_alone(
             assert sum(look.granted for look in found.values()) == SLOTS, found
             return found
 
-        return wait_until(have_all_slots, SECONDS, what=f"{names} to share the slots", every=0.5)
+        return wait_until(have_all_slots, what=f"{names} to share the slots", every=0.5)
 
     begin("early")
     alone = training("early")["early"]

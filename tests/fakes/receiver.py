@@ -59,5 +59,5 @@ def receiving() -> Iterator[Receiver]:
     finally:
         receiver.open.set()
         server.shutdown()
-        thread.join(10)
+        thread.join(60)
         server.server_close()

@@ -28,10 +28,10 @@ def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(
             "the small job's pods", lambda: {"b-work-0", "b-work-1"} <= set(stage.pods())
         )
         assert len(stage.pods()) < large
-        await stage.reached("Running", runs(large), 180)
+        await stage.reached("Running", runs(large))
         assert len(stage.created()) == large + 2
         assert set(stage.created().values()) == {1}
         await stage.delete()
-        await stage.until("nothing of it to be left", lambda: len(stage.pods()) == 2, 200)
+        await stage.until("nothing of it to be left", lambda: len(stage.pods()) == 2)
 
     play(fault_server, fault_folder, story)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
-
-pytestmark = pytest.mark.timeout(1800)
 
 
 def test_two_processes_add_up(
     cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str
 ) -> None:
     kubectl.apply(job_of("jax", image=load_image(cluster, "jax"), namespace=namespace))
-    wait_for_end(kubectl, "jax", namespace=namespace, seconds=300)
+    wait_for_end(kubectl, "jax", namespace=namespace)
     assert kubectl.phase("jax", namespace=namespace) == "Succeeded"
     for index in range(2):
         said = kubectl.logs(f"jax-learner-{index}", namespace=namespace)

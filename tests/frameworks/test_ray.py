@@ -15,9 +15,7 @@ from tests.e2e.pods import wait_for_pods
 from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(1800)
 HEAD = "ray-head-0"
-SECONDS = 300
 ROUND = re.compile(r"round (\d+): mean return (\d+), played by (\d+) nodes")
 
 
@@ -37,7 +35,7 @@ def test_a_program_of_ray_learns_and_ends_its_cluster(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:
     kubectl.apply(manifest)
-    wait_for_end(kubectl, "ray", namespace=namespace, seconds=SECONDS)
+    wait_for_end(kubectl, "ray", namespace=namespace)
     said = kubectl.logs(HEAD, namespace=namespace)
     assert kubectl.phase("ray", namespace=namespace) == "Succeeded", said
     (best,) = re.findall(r"result: best mean return (\d+)", said)
@@ -81,4 +79,4 @@ def _wait_for_nodes(kubectl: Kubectl, namespace: str, count: int, *, past: int) 
         assert found[-1] == count, found[-10:]
         return True
 
-    wait_until(played, SECONDS, what=f"a round of {count} nodes", every=1)
+    wait_until(played, what=f"a round of {count} nodes", every=1)

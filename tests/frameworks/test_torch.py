@@ -16,7 +16,6 @@ from tests.e2e.pods import pods_of, wait_for_pods
 from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(1800)
 MASTER = "torch-ddp-learner-0"
 BEGINS = re.compile(r"world (\d) begins at step (\d+) \(restart (\d+)\)")
 SHOWS = re.compile(r"step (\d+) of \d+, loss ([\d.]+)")
@@ -52,7 +51,7 @@ class Training:
             assert found, self.worlds()
             return (found[-1],)
 
-        (step,) = wait_until(begun, 180, what=f"a world of {size}", every=1)
+        (step,) = wait_until(begun, what=f"a world of {size}", every=1)
         self.note(f"world of {size} begins at step {step}")
         return int(step)
 
@@ -64,7 +63,7 @@ class Training:
             assert last >= least
             return last
 
-        return wait_until(shown, 180, what=f"step {least}", every=1)
+        return wait_until(shown, what=f"step {least}", every=1)
 
     def note(self, text: str) -> None:
         """Tell whoever looks on."""
@@ -109,7 +108,7 @@ def test_a_group_of_torch_outlives_its_members_and_grows_and_shrinks(
         after = now
         seen = training.wait_for_step(resumed + 50)
 
-    wait_for_end(kubectl, "torch-ddp", namespace=namespace, seconds=300)
+    wait_for_end(kubectl, "torch-ddp", namespace=namespace)
     training.note("over")
     assert kubectl.phase("torch-ddp", namespace=namespace) == "Succeeded"
     losses = [float(loss) for _, loss in SHOWS.findall(training.said())]

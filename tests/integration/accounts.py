@@ -70,7 +70,7 @@ class Accounts:
             f"{server}{path}?dryRun=All",
             data=None if body is None else json.dumps(body),
             headers={"Content-Type": MERGE_PATCH if method == "PATCH" else JSON},
-            timeout=30,
+            timeout=60,
         )
         return "" if answer.ok else str(answer.json()["message"])
 

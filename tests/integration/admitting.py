@@ -53,9 +53,9 @@ def admitting(webhook: WebhookProcess, config: KubeConfig, namespace: str) -> It
             await client.delete(DIJOBS, "probe", namespace)
             return "name" in made["spec"]["tasks"][0]
 
-        await wait_until_async(refuses, 20, what="the API server to call the webhook")
+        await wait_until_async(refuses, what="the API server to call the webhook")
         # It learns of the two kinds of webhooks by a watch each.
-        await wait_until_async(completes, 20, what="the API server to call the mutating one")
+        await wait_until_async(completes, what="the API server to call the mutating one")
 
     async def withdraw(client: KubeClient) -> None:
         await client.delete(MUTATING_WEBHOOKS, namespace)

@@ -80,7 +80,7 @@ async def metrics(
             listed, _ = await client.list(CRDS)
             return not {each["metadata"]["name"] for each in listed} & set(names)
 
-        await wait_until_async(are_gone, 30, what="the stand-ins to be gone")
+        await wait_until_async(are_gone, what="the stand-ins to be gone")
 
 
 def _definition(resource: Resource) -> Object:

@@ -187,7 +187,7 @@ async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
             conditions = found.get("status", {}).get("conditions") or []
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
-        await wait_until_async(is_served, 20, what="the CRD to be Established")
+        await wait_until_async(is_served, what="the CRD to be Established")
         version = next(v["name"] for v in body["spec"]["versions"] if v["served"])
         path = f"/apis/{body['spec']['group']}/{version}/{body['spec']['names']['plural']}"
 
@@ -200,7 +200,7 @@ async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
                 return False
             return True
 
-        await wait_until_async(answers, 20, what=f"{path} to be served")
+        await wait_until_async(answers, what=f"{path} to be served")
 
 
 async def withdraw_conversion(config: KubeConfig) -> None:
@@ -237,7 +237,7 @@ async def _create_namespace(config: KubeConfig, name: str) -> None:
                 return False
             return True
 
-        await wait_until_async(has_account, 30, what=f"the default account of {name}")
+        await wait_until_async(has_account, what=f"the default account of {name}")
 
 
 async def _delete_namespace(config: KubeConfig, name: str) -> None:

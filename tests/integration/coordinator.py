@@ -10,8 +10,7 @@ import requests
 
 from di_api.coordinated import coordinator_name
 from tests.integration.di_server import Object, ServerProcess
-
-_SECONDS = 30.0
+from tests.waiting import ANSWER_SECONDS
 
 
 class Coordinator:
@@ -66,7 +65,7 @@ class Coordinator:
 
     def _data(self, method: str, url: str, body: Object, query: Object) -> Object:
         answer = self._http.request(
-            method, url, data=json.dumps(body), params=query, timeout=_SECONDS
+            method, url, data=json.dumps(body), params=query, timeout=ANSWER_SECONDS
         )
         answer.raise_for_status()
         data: Object = answer.json()["data"]

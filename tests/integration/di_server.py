@@ -31,7 +31,7 @@ from di_api.names import (
     OPERATOR_NAME,
 )
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
@@ -130,31 +130,32 @@ def running_servers(
         together: whether they know each other, by HTTPS if they have it.
         variables: more DI_SERVER_* settings, without the prefix, in lower case.
     """
-    ports = [
-        _Ports((free_port(), free_port()), free_port() if certificates else None)
-        for _ in range(count)
-    ]
-    if together:
-        each = ",".join(f"127.0.0.1:{port.tls or port.plain[1]}" for port in ports)
-        variables = {"peers": each, "peer_host": "127.0.0.1", **variables}
-    servers = tuple(
-        _start(folder, kubeconfig, variables, environment, certificates, ports=each)
-        for each in ports
-    )
-    try:
-        with ExitStack() as shown:
+    with held_ports(3 * count) as held:
+        ports = [
+            _Ports((first, second), third if certificates else None)
+            for first, second, third in zip(held[::3], held[1::3], held[2::3], strict=True)
+        ]
+        if together:
+            each = ",".join(f"127.0.0.1:{port.tls or port.plain[1]}" for port in ports)
+            variables = {"peers": each, "peer_host": "127.0.0.1", **variables}
+        servers = tuple(
+            _start(folder, kubeconfig, variables, environment, certificates, ports=each)
+            for each in ports
+        )
+        try:
+            with ExitStack() as shown:
+                for server in servers:
+                    shown.enter_context(shown_log(server.log))
+                for server in servers:
+                    what = f"di-server, see {server.log}"
+                    wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
+                yield servers
+        finally:
             for server in servers:
-                shown.enter_context(shown_log(server.log))
+                if server.process.poll() is None:
+                    server.process.send_signal(signal.SIGTERM)
             for server in servers:
-                what = f"di-server, see {server.log}"
-                wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
-            yield servers
-    finally:
-        for server in servers:
-            if server.process.poll() is None:
-                server.process.send_signal(signal.SIGTERM)
-        for server in servers:
-            server.process.wait(STOP_SECONDS)
+                server.process.wait(STOP_SECONDS)
     for server in servers:
         assert "Traceback" not in server.log.read_text(), server.log.read_text()
 

@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
@@ -33,7 +33,7 @@ class HistoryProcess:
     def get(self, path: str, token: str | None = None) -> requests.Response:
         """Ask for a path below /v1."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return requests.get(f"http://127.0.0.1:{self.port}/v1/{path}", headers=headers, timeout=15)
+        return requests.get(f"http://127.0.0.1:{self.port}/v1/{path}", headers=headers, timeout=60)
 
     def job(self, namespace: str, name: str) -> Object:
         """All that is told of a job; AssertionError: nothing yet."""
@@ -44,7 +44,7 @@ class HistoryProcess:
 
     def metric(self, name: str) -> float:
         """One of its own."""
-        text = requests.get(f"http://127.0.0.1:{self.health_port}/metrics", timeout=15).text
+        text = requests.get(f"http://127.0.0.1:{self.health_port}/metrics", timeout=60).text
         found = [line for line in text.splitlines() if line.startswith(f"{name} ")]
         return float(found[0].split()[1])
 
@@ -63,41 +63,41 @@ def running_history(
     Args:
         variables: DI_HISTORY_* settings, without the prefix, in lower case.
     """
-    port, health = free_port(), free_port()
-    settings: Mapping[str, str] = {
-        "auth": "off",
-        "binds": f"127.0.0.1:{port}",
-        "health_bind": f"127.0.0.1:{health}",
-        "database": database,
-        "drain_seconds": "0",
-        **variables,
-    }
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(kubeconfig),
-        **{f"DI_HISTORY_{key.upper()}": value for key, value in settings.items()},
-    }
-    log = folder / f"di-history-{port}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "di_history.main"],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    found = HistoryProcess(process=process, port=port, health_port=health, log=log)
+    with held_ports(2) as (port, health):
+        settings: Mapping[str, str] = {
+            "auth": "off",
+            "binds": f"127.0.0.1:{port}",
+            "health_bind": f"127.0.0.1:{health}",
+            "database": database,
+            "drain_seconds": "0",
+            **variables,
+        }
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            **{f"DI_HISTORY_{key.upper()}": value for key, value in settings.items()},
+        }
+        log = folder / f"di-history-{port}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "di_history.main"],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        found = HistoryProcess(process=process, port=port, health_port=health, log=log)
 
-    def is_ready() -> bool:
-        assert process.poll() is None, log.read_text()
-        return answers_well(f"http://127.0.0.1:{health}/readyz")
+        def is_ready() -> bool:
+            assert process.poll() is None, log.read_text()
+            return answers_well(f"http://127.0.0.1:{health}/readyz")
 
-    try:
-        with shown_log(log):
-            wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
-            yield found
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            process.wait(STOP_SECONDS)
+        try:
+            with shown_log(log):
+                wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
+                yield found
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(STOP_SECONDS)
     assert "Traceback" not in log.read_text(), log.read_text()

@@ -120,10 +120,10 @@ class Installation:
 
         async def is_asked() -> bool:
             url = f"http://{webhook.host}:{webhook.health_port}/metrics"
-            text = (await asyncio.to_thread(requests.get, url, timeout=10)).text
+            text = (await asyncio.to_thread(requests.get, url, timeout=60)).text
             return all(f'webhook="{kind}"' in text for kind in ("mutate", "validate", "convert"))
 
-        await wait_until_async(is_asked, 60, what="the API server to ask the new webhook")
+        await wait_until_async(is_asked, what="the API server to ask the new webhook")
         assert await asyncio.to_thread(before.stop) == 0
 
     async def replace_server(self, services: Services) -> None:

@@ -25,7 +25,7 @@ from di_certs.authority import Authority
 from di_cluster.cluster import Cluster
 from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until, wait_until_async
 
 Object = dict[str, Any]
@@ -63,15 +63,14 @@ async def keda(
     ]
     authority = Authority.create("keda", now=datetime.now(UTC), lifetime=_DAY)
     certificates = _issue(authority, folder / "certs")
-    port = free_port("0.0.0.0")
     async with KubeClient(config=config) as client:
         try:
             await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
             for crd in crds:
                 await install_crd(config, crd)
             async with beside(
-                _processes(api_server, folder, certificates, trusted=trusted, port=port)
-            ):
+                _processes(api_server, folder, certificates, trusted=trusted)
+            ) as port:
                 for resource, body in _registration(api_server, authority, port):
                     await client.create(resource, body, *_where(resource))
                 await wait_until_async(lambda: _is_asked(client), START_SECONDS, what="KEDA")
@@ -103,43 +102,44 @@ def _issue(authority: Authority, folder: Path) -> Path:
 
 @contextmanager
 def _processes(
-    api_server: ApiServer, folder: Path, certificates: Path, *, trusted: Path, port: int
-) -> Iterator[None]:
-    health, between, metrics = free_port(), free_port(), free_port()
-    operator = [
-        str(api_server.binary("keda-operator")),
-        "--enable-prometheus-metrics=false",
-        f"--health-probe-bind-address=127.0.0.1:{health}",
-        f"--metrics-service-bind-address=127.0.0.1:{between}",
-        f"--cert-dir={certificates}",
-        f"--ca-dir={trusted}",
-    ]
-    kubeconfig = api_server.kubeconfig
-    adapter = [
-        str(api_server.binary("keda-adapter")),
-        f"--secure-port={port}",
-        f"--port={metrics}",
-        f"--metrics-service-address=127.0.0.1:{between}",
-        f"--cert-dir={certificates}",
-        f"--tls-cert-file={certificates}/tls.crt",
-        f"--tls-private-key-file={certificates}/tls.key",
-        *(f"--{use}-kubeconfig={kubeconfig}" for use in _USES),
-    ]
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(kubeconfig),
-        "POD_NAMESPACE": NAMESPACE,
-        "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
-        "WATCH_NAMESPACE": "",
-    }
-    with (
-        _process(operator, environment, folder / "keda-operator.log") as running,
-        _process(adapter, environment, folder / "keda-adapter.log"),
-    ):
-        url = f"http://127.0.0.1:{health}/readyz"
-        what = f"KEDA's operator, see {folder}/keda-operator.log"
-        wait_until(lambda: _is_ready(running, url), START_SECONDS, what=what)
-        yield
+    api_server: ApiServer, folder: Path, certificates: Path, *, trusted: Path
+) -> Iterator[int]:
+    """Both processes; yields the port on which the API server asks for metrics."""
+    with held_ports(4) as (port, health, between, metrics):
+        operator = [
+            str(api_server.binary("keda-operator")),
+            "--enable-prometheus-metrics=false",
+            f"--health-probe-bind-address=127.0.0.1:{health}",
+            f"--metrics-service-bind-address=127.0.0.1:{between}",
+            f"--cert-dir={certificates}",
+            f"--ca-dir={trusted}",
+        ]
+        kubeconfig = api_server.kubeconfig
+        adapter = [
+            str(api_server.binary("keda-adapter")),
+            f"--secure-port={port}",
+            f"--port={metrics}",
+            f"--metrics-service-address=127.0.0.1:{between}",
+            f"--cert-dir={certificates}",
+            f"--tls-cert-file={certificates}/tls.crt",
+            f"--tls-private-key-file={certificates}/tls.key",
+            *(f"--{use}-kubeconfig={kubeconfig}" for use in _USES),
+        ]
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            "POD_NAMESPACE": NAMESPACE,
+            "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
+            "WATCH_NAMESPACE": "",
+        }
+        with (
+            _process(operator, environment, folder / "keda-operator.log") as running,
+            _process(adapter, environment, folder / "keda-adapter.log"),
+        ):
+            url = f"http://127.0.0.1:{health}/readyz"
+            what = f"KEDA's operator, see {folder}/keda-operator.log"
+            wait_until(lambda: _is_ready(running, url), START_SECONDS, what=what)
+            yield port
 
 
 @contextmanager

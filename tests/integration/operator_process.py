@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 
@@ -48,33 +48,33 @@ def operator_process(
 
     `variables` are more DI_OPERATOR_* settings, without the prefix, in lower case.
     """
-    address = f"127.0.0.1:{free_port()}"
-    settings = {
-        "namespace": namespace,
-        "watch_namespace": namespace,
-        "health_bind": address,
-        **variables,
-    }
-    log = folder / f"di-operator-{address.rpartition(':')[2]}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "di_operator.main"],
-            env={
-                **os.environ,
-                "KUBECONFIG": str(kubeconfig),
-                **{f"DI_OPERATOR_{key.upper()}": value for key, value in settings.items()},
-                **environment,
-            },
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    operator = OperatorProcess(process=process, health=f"http://{address}", log=log)
-    try:
-        with shown_log(log):
-            wait_until(operator.is_ready, START_SECONDS, what=f"the operator, see {log}")
-            yield operator
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(STOP_SECONDS)
+    with held_port() as port:
+        settings = {
+            "namespace": namespace,
+            "watch_namespace": namespace,
+            "health_bind": f"127.0.0.1:{port}",
+            **variables,
+        }
+        log = folder / f"di-operator-{port}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "di_operator.main"],
+                env={
+                    **os.environ,
+                    "KUBECONFIG": str(kubeconfig),
+                    **{f"DI_OPERATOR_{key.upper()}": value for key, value in settings.items()},
+                    **environment,
+                },
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        operator = OperatorProcess(process=process, health=f"http://127.0.0.1:{port}", log=log)
+        try:
+            with shown_log(log):
+                wait_until(operator.is_ready, START_SECONDS, what=f"the operator, see {log}")
+                yield operator
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(STOP_SECONDS)
     assert "Traceback" not in log.read_text(), log.read_text()

@@ -24,7 +24,7 @@ from di_operator.config import Config
 from di_operator.main import operate
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
-from tests.waiting import wait_until_async
+from tests.waiting import DEADLINE, wait_until_async
 
 Object = dict[str, Any]
 PRIORITY_CLASSES = Resource(
@@ -104,7 +104,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "lease_name": "di-operator",
         "identity": identity,
         "leader_elect": True,
-        "sync_period": 60.0,
+        "sync_period": 3600.0,  # longer than a test waits: no poll repairs an event that is missed
         "workers": 32,
         "authority_secret": None,
         "webhook_secret": None,
@@ -148,7 +148,7 @@ class Operator:
     async def end(self) -> None:
         """Stop it as SIGTERM does."""
         self.stop.set()
-        await asyncio.wait_for(self.task, 15)
+        await asyncio.wait_for(self.task, DEADLINE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class Testbed:
                 on_serving=serving.set_result,
             )
         )
-        await asyncio.wait([running, serving], timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([running, serving], timeout=60, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             running.result()
         replica = Operator(task=running, stop=stop, port=serving.result())
@@ -195,7 +195,7 @@ class Testbed:
             yield replica
         finally:
             stop.set()
-            await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), 15)
+            await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), DEADLINE)
         if not running.cancelled() and running.exception() is not None:
             await running
 
@@ -243,14 +243,14 @@ class Testbed:
         )
         return items
 
-    async def phase(self, name: str, *wanted: str, deadline: float = 60) -> Object:
+    async def phase(self, name: str, *wanted: str) -> Object:
         """Wait until the job is in one of the phases; returns its status."""
 
         async def is_there() -> bool:
             return (await self.status(name)).get("phase") in wanted
 
         what = f"{name} to be {' or '.join(wanted)}"
-        await wait_until_async(is_there, deadline, what=what)
+        await wait_until_async(is_there, what=what)
         status = await self.status(name)
         await self.seen(name, *wanted)
         return status
@@ -260,10 +260,8 @@ class Testbed:
         what = f"the watch to tell that {name} was {' or '.join(wanted)}"
         await wait_until_async(lambda: not set(wanted).isdisjoint(self.phases[name]), what=what)
 
-    async def until(
-        self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = 60
-    ) -> None:
-        await wait_until_async(predicate, deadline, what=what)
+    async def until(self, predicate: Callable[[], Awaitable[bool]], what: str) -> None:
+        await wait_until_async(predicate, what=what)
 
 
 def condition(status: Object, kind: str) -> Object:

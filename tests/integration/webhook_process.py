@@ -22,7 +22,7 @@ from typing import Any
 from di_api.admission_rules import ADMISSION_RULES
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
 
 MUTATING = "default.dijobs.diengine.opendilab.org"
@@ -57,7 +57,7 @@ class WebhookProcess:
         context = ssl.create_default_context(cafile=self.certificates / CA_CERTIFICATE)
         request = urllib.request.Request(self.url + path, data=body, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=60, context=context) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -67,7 +67,7 @@ class WebhookProcess:
         """Status of /readyz on the plain port, 0 while nothing listens."""
         url = f"http://{self.host}:{self.health_port}/readyz"
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 status: int = answer.status
                 return status
         except urllib.error.HTTPError as error:
@@ -101,46 +101,46 @@ def webhook_process(
     certificates.mkdir(parents=True, exist_ok=True)
     if with_certificate:
         write_certificates(certificates, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
-    port = free_port(host) if port is None else port
-    health_port = free_port(host)
-    log_file = folder / "webhook.log"
-    variables = {
-        **os.environ,
-        **environment,
-        "DI_WEBHOOK_BIND": f"{host}:{port}",
-        "DI_WEBHOOK_HEALTH_BIND": f"{host}:{health_port}",
-        "DI_WEBHOOK_CERT_DIR": str(certificates),
-        "DI_WEBHOOK_LOG_LEVEL": log_level,
-    }
-    with log_file.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "di_webhook.main"],
-            env=variables,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    webhook = WebhookProcess(
-        process=process,
-        host=host,
-        port=port,
-        health_port=health_port,
-        certificates=certificates,
-        log_file=log_file,
-    )
-    expected = 200 if (certificates / "tls.crt").exists() else 503
-    try:
-        with shown_log(log_file):
-            wait_until(
-                lambda: process.poll() is not None or webhook.ready() == expected,
-                START_SECONDS,
-                what="the webhook to answer probes",
+    with held_ports(2) as (own, health_port):
+        port = own if port is None else port
+        log_file = folder / "webhook.log"
+        variables = {
+            **os.environ,
+            **environment,
+            "DI_WEBHOOK_BIND": f"{host}:{port}",
+            "DI_WEBHOOK_HEALTH_BIND": f"{host}:{health_port}",
+            "DI_WEBHOOK_CERT_DIR": str(certificates),
+            "DI_WEBHOOK_LOG_LEVEL": log_level,
+        }
+        with log_file.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "di_webhook.main"],
+                env=variables,
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
-            assert process.poll() is None, log_file.read_text()
-            yield webhook
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(timeout=10)
+        webhook = WebhookProcess(
+            process=process,
+            host=host,
+            port=port,
+            health_port=health_port,
+            certificates=certificates,
+            log_file=log_file,
+        )
+        expected = 200 if (certificates / "tls.crt").exists() else 503
+        try:
+            with shown_log(log_file):
+                wait_until(
+                    lambda: process.poll() is not None or webhook.ready() == expected,
+                    START_SECONDS,
+                    what="the webhook to answer probes",
+                )
+                assert process.poll() is None, log_file.read_text()
+                yield webhook
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(timeout=60)
 
 
 def client_config(

@@ -13,7 +13,7 @@ import requests
 import yaml
 
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_port
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 from tools.prepare.prometheus import program
 
@@ -26,7 +26,7 @@ class Prometheus:
 
     def query(self, text: str) -> list[Any]:
         """The samples that an expression has now. Raises AssertionError if it has a fault."""
-        answer = requests.get(f"{self.url}/api/v1/query", params={"query": text}, timeout=30)
+        answer = requests.get(f"{self.url}/api/v1/query", params={"query": text}, timeout=60)
         body = answer.json()
         assert body["status"] == "success", f"{text}: {body}"
         result: list[Any] = body["data"]["result"]
@@ -34,7 +34,7 @@ class Prometheus:
 
     def rules(self) -> list[dict[str, Any]]:
         """Its rules, with what became of their last evaluation."""
-        answer = requests.get(f"{self.url}/api/v1/rules", timeout=30).json()
+        answer = requests.get(f"{self.url}/api/v1/rules", timeout=60).json()
         return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
 
     def is_ready(self) -> bool:
@@ -59,9 +59,9 @@ def running(folder: Path, targets: Mapping[str, str], rules: Path) -> Iterator[P
             }
         ],
     }
-    file, port = folder / "prometheus.yaml", free_port()
+    file = folder / "prometheus.yaml"
     file.write_text(yaml.safe_dump(config))
-    with (folder / "prometheus.log").open("wb") as log:
+    with held_port() as port, (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
             [
                 program("prometheus"),
@@ -73,11 +73,11 @@ def running(folder: Path, targets: Mapping[str, str], rules: Path) -> Iterator[P
             stderr=subprocess.STDOUT,
             cwd=folder,
         )
-    found = Prometheus(url=f"http://127.0.0.1:{port}")
-    try:
-        with shown_log(Path(log.name)):
-            wait_until(found.is_ready, START_SECONDS, what=f"Prometheus, see {log.name}")
-            yield found
-    finally:
-        process.terminate()
-        process.wait(STOP_SECONDS)
+        found = Prometheus(url=f"http://127.0.0.1:{port}")
+        try:
+            with shown_log(Path(log.name)):
+                wait_until(found.is_ready, START_SECONDS, what=f"Prometheus, see {log.name}")
+                yield found
+        finally:
+            process.terminate()
+            process.wait(STOP_SECONDS)

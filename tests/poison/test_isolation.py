@@ -144,7 +144,6 @@ async def running(*caches: WatchCache) -> AsyncIterator[None]:
     try:
         await wait_until_async(
             lambda: all(cache.synced.is_set() or cache.stats.errors for cache in caches),
-            30,
             what="the watches",
         )
         assert not any(cache.stats.errors for cache in caches)
@@ -200,7 +199,6 @@ async def decided(
         try:
             await wait_until_async(
                 lambda: allocator.done() or scheduler.grant(job).placement,
-                30,
                 what="the allocator's word on the good job",
             )
             assert not allocator.done(), allocator.exception()

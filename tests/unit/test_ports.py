@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from typing import IO, cast
+import socket
 
-from tests.ports import free_port
+import pytest
 
-MANY = 300
-"""More than a block."""
-PROGRAM = f"""
-import json, sys
-from tests.ports import free_port
-print(json.dumps([free_port() for _ in range({MANY})]), flush=True)
-sys.stdin.read()
-"""
+from tests.ports import held_port
+
+ADDRESSES = ("127.0.0.1", "127.22.7.3", "0.0.0.0")
 
 
-def test_runs_and_threads_side_by_side_get_different_ports() -> None:
-    command = [sys.executable, "-c", PROGRAM]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        given = json.loads(cast(IO[bytes], other.stdout).readline())
-        with ThreadPoolExecutor(8) as threads:
-            mine = list(threads.map(lambda _: free_port(), range(MANY)))
-        cast(IO[bytes], other.stdin).close()
-    assert len({*given, *mine}) == 2 * MANY
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_program_listens_on_its_held_port_again_and_again(address: str) -> None:
+    with held_port() as port:
+        for _ in range(2):
+            with socket.create_server((address, port)):
+                socket.create_connection((address, port)).close()
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((address, port))
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_held_port_is_bound_for_everyone_else(address: str) -> None:
+    with held_port() as port, socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((address, port))

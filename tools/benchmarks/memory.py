@@ -15,7 +15,7 @@ import aiohttp
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import LABEL_JOB
 from di_certs.authority import Authority
-from tests.ports import free_port
+from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes
 from tools.benchmarks.account import Account
@@ -54,34 +54,34 @@ async def measure(testbed: Testbed, jobs: int, logs: Path) -> MemoryResult:
             PODS, trial.namespace, label_selector=f"{LABEL_JOB}={_SAMPLE}"
         )
     load = SyntheticLoad(job, pods, jobs)
-    port = free_port()
     authority = Authority.create("load", now=datetime.now(UTC), lifetime=_LIFETIME)
-    async with load.serve(_served_by(authority, logs)) as url:
-        account = Account.kept(
-            logs / "load", server=url, authority=authority.certificate_pem, token="none"
-        )
-        environment = {
-            **account.environment,
-            "DI_OPERATOR_NAMESPACE": "default",
-            "DI_OPERATOR_WATCH_NAMESPACE": "",
-            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
-            "DI_OPERATOR_LEADER_ELECT": "false",
-            "DI_OPERATOR_SYNC_PERIOD": str(_SYNC_PERIOD),
-        }
-        command = account.command([str(Path(sys.executable).with_name("di-operator"))])
-        began = time.monotonic()
-        log = logs / "operator-load.log"
-        async with processes.running(command, log=log, environment=environment) as child:
-            await wait_until_async(
-                lambda: _is_ready(port), _DEADLINE, what=f"a filled operator, see {log}"
+    with held_port() as port:
+        async with load.serve(_served_by(authority, logs)) as url:
+            account = Account.kept(
+                logs / "load", server=url, authority=authority.certificate_pem, token="none"
             )
-            filled, memory = time.monotonic() - began, processes.memory_mib(child.pid)
-            await wait_until_async(
-                lambda: load.lists[PODS.plural] >= _POLLS, _DEADLINE, what="two polls"
-            )
-            # The last page is out, but not yet compared with the cache.
-            await asyncio.sleep(_SYNC_PERIOD)
-            peak = processes.peak_memory_mib(child.pid)
+            environment = {
+                **account.environment,
+                "DI_OPERATOR_NAMESPACE": "default",
+                "DI_OPERATOR_WATCH_NAMESPACE": "",
+                "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
+                "DI_OPERATOR_LEADER_ELECT": "false",
+                "DI_OPERATOR_SYNC_PERIOD": str(_SYNC_PERIOD),
+            }
+            command = account.command([str(Path(sys.executable).with_name("di-operator"))])
+            began = time.monotonic()
+            log = logs / "operator-load.log"
+            async with processes.running(command, log=log, environment=environment) as child:
+                await wait_until_async(
+                    lambda: _is_ready(port), _DEADLINE, what=f"a filled operator, see {log}"
+                )
+                filled, memory = time.monotonic() - began, processes.memory_mib(child.pid)
+                await wait_until_async(
+                    lambda: load.lists[PODS.plural] >= _POLLS, _DEADLINE, what="two polls"
+                )
+                # The last page is out, but not yet compared with the cache.
+                await asyncio.sleep(_SYNC_PERIOD)
+                peak = processes.peak_memory_mib(child.pid)
     return {
         "jobs": jobs,
         "pods": jobs * len(pods),

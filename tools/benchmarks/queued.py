@@ -42,7 +42,7 @@ from tests.integration.kueue.kinds import (
 )
 from tests.integration.kueue.process import KueueProcess
 from tests.integration.kueue.quota import Usage, watched_usage
-from tests.ports import free_port
+from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes, samples
 from tools.benchmarks.processes import ROOT
@@ -111,7 +111,7 @@ async def measure(
             "DI_OPERATOR_WATCH_NAMESPACE": namespace,
             # On a machine that others keep busy its lease would be lost.
             "DI_OPERATOR_LEADER_ELECT": "0",
-            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{free_port()}",
+            "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{stack.enter_context(held_port())}",
         }
         operator = await stack.enter_async_context(
             processes.running(

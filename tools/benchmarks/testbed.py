@@ -27,7 +27,7 @@ from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
 from tests.fakes.kubelet import NODE
-from tests.ports import free_port
+from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import counters, processes, workloads
 from tools.benchmarks.account import Account, account
@@ -88,7 +88,7 @@ class Testbed:
                 return False
             return True
 
-        await wait_until_async(is_ready, 30, what=f"namespace {name}")
+        await wait_until_async(is_ready, what=f"namespace {name}")
         return name
 
     @asynccontextmanager
@@ -105,7 +105,7 @@ class Testbed:
                     return False
                 return True
 
-            await wait_until_async(is_there, 30, what="the fake node")
+            await wait_until_async(is_there, what="the fake node")
             self.pids["kubelet"] = child.pid
             yield child
             del self.pids["kubelet"]
@@ -128,31 +128,32 @@ class Testbed:
         `settings` are further variables of the operator, `operator` is its command where it is not
         that of this environment.
         """
-        environment, port = {}, free_port()
-        if kind == OPERATOR:
-            command = [*operator] or [str(Path(sys.executable).with_name("di-operator"))]
-            if holds is not None:
-                holds.touch()
-                command = [sys.executable, "-m", "tools.benchmarks.holds", str(holds)]
-            environment = {
-                "DI_OPERATOR_NAMESPACE": namespace,
-                "DI_OPERATOR_WATCH_NAMESPACE": namespace,
-                "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
-                "DI_OPERATOR_IDENTITY": "benchmark",
-                **settings,
-            }
-        else:
-            sample = workloads.job("rehearsal-000000", replicas)
-            sample["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4())}
-            path = self._logs / f"rehearsal-{replicas}.json"
-            path.write_text(json.dumps(sample))
-            module = "tools.benchmarks.ceiling"
-            command = [sys.executable, "-m", module, namespace, str(path)]
-        log = self._logs / f"{kind}-{namespace}.log"
-        command = self._account.command(command)
-        environment = {**self._account.environment, **environment}
-        async with processes.running(command, log=log, environment=environment) as child:
-            yield Candidate(process=child, port=port, log=log)
+        environment = {}
+        with held_port() as port:
+            if kind == OPERATOR:
+                command = [*operator] or [str(Path(sys.executable).with_name("di-operator"))]
+                if holds is not None:
+                    holds.touch()
+                    command = [sys.executable, "-m", "tools.benchmarks.holds", str(holds)]
+                environment = {
+                    "DI_OPERATOR_NAMESPACE": namespace,
+                    "DI_OPERATOR_WATCH_NAMESPACE": namespace,
+                    "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
+                    "DI_OPERATOR_IDENTITY": "benchmark",
+                    **settings,
+                }
+            else:
+                sample = workloads.job("rehearsal-000000", replicas)
+                sample["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4())}
+                path = self._logs / f"rehearsal-{replicas}.json"
+                path.write_text(json.dumps(sample))
+                module = "tools.benchmarks.ceiling"
+                command = [sys.executable, "-m", module, namespace, str(path)]
+            log = self._logs / f"{kind}-{namespace}.log"
+            command = self._account.command(command)
+            environment = {**self._account.environment, **environment}
+            async with processes.running(command, log=log, environment=environment) as child:
+                yield Candidate(process=child, port=port, log=log)
 
 
 @asynccontextmanager

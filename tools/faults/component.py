@@ -19,10 +19,10 @@ from pathlib import Path
 
 import yaml
 
+from tests.waiting import STOP_SECONDS
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["di_operator.main"])
-# What a drain may take at most, and some.
-_STOP_SECONDS = 20.0
 
 
 class Life:
@@ -124,7 +124,7 @@ class Component:
         if self._life is not None:
             self._life.signal(number)
 
-    async def ended(self, seconds: float = _STOP_SECONDS) -> None:
+    async def ended(self, seconds: float = STOP_SECONDS) -> None:
         """Wait for its end.
 
         Raises:

@@ -20,11 +20,6 @@ _TRUE = "True"
 # Waiting for an object that is still in the way is what a late view of the world may look like.
 _WAITING = frozenset({"JobPending", "PodsCreated", "PodsDeleted"})
 _RETOLD = 3
-# A standby replica leads 16.2 s after the last renewal at the latest; the rest is for a machine
-# on which many runs share few processors.
-_SUCCESSION = 16.2 + 20.0
-# The drain, the last events and the release of the lease.
-_END = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +111,12 @@ def _interrupted(found: Aftermath) -> Iterator[str]:
         return
     if found.exit_code is None:
         yield f"after {found.action} the process runs on"
-    elif found.ended is not None and found.ended > _END:
-        yield f"after {found.action} the process ended in {found.ended:.1f} s"
     elif found.exit_code != right:
         yield f"after {found.action} the process ended with {found.exit_code}, not {right}"
     if not found.stood_by:
         return
     if found.succeeded is None:
         yield f"after {found.action} no other replica leads"
-    elif found.succeeded > _SUCCESSION:
-        yield f"another replica leads {found.succeeded:.1f} s after {found.action}"
 
 
 def _failed(found: Footprint, baseline: Baseline) -> Iterator[str]:

@@ -19,10 +19,10 @@ from tools.faults.workloads import REPLICAS, STORIES
 
 # Seconds without a write after which nothing more will come, if all is as it should be.
 QUIET = 0.8
-# Seconds in which everything has to be as it should be after the workload's end: some polls.
-PATIENCE = 15.0
+# Seconds in which everything has to be as it should be after the workload's end: many polls.
+PATIENCE = 120.0
 # Seconds in which an interrupted replica has ended and another one leads, on a busy machine.
-SUCCESSION = 40.0
+SUCCESSION = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

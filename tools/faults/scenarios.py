@@ -135,7 +135,7 @@ async def s06_conflicts_on_every_status_write_for_30_seconds_end_well(stage: Sce
     # Another writer in the middle of it.
     profilings = {"status": {"profilings": {"episodes": 3}}}
     await stage.testbed.client.patch(DIJOBS, "a", profilings, stage.namespace, subresource="status")
-    await stage.reached("Running", runs(2), 60)
+    await stage.reached("Running", runs(2))
     assert set(stage.created().values()) == {1}
     assert stage.status["profilings"] == {"episodes": 3}
     patches = [one for one in stage.requests() if one.request.what == "dijobs/status"]
@@ -188,7 +188,6 @@ async def s07_an_api_server_that_answers_errors_for_longer_than_the_lease_is_wai
             (stage.testbed.jobs.get(stage.namespace, "b") or {}).get("status", {}).get("phase")
             == "Running"
         ),
-        60,
     )
     assert set(stage.created().values()) == {1}
     assert (stage.status["restarts"], stage.status["reschedules"]) == (0, 0)
@@ -207,7 +206,6 @@ async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: S
         await stage.until(
             "its pod to be deleted by the node controller",
             lambda: "deletionTimestamp" in stage.pods()["a-work-0"]["metadata"],
-            60,
         )
         first = stage.pods()["a-work-0"]["metadata"]["uid"]
         await stage.until(
@@ -215,10 +213,9 @@ async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: S
             lambda: (
                 stage.pods().get("a-work-0", {}).get("metadata", {}).get("uid") not in (None, first)
             ),
-            90,
         )
     async with FakeKubelet(client, namespace=stage.namespace, node=lost.node, taint=_OWN):
-        await stage.reached("Running again", runs(1), 60)
+        await stage.reached("Running again", runs(1))
     assert (stage.status["restarts"], stage.status["reschedules"]) == (0, 1)
     assert stage.created() == {"a-work-0": 2}
 

@@ -22,8 +22,8 @@ from tests.integration.kueue.kinds import (
     local_queue,
     resource_flavor,
 )
-from tests.ports import free_port
-from tests.waiting import START_SECONDS, wait_until_async
+from tests.ports import held_port
+from tests.waiting import DEADLINE, START_SECONDS, wait_until_async
 from tools.faults.component import Component, Life
 from tools.faults.interruption import Aftermath, Interruption
 from tools.faults.journal import Done
@@ -32,8 +32,6 @@ from tools.faults.proxy import FaultProxy
 from tools.faults.stage import JOB
 from tools.faults.testbed import Object, Testbed
 
-# Seconds; no workload takes a tenth of it, whatever goes wrong.
-DEADLINE = 40.0
 # Seconds; short, because the poll is what repairs events that never came.
 SYNC_PERIOD = 3.0
 # Seconds after which a kubelet would start a container again that ended on its own.
@@ -53,6 +51,7 @@ class Replica:
         folder: where its log goes, below.
         namespace: its own, and the one that it works for.
         identity: among the replicas.
+        port: for its probes.
         faults: what is to go wrong.
     """
 
@@ -63,6 +62,7 @@ class Replica:
         *,
         namespace: str,
         identity: str,
+        port: int,
         faults: Sequence[Fault],
     ) -> None:
         self._folder = folder / identity
@@ -73,7 +73,7 @@ class Replica:
         self.interruption: Interruption | None = None
         """The last one by a plan."""
         self.identity = identity
-        self.health = f"127.0.0.1:{free_port()}"
+        self.health = f"127.0.0.1:{port}"
         self.proxy = FaultProxy(
             config,
             component=f"{namespace}-{identity}",
@@ -256,14 +256,12 @@ class Scene:
         spec = {"spec": {"stopPolicy": policy or "None"}}
         await self.testbed.client.patch(CLUSTER_QUEUES, self.namespace, spec)
 
-    async def reached(
-        self, what: str, test: Callable[[Object], bool], deadline: float = DEADLINE
-    ) -> None:
+    async def reached(self, what: str, test: Callable[[Object], bool]) -> None:
         def answer() -> bool:
             job = self.job()
             return job is not None and test(job.get("status") or {})
 
-        await self.until(what, answer, deadline)
+        await self.until(what, answer)
 
     async def until(
         self, what: str, test: Callable[[], object], deadline: float = DEADLINE
@@ -363,6 +361,7 @@ async def scene(
                 folder,
                 namespace=namespace,
                 identity=f"replica-{index}",
+                port=stack.enter_context(held_port()),
                 faults=() if index else faults,
             )
             await stack.enter_async_context(replica.proxy)

@@ -69,7 +69,7 @@ def renew_controllers(cluster: Cluster) -> None:
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     # `up` leaves alone what it still finds running.
-    wait_until(lambda: _pid_of_controllers(cluster) is None, 10)
+    wait_until(lambda: _pid_of_controllers(cluster) is None)
     cluster.up()
 
 

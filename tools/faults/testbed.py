@@ -62,7 +62,7 @@ class Testbed:
                 return False
             return True
 
-        await wait_until_async(has_account, 30, what=f"the account of {name}", every=0.05)
+        await wait_until_async(has_account, what=f"the account of {name}", every=0.05)
 
 
 @asynccontextmanager
@@ -112,6 +112,5 @@ async def _collector_knows_jobs(testbed: Testbed) -> None:
     await testbed.client.delete(DIJOBS, "a", name)
     await wait_until_async(
         lambda: testbed.pods.get(name, "a") is None and testbed.created[name, "a"],
-        90,
         what="the garbage collector to know DIJobs",
     )

@@ -169,7 +169,7 @@ class Stage:
         stack.push_async_callback(asyncio.to_thread, context.__exit__, None, None, None)
         replica = Replica(name=name, running=running, stack=stack)
         if isinstance(running, WebhookProcess):
-            await wait_until_async(lambda: running.ready() == 200, 30, what=f"{name} to be ready")
+            await wait_until_async(lambda: running.ready() == 200, what=f"{name} to be ready")
             await self.client.create(_SLICES, self._slice(name, running), self.release)
         self.replicas.setdefault(service, []).append(replica)
 
@@ -183,7 +183,7 @@ class Stage:
             issued = (await self._secret(SECRET)).get("tls.crt", b"")
             return new != old and "ca.crt" in new and is_issued_by(issued, new["ca.crt"])
 
-        await wait_until_async(is_served, 60, what="the certificate of a new authority")
+        await wait_until_async(is_served, what="the certificate of a new authority")
         self.rotations += 1
 
     async def project(self) -> None:
@@ -273,7 +273,7 @@ async def stage(
         stack.push_async_callback(_end_all, here)
         for _ in range(OPERATORS):
             await here.start(OPERATOR)
-        await wait_until_async(here.in_order, 60, what="the first certificates")
+        await wait_until_async(here.in_order, what="the first certificates")
         for name, count in ((WEBHOOK, WEBHOOKS), (SERVER, SERVERS)):
             for _ in range(count):
                 await here.start(name)

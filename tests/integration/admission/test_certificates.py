@@ -187,12 +187,12 @@ def test_from_nothing_jobs_are_admitted_and_what_is_deleted_comes_back(
             world(kube_config, api_server, namespace, tmp_path) as cluster,
             running(cluster.manager().run(), cluster.project()),
         ):
-            await wait_until_async(cluster.is_in_order, 20, what="the first certificates")
-            await wait_until_async(lambda: cluster.webhook.ready() == 200, 10, what="readiness")
+            await wait_until_async(cluster.is_in_order, what="the first certificates")
+            await wait_until_async(lambda: cluster.webhook.ready() == 200, what="readiness")
             await create_job(cluster, "first")
 
             await cluster.client.delete(SECRETS, SECRET, namespace)
-            await wait_until_async(cluster.secret, 10, what="the deleted Secret to come back")
+            await wait_until_async(cluster.secret, what="the deleted Secret to come back")
 
             empty = [
                 {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"},
@@ -200,11 +200,9 @@ def test_from_nothing_jobs_are_admitted_and_what_is_deleted_comes_back(
             await cluster.client.patch(
                 VALIDATING_WEBHOOKS, namespace, empty, content_type=JSON_PATCH
             )
-            await wait_until_async(
-                cluster.is_in_order, 10, what="the emptied caBundle to come back"
-            )
+            await wait_until_async(cluster.is_in_order, what="the emptied caBundle to come back")
             # The new leaf reaches the webhook, and the API server the bundle, a moment later.
-            await wait_until_async(lambda: admits(cluster, "second"), 10, what="admission")
+            await wait_until_async(lambda: admits(cluster, "second"), what="admission")
 
     asyncio.run(scenario())
 
@@ -233,22 +231,22 @@ def test_rules_arrive_with_the_authority_and_are_confirmed_last(
             # Nothing is reviewed: no webhook is trusted or runs.
             await create_job(cluster, "before")
             async with running(record(), cluster.manager().run(), cluster.project()):
-                await wait_until_async(cluster.is_confirmed, 20, what="confirmation")
+                await wait_until_async(cluster.is_confirmed, what="confirmation")
                 assert await cluster.is_in_order()
-                await wait_until_async(lambda: bool(seen), 10, what="the watch")
+                await wait_until_async(lambda: bool(seen), what="the watch")
                 assert set(seen) == {(True, True)}
-                await wait_until_async(lambda: admits(cluster, "after"), 10, what="admission")
+                await wait_until_async(lambda: admits(cluster, "after"), what="admission")
 
                 for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
                     removed = [{"op": "remove", "path": "/webhooks/0/rules"}]
                     await client.patch(resource, namespace, removed, content_type=JSON_PATCH)
                 await client.patch(CONFIGMAPS, ADMISSION, {"data": None}, namespace)
-                await wait_until_async(cluster.is_confirmed, 10, what="rules and confirmation")
+                await wait_until_async(cluster.is_confirmed, what="rules and confirmation")
 
                 # As after an uninstall and a reinstall: the Secrets stay, the ConfigMap is new.
                 await client.delete(CONFIGMAPS, ADMISSION, namespace)
                 await client.create(CONFIGMAPS, {"metadata": {"name": ADMISSION}}, namespace)
-                await wait_until_async(cluster.is_confirmed, 10, what="a new ConfigMap's data")
+                await wait_until_async(cluster.is_confirmed, what="a new ConfigMap's data")
 
     asyncio.run(scenario())
 
@@ -262,8 +260,8 @@ def test_the_authority_is_rotated_under_load_without_a_failed_admission(
             world(kube_config, api_server, namespace, tmp_path, **times) as cluster,
             running(cluster.manager().run(), cluster.project()),
         ):
-            await wait_until_async(cluster.is_in_order, 20, what="the first certificates")
-            await wait_until_async(lambda: admits(cluster, "probe"), 10, what="admission")
+            await wait_until_async(cluster.is_in_order, what="the first certificates")
+            await wait_until_async(lambda: admits(cluster, "probe"), what="admission")
             admitted = 0
 
             async def load(worker: int) -> None:
@@ -298,8 +296,8 @@ async def rotate(cluster: World) -> None:
         new = (await cluster.secret(name))["ca.crt"]
         return all(bundle == [new] for bundle in await cluster.trusted())
 
-    await wait_until_async(overlaps, 10, what="old and new authority to be trusted")
-    await wait_until_async(is_over, 20, what="the old authority to be dropped")
+    await wait_until_async(overlaps, what="old and new authority to be trusted")
+    await wait_until_async(is_over, what="the old authority to be dropped")
 
 
 @pytest.mark.extended
@@ -343,7 +341,7 @@ async def settle(manager: CertificateManager, cluster: World) -> None:
         await manager.reconcile_once()
         return await cluster.is_in_order() and await cluster.is_confirmed()
 
-    await wait_until_async(is_settled, 20, what="the certificates to be in order")
+    await wait_until_async(is_settled, what="the certificates to be in order")
 
 
 def test_two_managers_at_once_agree(
@@ -357,7 +355,7 @@ def test_two_managers_at_once_agree(
                 await asyncio.gather(first.reconcile_once(), second.reconcile_once())
                 return await cluster.is_in_order()
 
-            await wait_until_async(are_settled, 20, what="the certificates to be in order")
+            await wait_until_async(are_settled, what="the certificates to be in order")
             assert all(len(bundle) == 1 for bundle in await cluster.trusted())
 
     asyncio.run(scenario())
@@ -389,9 +387,9 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
             await install_crd(kube_config, with_conversion(plain, untrusted))
             try:
                 async with running(cluster.manager().run(), cluster.project()):
-                    await wait_until_async(cluster.is_in_order, 20, what="the certificates")
+                    await wait_until_async(cluster.is_in_order, what="the certificates")
                     # The webhook loads what it is given a moment later.
-                    await wait_until_async(lambda: admits(cluster, "first"), 10, what="admission")
+                    await wait_until_async(lambda: admits(cluster, "first"), what="admission")
 
                     async def is_read() -> bool:
                         try:
@@ -400,7 +398,7 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
                             return False
                         return True
 
-                    await wait_until_async(is_read, 40, what="the older versions to be served")
+                    await wait_until_async(is_read, what="the older versions to be served")
                     definition = await cluster.client.get(CRDS, plain["metadata"]["name"])
                     conversion = definition["spec"]["conversion"]["webhook"]["clientConfig"]
                     trusted = split_certificates(base64.b64decode(conversion["caBundle"]))
@@ -414,7 +412,7 @@ def test_the_older_versions_are_served_once_their_conversion_is_trusted(
                         [{"op": "remove", "path": path}],
                         content_type=JSON_PATCH,
                     )
-                    await wait_until_async(is_read, 40, what="the older versions to come back")
+                    await wait_until_async(is_read, what="the older versions to come back")
             finally:
                 await withdraw_conversion(kube_config)
 

@@ -65,13 +65,13 @@ def kubectl(api_server: ApiServer) -> Kubectl:
             [
                 str(api_server.binary("kubectl")),
                 f"--kubeconfig={api_server.kubeconfig}",
-                "--request-timeout=30s",
+                "--request-timeout=240s",
                 *arguments,
             ],
             input=json.dumps(stdin),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 
@@ -91,7 +91,7 @@ def spec_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
 def test_plain_client_side_apply_installs_it(kubectl: Kubectl, crd: str) -> None:
     applied = kubectl("apply", "-f", str(CRD_FILE))
     assert applied.returncode == 0, applied.stderr
-    assert kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{crd}").stdout
+    assert kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{crd}").stdout
     found = json.loads(kubectl("get", "crd", crd, "-o", "json").stdout)
     conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
     assert conditions["Established"] == "True"
@@ -350,7 +350,7 @@ def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) ->
     # Years, in whatever way kubectl writes them; and of a time to come it would write none.
     assert "y" in row[7]
     assert row[9:11] == ["2030-01-01T00:00:00Z", "JobRunning"]
-    assert kubectl("wait", *job, "--for=condition=Running", "--timeout=10s").returncode == 0
+    assert kubectl("wait", *job, "--for=condition=Running", "--timeout=240s").returncode == 0
 
 
 @pytest.mark.usefixtures("crd")
@@ -428,7 +428,7 @@ def test_a_stored_job_that_a_stricter_schema_would_refuse_can_still_be_written(
             kubectl("delete", f"dijobs.{GROUP}", "again", "-n", namespace, "--ignore-not-found")
             return "spec.tasks[1].maxReplicas" in refused.stderr
 
-        wait_until(is_strict, 30, what="the stricter schema to hold")
+        wait_until(is_strict, what="the stricter schema to hold")
         for body, *options in (
             ({"status": STATUS}, "--subresource=status"),
             ({"status": {"phase": "Restarting"}}, "--subresource=status"),
@@ -472,7 +472,7 @@ def test_a_job_from_before_the_bound_may_be_scaled_within_what_it_could_reach(
         def is_bound() -> bool:
             return "a job may have 4096 pods" in change("maxReplicas", 100_001).stderr
 
-        wait_until(is_bound, 30, what="the bound to hold")
+        wait_until(is_bound, what="the bound to hold")
         for field, value in (("replicas", 5), ("maxReplicas", 50_000), ("replicas", 3)):
             done = change(field, value)
             assert done.returncode == 0, done.stderr

@@ -154,7 +154,7 @@ class Testbed:
             await client.delete(DIJOBS, "probe", self.namespace)
             return False
 
-        await wait_until_async(refuses, 20, what="the API server to call the webhook")
+        await wait_until_async(refuses, what="the API server to call the webhook")
 
     async def withdraw(self, client: KubeClient) -> None:
         """Have it ask no more."""
@@ -378,7 +378,7 @@ def test_five_hundred_jobs_are_listed_at_once(testbed: Testbed) -> None:
                 return None
             return found if len(found) == len(bodies) else None
 
-        return await wait_until_async(listed, 120, what="all jobs to be listed")
+        return await wait_until_async(listed, what="all jobs to be listed")
 
     jobs = testbed.call(fill_and_list)
     assert {job["metadata"]["name"] for job in jobs} == {b["metadata"]["name"] for b in bodies}
@@ -415,7 +415,7 @@ def test_without_the_webhook_only_the_older_versions_fail_and_they_come_back(
                     return False
                 return bool(found["status"] == {"phase": "Running"})
 
-            await wait_until_async(reads, 40, what="the older versions to be served again")
+            await wait_until_async(reads, what="the older versions to be served again")
 
         testbed.call(is_back)
         code, _, err = testbed.kubectl("create", "-f-", stdin=manifest("after"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,22 +44,19 @@ def server(
         yield server
 
 
-async def run_good_jobs(testbed: Testbed, name: str) -> float:
-    """Run fifty jobs to their end; returns the seconds that took."""
+async def run_good_jobs(testbed: Testbed, name: str) -> None:
+    """Run fifty jobs to their end."""
     names = [f"{name}-{number}" for number in range(GOOD)]
-    began = time.monotonic()
     for number, each in enumerate(names):
         preemptible = number % 5 == 0
         body = job(each, task(replicas=2, run_for="0.2"), preemptible=preemptible)
         await testbed.submit(body)
     for each in names:
-        await testbed.phase(each, "Succeeded", deadline=120)
-    took = time.monotonic() - began
+        await testbed.phase(each, "Succeeded")
     for each in names:
         status = await testbed.status(each)
         assert (status["restarts"], status["reschedules"]) == (0, 0), each
         assert testbed.created[f"{each}-work-0"] == 1
-    return took
 
 
 async def store_poison(testbed: Testbed, config: KubeConfig, victim: str) -> None:
@@ -93,7 +89,7 @@ async def stored(testbed: Testbed, body: Object) -> Object:
         except Invalid:
             return None
 
-    made = await wait_until_async(created, 120, what="the loosened definition to be served")
+    made = await wait_until_async(created, what="the loosened definition to be served")
     assert made is not None
     return made
 
@@ -122,7 +118,7 @@ def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with testbed.operator(policy="goodput", scheduling_period=1.0) as operator:
-            clean = await run_good_jobs(testbed, "clean")
+            await run_good_jobs(testbed, "clean")
             await testbed.submit(job("victim", task(replicas=2), preemptible=True))
             await testbed.phase("victim", "Running")
             await testbed.submit(coordinated_job("led", replica("led-collector-bcdfg")))
@@ -130,10 +126,9 @@ def test_good_jobs_run_beside_two_hundred_objects_that_cannot_be_read(
             pods = set(await testbed.pods("victim"))
             try:
                 await store_poison(testbed, kube_config, "victim")
-                poisoned = await run_good_jobs(testbed, "poisoned")
+                await run_good_jobs(testbed, "poisoned")
             finally:
                 await clear_nodes(testbed, "victim")
-            print(f"{GOOD} good jobs took {clean:.2f} s alone and {poisoned:.2f} s beside bad ones")
 
             assert not operator.task.done()
             assert await metric(operator.port, "di_operator_duty_failures_total") == 0
@@ -176,13 +171,13 @@ def _message(body: Object) -> object:
 def the_server_answers_from_memory(namespace: str, server: ServerProcess) -> None:
     """Everything there is has been seen, and each good job can be asked about."""
     listed = requests.get(
-        f"{server.url}/v1alpha1/replicas", params={"namespace": namespace}, timeout=10
+        f"{server.url}/v1alpha1/replicas", params={"namespace": namespace}, timeout=60
     )
     assert listed.status_code == 200, listed.text
     assert "led-coordinator" in [each["coordinator"] for each in listed.json()["data"]]
-    asked = requests.get(f"{server.url}/v2alpha1/{namespace}.victim/replicas", timeout=10)
+    asked = requests.get(f"{server.url}/v2alpha1/{namespace}.victim/replicas", timeout=60)
     assert (asked.status_code, len(asked.json()["data"])) == (200, 2)
-    metrics = requests.get(f"{server.url}/metrics", timeout=10).text
+    metrics = requests.get(f"{server.url}/metrics", timeout=60).text
     watched = [line for line in metrics.splitlines() if line.startswith("di_server_watched_obj")]
     assert watched
     assert not any(line.endswith("NaN") for line in watched if "dijobs" in line or "pods" in line)

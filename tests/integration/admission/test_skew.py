@@ -124,7 +124,7 @@ class Load:
             assert not behind, f"not done twice more: {behind}; throttled: {self.throttled}"
             return True
 
-        await wait_until_async(is_done, 60, what="the load to go on")
+        await wait_until_async(is_done, what="the load to go on")
         assert self.failures == []
 
     async def _admissions(self) -> None:
@@ -154,7 +154,7 @@ class Load:
         def send(method: str, server: ServerProcess) -> None:
             url = f"{server.url}/v2alpha1/job/{self.testbed.namespace}/{SCALED}/replicas"
             body = {"replicas": 1, "task": "collect"}
-            answer = requests.request(method, url, json=body, timeout=30)
+            answer = requests.request(method, url, json=body, timeout=60)
             if answer.status_code != 200:
                 self.failures.append(f"{method} replicas: {answer.status_code} {answer.text}")
             self.done[method] += 1

@@ -40,7 +40,7 @@ async def unready(operator: Operator) -> str:
 
     def ask() -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{operator.port}/readyz", timeout=15):
+            with urllib.request.urlopen(f"http://127.0.0.1:{operator.port}/readyz", timeout=60):
                 return ""
         except urllib.error.HTTPError as error:
             return error.read().decode()

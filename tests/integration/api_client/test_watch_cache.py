@@ -23,7 +23,7 @@ from di_api.kube.wire import Object
 from di_cluster.cluster import Cluster
 from tests.failures.clusters import running
 from tests.fakes.network import Network
-from tests.waiting import wait_until, wait_until_async
+from tests.waiting import DEADLINE, wait_until, wait_until_async
 
 FAST = WatchLimits(silence=1.0, backoff_minimum=0.01, backoff_maximum=0.2)
 
@@ -51,7 +51,7 @@ async def following(
     )
     task = asyncio.create_task(cache.run())
     try:
-        await asyncio.wait_for(cache.synced.wait(), 20)
+        await asyncio.wait_for(cache.synced.wait(), DEADLINE)
         yield cache
     finally:
         task.cancel()
@@ -76,7 +76,7 @@ async def wait_until_same(client: KubeClient, namespace: str, cache: WatchCache)
     async def same() -> bool:
         return await truth(client, namespace) == held(cache)
 
-    await wait_until_async(same, 30, what="the cache to hold what the server has")
+    await wait_until_async(same, what="the cache to hold what the server has")
 
 
 def test_it_follows_creates_changes_and_deletes(kube_config: KubeConfig, namespace: str) -> None:

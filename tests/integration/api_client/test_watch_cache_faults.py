@@ -58,7 +58,7 @@ def cached(
     async def main() -> None:
         async with MisbehavingServer(streaming_lists=streaming_lists) as server:
             prepare(server)
-            async with KubeClient(config=server.config, timeout=2) as client:
+            async with KubeClient(config=server.config, timeout=60) as client:
                 cache = WatchCache(
                     client,
                     CONFIGMAPS,
@@ -217,7 +217,7 @@ def test_a_stream_cut_a_hundred_times_loses_nothing_and_lists_once() -> None:
         server.watch_script = [one_event(number) for number in range(cuts)]
 
     async def body(server: MisbehavingServer, cache: WatchCache) -> None:
-        await wait_until_async(lambda: server.streams == 1, 60)
+        await wait_until_async(lambda: server.streams == 1)
         assert len(cache) == cuts + 1
         assert same(server, cache)
         assert len(server.lists) == 1

@@ -200,7 +200,7 @@ def test_a_deletion_is_waited_for_by_a_watch(di: Di, kube_config: KubeConfig) ->
             return asked(self, *words, **more)
 
         def delete() -> None:
-            watched.wait(30)
+            watched.wait(60)
             client.delete(DIJOBS, "a", di.namespace)
 
         thread = threading.Thread(target=delete)
@@ -375,7 +375,7 @@ def _program(kubeconfig: Path) -> Iterator[Callable[[Sequence[str]], str]]:
 
         yield said
         commands.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def _nobody(server: ApiServer, config: KubeConfig, di: Di, folder: Path) -> Path:

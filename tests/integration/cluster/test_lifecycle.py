@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,14 +150,11 @@ def test_down_leaves_nothing_behind() -> None:
     assert all(
         text for kind, text in objects_outside(cluster, addresses).items() if kind != "mounts"
     )
-    started = time.monotonic()
     cluster.down()
-    took = time.monotonic() - started
     assert objects_outside(cluster, addresses) == dict.fromkeys(
         ("control groups", "routes", "mounts", "processes"), ""
     )
     assert not cluster.is_up
-    assert took < 20
     cluster.down(purge=True)
     assert not cluster.kubeconfig.parent.exists()
 
@@ -192,10 +188,10 @@ def test_an_up_that_was_killed_half_way_is_finished_by_the_next(reached: str) ->
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until((folder(cluster).root / reached).exists, 60, what=reached, every=0.001)
+        wait_until((folder(cluster).root / reached).exists, what=reached, every=0.001)
         assert started.poll() is None
         started.kill()
-        started.wait(timeout=10)
+        started.wait(timeout=60)
         cluster.up()
         assert ApiServer(cluster.kubeconfig).ready()
     finally:
@@ -262,7 +258,7 @@ def test_simulated_pods_end_as_their_annotations_say(cluster: Cluster) -> None:
         ended = all(each["phase"] in {"Succeeded", "Failed"} for each in found.values())
         return found if ended else {}
 
-    found = wait_until(ended_pods, 30, every=0.1)
+    found = wait_until(ended_pods, every=0.1)
     assert found["ends-well"]["phase"] == "Succeeded"
     ended = found["ends-badly"]["containerStatuses"][0]["state"]["terminated"]
     assert (found["ends-badly"]["phase"], ended["exitCode"]) == ("Failed", 3)

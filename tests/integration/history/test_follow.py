@@ -106,7 +106,7 @@ def whole(history: HistoryProcess, namespace: str, expected: set[str]) -> Object
         assert found["logs"], found
         return found
 
-    return wait_until(told, 30, what="the history of the job")
+    return wait_until(told, what="the history of the job")
 
 
 def check(found: Object, uid: str) -> None:
@@ -145,7 +145,7 @@ def test_what_happened_is_told_when_the_job_is_gone(
     database = f"sqlite:///{tmp_path}/history.db"
     with running_history(tmp_path, api_server.kubeconfig, database) as history:
         job = new_job(kube, namespace)
-        wait_until(lambda: history.job(namespace, "cartpole"), 30)
+        wait_until(lambda: history.job(namespace, "cartpole"))
         scale(kube, job, 4, "kubectl-scale")
         uid = run_and_fail(kube, job)
         expected = {"scaling", "failure", "restart", "phase", "event"}
@@ -175,9 +175,9 @@ def test_what_happens_while_it_is_away_is_filled_in_or_called_a_gap(
     with running_history(tmp_path, api_server.kubeconfig, database) as history:
         for each in (job, other, still):
             name = each["metadata"]["name"]
-            wait_until(partial(history.job, namespace, name), 30)
+            wait_until(partial(history.job, namespace, name))
         # A mark says until when all is known.
-        wait_until(lambda: _followed(database) is not None, 30)
+        wait_until(lambda: _followed(database) is not None)
         history.kill()
     since = _followed(database)
     assert since is not None
@@ -189,7 +189,7 @@ def test_what_happens_while_it_is_away_is_filled_in_or_called_a_gap(
     with running_history(tmp_path, api_server.kubeconfig, database) as history:
         expected = {"scaling", "failure", "restart", "phase", "event", "gap"}
         found = whole(history, namespace, expected)
-        gone = wait_until(lambda: "deleted" in kinds(history.job(namespace, "other")), 30)
+        gone = wait_until(lambda: "deleted" in kinds(history.job(namespace, "other")))
         lost = history.job(namespace, "other")["timeline"][-1]
         same = history.job(namespace, "still")
 
@@ -219,7 +219,7 @@ def test_replicas_of_one_database_write_nothing_twice(
         check(whole(replicas[0], namespace, expected), uid)
         # The other one has seen all of it, too, and written what it had to write.
         for each in replicas:
-            wait_until(partial(_has_written, each), 30)
+            wait_until(partial(_has_written, each))
         check(replicas[1].job(namespace, "cartpole"), uid)
 
 
@@ -231,11 +231,11 @@ def test_a_database_that_is_away_loses_nothing(
     folder.mkdir()
     with running_history(tmp_path, api_server.kubeconfig, database) as history:
         job = new_job(kube, namespace)
-        wait_until(lambda: history.job(namespace, "cartpole"), 30)
+        wait_until(lambda: history.job(namespace, "cartpole"))
         with _locked(database):
             scale(kube, job, 4, "kubectl-scale")
             uid = run_and_fail(kube, job)
-            wait_until(lambda: history.metric("di_history_records_waiting") > 0, 30)
+            wait_until(lambda: history.metric("di_history_records_waiting") > 0)
         check(whole(history, namespace, {"scaling", "failure", "event"}), uid)
 
 
@@ -269,7 +269,7 @@ def test_who_may_see_the_job_may_see_its_history(
             assert "orbidden" not in log["note"], log
             return True
 
-        wait_until(is_whole, 30)
+        wait_until(is_whole)
         assert answer("nobody").status_code == 403
         assert answer("reader", "di-server").status_code == 401
         assert answer("reader", rest="/logs/cartpole-0").status_code == 403
@@ -282,7 +282,7 @@ def _has_written(history: HistoryProcess) -> bool:
 
 
 def _followed(database: str) -> int | None:
-    with sqlite3.connect(database.removeprefix("sqlite:///"), timeout=10) as connection:
+    with sqlite3.connect(database.removeprefix("sqlite:///"), timeout=60) as connection:
         found = connection.execute("SELECT at FROM marks").fetchall()
     connection.close()
     return found[0][0] if found else None
@@ -290,7 +290,7 @@ def _followed(database: str) -> int | None:
 
 def _set_followed(database: str, at: int) -> None:
     """As if it had ended long ago."""
-    with sqlite3.connect(database.removeprefix("sqlite:///"), timeout=10) as connection:
+    with sqlite3.connect(database.removeprefix("sqlite:///"), timeout=60) as connection:
         connection.execute("UPDATE marks SET at = ?", (at,))
     connection.close()
 
@@ -299,7 +299,7 @@ def _set_followed(database: str, at: int) -> None:
 def _locked(database: str) -> Iterator[None]:
     """Nobody else can write."""
     connection = sqlite3.connect(
-        database.removeprefix("sqlite:///"), timeout=10, isolation_level=None
+        database.removeprefix("sqlite:///"), timeout=60, isolation_level=None
     )
     connection.execute("BEGIN EXCLUSIVE")
     try:

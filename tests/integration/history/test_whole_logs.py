@@ -19,6 +19,7 @@ from di_history.records import Record, WholeLog
 from di_history.spool import Room
 from di_history.uploads import Uploads
 from di_history.whole_logs import StorageError, WholeLogs, key_of, open_bucket
+from tests.ports import held_port
 from tests.s3 import ACCESS_KEY, BUCKET, SECRET_KEY, Storage, running_storage
 from tests.unit.history.test_ended_logs import wanted
 from tests.waiting import wait_until_async
@@ -141,9 +142,9 @@ def test_logs_wait_while_the_storage_is_away(program: Path, tmp_path: Path) -> N
     def put(found: Iterable[Record]) -> None:
         records.extend(each for each in found if isinstance(each, WholeLog))
 
-    async def run() -> None:
-        with running_storage(program, tmp_path) as first:
-            logs, port = bucket(first, "waited"), int(first.endpoint.rpartition(":")[2])
+    async def run(port: int) -> None:
+        with running_storage(program, tmp_path, port=port) as first:
+            logs = bucket(first, "waited")
         room = Room(folder=tmp_path, most=MIB)
         uploads = Uploads(
             logs,
@@ -165,9 +166,10 @@ def test_logs_wait_while_the_storage_is_away(program: Path, tmp_path: Path) -> N
             return bool(records)
 
         with running_storage(program, tmp_path, port=port) as second:
-            await wait_until_async(stored, 60, what="it to be stored")
+            await wait_until_async(stored, what="it to be stored")
             assert second.objects() == [f"waited/{key_of(wanted())}"]
         task.cancel()
 
-    asyncio.run(run())
+    with held_port() as port:
+        asyncio.run(run(port))
     assert records[0].key == key_of(wanted())

@@ -172,7 +172,7 @@ class Bed:
             found[name] = sum(map(_is_live, pods.values()))
         return {name: count for name, count in found.items() if count}
 
-    async def until_running(self, *, deadline: float = 60, **pods: int) -> None:
+    async def until_running(self, **pods: int) -> None:
         """Wait until exactly these jobs have so many pods, all of which Kueue has admitted."""
 
         async def is_so() -> bool:
@@ -180,7 +180,7 @@ class Bed:
             assert found == pods, found
             return True
 
-        await self.testbed.until(is_so, f"the pods {pods}", deadline)
+        await self.testbed.until(is_so, f"the pods {pods}")
 
     async def until_waiting(self, name: str, words: str) -> None:
         """Wait until Kueue says so of a job's core, and the job that it waits in its queue."""

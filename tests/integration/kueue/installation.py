@@ -77,7 +77,7 @@ async def _register(config: KubeConfig, kueue: KueueProcess) -> None:
             await client.delete(CLUSTER_QUEUES, name)
             return _FINALIZER in made["metadata"].get("finalizers", ())
 
-        await wait_until_async(is_called, 30, what="Kueue's webhooks to be called", every=0.1)
+        await wait_until_async(is_called, what="Kueue's webhooks to be called", every=0.1)
 
 
 @asynccontextmanager
@@ -112,7 +112,7 @@ async def until_answered(client: KubeClient, queue: Object) -> None:
         told = condition(found, "Active")
         return bool(told) and found["metadata"]["generation"] == told["observedGeneration"]
 
-    await wait_until_async(is_told, 30, what=f"Kueue to see {queue['metadata']['name']}")
+    await wait_until_async(is_told, what=f"Kueue to see {queue['metadata']['name']}")
 
 
 async def workloads(client: KubeClient, namespace: str) -> dict[str, Object]:

@@ -21,7 +21,7 @@ import yaml
 
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
 from tests.failures.sources import shown_log
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
 
 Object = dict[str, Any]
@@ -43,6 +43,7 @@ class KueueProcess:
         manifests: its CRDs and webhook configurations as its own deployment has them.
         kubeconfig: of an administrator.
         host: this machine's address as the API server sees it.
+        ports: two of `host`, for webhooks and for probes.
         folder: gets certificates, configuration and log.
     """
 
@@ -53,13 +54,14 @@ class KueueProcess:
         manifests: Sequence[Path],
         kubeconfig: Path,
         host: str,
+        ports: Sequence[int],
         folder: Path,
     ) -> None:
         self._binary = binary
         self._kubeconfig = kubeconfig
         self._host = host
         self._folder = folder
-        self._port, self._health_port = free_port(host), free_port(host)
+        self._port, self._health_port = ports
         self._process: subprocess.Popen[bytes] | None = None
         self.log = folder / "kueue.log"
         certificates = self._certificates
@@ -190,11 +192,17 @@ def kueue_process(
 ) -> Iterator[KueueProcess]:
     """A Kueue that does not run yet; it does not any more when the block has ended."""
     folder.mkdir(parents=True, exist_ok=True)
-    kueue = KueueProcess(
-        binary=binary, manifests=manifests, kubeconfig=kubeconfig, host=host, folder=folder
-    )
-    try:
-        with shown_log(kueue.log):
-            yield kueue
-    finally:
-        kueue.kill()
+    with held_ports(2) as ports:
+        kueue = KueueProcess(
+            binary=binary,
+            manifests=manifests,
+            kubeconfig=kubeconfig,
+            host=host,
+            ports=ports,
+            folder=folder,
+        )
+        try:
+            with shown_log(kueue.log):
+                yield kueue
+        finally:
+            kueue.kill()

@@ -41,7 +41,7 @@ def test_kueue_admits_what_fits_goes_on_after_a_restart_and_says_what_waits_for(
                 async def are() -> bool:
                     return await admitted() == set(names)
 
-                await wait_until_async(are, 30, what=f"{names} to be admitted")
+                await wait_until_async(are, what=f"{names} to be admitted")
 
             await client.create(WORKLOADS, workload("first", "team", "1", count=2), namespace)
             await until_admitted("first")
@@ -51,7 +51,7 @@ def test_kueue_admits_what_fits_goes_on_after_a_restart_and_says_what_waits_for(
                 found = condition((await workloads(client, namespace))["second"], "QuotaReserved")
                 return "insufficient unused quota" in found.get("message", "")
 
-            await wait_until_async(waits, 30, what="Kueue to say what is missing")
+            await wait_until_async(waits, what="Kueue to say what is missing")
             assert await admitted() == {"first"}
 
             await asyncio.to_thread(kueue.kill)

@@ -32,6 +32,7 @@ from tests.integration.kueue.pages import manifests, read_page
 from tests.integration.kueue.process import NAMESPACE
 from tests.integration.operator_testbed import Testbed, open_testbed
 from tests.integration.service_accounts import granted_everywhere
+from tests.ports import held_port
 from tools.faults.plan import ANY, EACH, Fault, Kill, Request
 from tools.faults.scene import Replica
 
@@ -74,7 +75,7 @@ class Clusters:
         async def is_so() -> bool:
             return (await self.running(name)) == pods
 
-        await self.worker.until(is_so, f"{name} to have {', '.join(sorted(pods))}", 60)
+        await self.worker.until(is_so, f"{name} to have {', '.join(sorted(pods))}")
 
     async def until_idle(self, name: str) -> None:
         """Wait until none of its pods runs at the worker."""
@@ -108,7 +109,7 @@ class Clusters:
             there = await self._uids(name)
             return bool(there) and there.isdisjoint(before)
 
-        await self.worker.until(is_running, f"{name} to run again", 60)
+        await self.worker.until(is_running, f"{name} to run again")
         await self.until(name, "Running")
 
     async def _uids(self, name: str) -> set[str]:
@@ -216,15 +217,21 @@ def on_clusters(
 
     @asynccontextmanager
     async def operator(access: KubeConfig, where: str) -> AsyncIterator[None]:
-        replica = Replica(
-            access, folder / where, namespace=namespace, identity="one", faults=faults
-        )
-        async with replica.proxy:
-            replica.start()
-            try:
-                yield
-            finally:
-                await replica.stop()
+        with held_port() as port:
+            replica = Replica(
+                access,
+                folder / where,
+                namespace=namespace,
+                identity="one",
+                port=port,
+                faults=faults,
+            )
+            async with replica.proxy:
+                replica.start()
+                try:
+                    yield
+                finally:
+                    await replica.stop()
 
     async def main(bed: Bed, account: KubeConfig) -> None:
         async with (

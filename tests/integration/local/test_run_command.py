@@ -97,11 +97,11 @@ print("asked for one more")
 def test_a_program_follows_its_peers_as_they_come_and_go(command: Command, kind: str) -> None:
     """By requests that wait at the di-server of the run, not by polling."""
     program = """
-import asyncio, time
+import asyncio
 import di_orchestrator as di
 from di_orchestrator import aio, api
 
-api.POLL_SECONDS = 60.0
+api.POLL_SECONDS = 86_400.0
 
 class Story:
     counts = []
@@ -120,13 +120,11 @@ async def follow():
         if story.tell(peers):
             return
 
-began = time.monotonic()
 if KIND == "asyncio":
     asyncio.run(follow())
 else:
     story = Story()
     any(map(story.tell, di.watch_peers("collector")))
-assert time.monotonic() - began < 30
 print("followed", Story.counts)
 """.replace("KIND", repr(kind))
     learner, collector = task(program), task(FOR_EVER, "collector", maxReplicas=3)

@@ -38,7 +38,7 @@ async def forget(client: KubeClient) -> None:
             return True
         return False
 
-    await wait_until_async(is_gone, 30, what=f"the end of {name}")
+    await wait_until_async(is_gone, what=f"the end of {name}")
 
 
 def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
@@ -59,7 +59,7 @@ def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
                     return bool(found["spec"]["aggregator"]["template"] == template())
                 return False
 
-            await wait_until_async(made, 20, what="the AggregatorConfig")
+            await wait_until_async(made, what="the AggregatorConfig")
             keeping.cancel()
 
             # The other version shows the same, and takes only what a pod can be made from.
@@ -71,7 +71,7 @@ def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
             await client.patch(newer, NAME, mine, namespace, field_manager="somebody")
             with capture_logs() as lines:
                 keeping = asyncio.ensure_future(keeper.run())
-                await wait_until_async(lambda: lines, 20, what="the operator to apply it again")
+                await wait_until_async(lambda: lines, what="the operator to apply it again")
                 keeping.cancel()
             assert "left as it is" in lines[0]["event"]
             found = await client.get(newer, NAME, namespace)

@@ -164,14 +164,14 @@ def test_two_jobs_share_a_third_waits_and_a_node_goes(
             for pod in await testbed.pods("b"):
                 await testbed.kubelet.finish(namespace, pod)
             await testbed.phase("b", "Succeeded")
-            await testbed.until(runs_on(testbed, "c", n2=4), "c to have b's node", 20)
+            await testbed.until(runs_on(testbed, "c", n2=4), "c to have b's node")
             assert await where(testbed, "a") == {f"a-learner-{n}": "n1" for n in range(4)}
 
             await testbed.client.delete(NODES, f"{namespace}-n1")
             status = await testbed.phase("a", "Pending")
             assert status["reschedules"] == 1
             async with node(testbed, "n3", 4):
-                await testbed.until(runs_on(testbed, "a", n3=4), "a to run on a new node", 20)
+                await testbed.until(runs_on(testbed, "a", n3=4), "a to run on a new node")
                 assert (await testbed.status("a"))["restarts"] == 0
                 assert (await testbed.status("c"))["reschedules"] == 0
 
@@ -221,7 +221,7 @@ def test_a_gang_starts_whole_or_not_at_all(kube_config: KubeConfig, namespace: s
 
             for pod in await testbed.pods("first"):
                 await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase("second", "Running", deadline=20)
+            await testbed.phase("second", "Running")
             assert testbed.created == Counter(
                 [f"{name}-learner-{n}" for name in ("first", "second") for n in range(2)]
             )
@@ -270,7 +270,7 @@ def test_a_gang_keeps_the_room_of_a_task_that_waits_for_another(
                 assert await testbed.pods("second") == await testbed.pods("third") == {}
                 for pod in ("first-learner-0", "first-learner-1"):
                     await testbed.kubelet.finish(namespace, pod)
-                await testbed.phase("second", "Running", deadline=20)
+                await testbed.phase("second", "Running")
 
     on_testbed(kube_config, namespace, body)
 
@@ -298,7 +298,7 @@ def test_room_is_given_when_the_pods_of_a_deleted_job_are_gone(
                 return await runs_on(testbed, "b", n1=2)()
 
             # The garbage collector looks for new kinds of owners twice a minute.
-            await testbed.until(b_runs, "b to run", 90)
+            await testbed.until(b_runs, "b to run")
             assert not any(together)
 
     on_testbed(kube_config, namespace, body)
@@ -401,6 +401,6 @@ def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for
             for pod in await testbed.pods("a"):
                 await testbed.kubelet.finish(namespace, pod)
             await testbed.phase("a", "Succeeded")
-            await testbed.until(runs_on(testbed, "b", n1=2), "b to run in its place", 20)
+            await testbed.until(runs_on(testbed, "b", n1=2), "b to run in its place")
 
     on_testbed(kube_config, namespace, body)

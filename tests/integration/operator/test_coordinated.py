@@ -106,7 +106,7 @@ def test_a_hundred_collectors_cost_two_creates_each(
             wanted = [replica(f"a-collector-{index:05}") for index in range(100)]
             await ask(testbed, "a", *wanted)
             names = ["a-coordinator", *(each["name"] for each in wanted)]
-            await testbed.until(lambda: has(testbed, "a", *names), "all collectors", deadline=60)
+            await testbed.until(lambda: has(testbed, "a", *names), "all collectors")
             assert set(testbed.created.values()) == {1}
 
     on_testbed(kube_config, namespace, body)
@@ -124,6 +124,6 @@ def test_deleting_the_job_takes_everything_along(kube_config: KubeConfig, namesp
             async def is_gone() -> bool:
                 return not await testbed.pods("a") and not await services(testbed, "a")
 
-            await testbed.until(is_gone, "pods and Services to be gone", deadline=90)
+            await testbed.until(is_gone, "pods and Services to be gone")
 
     on_testbed(kube_config, namespace, body)

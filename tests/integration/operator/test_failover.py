@@ -20,6 +20,7 @@ from di_api.kube.resources import LEASES
 from di_operator.clock import SystemClock
 from di_operator.leadership import NotLeading
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -53,7 +54,7 @@ async def end(process: Process, number: signal.Signals) -> str:
     """Send a signal and wait for the end; returns the log, which a failure shows, too."""
     if process.returncode is None:
         process.send_signal(number)
-    _, log = await asyncio.wait_for(process.communicate(), 20)
+    _, log = await asyncio.wait_for(process.communicate(), DEADLINE)
     print(log.decode(), file=sys.stderr)
     return log.decode()
 
@@ -82,7 +83,7 @@ def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
 
             testbed.kubelet.cache.subscribe(kill)
             await testbed.submit(job("a", task(replicas=replicas)))
-            await asyncio.wait_for(killed.wait(), 30)
+            await asyncio.wait_for(killed.wait(), DEADLINE)
         finally:
             log = await end(first, signal.SIGKILL)
         assert "Traceback" not in log
@@ -90,7 +91,7 @@ def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
         # The same identity, as a container that is restarted in its pod: the lease is its own.
         second = await start(api_server.kubeconfig, namespace, "one")
         try:
-            status = await testbed.phase("a", "Running", deadline=120)
+            status = await testbed.phase("a", "Running")
         finally:
             log = await end(second, signal.SIGTERM)
         assert "Traceback" not in log
@@ -109,12 +110,12 @@ def test_a_standby_takes_over_from_a_leader_that_died(
         standby: Process | None = None
         try:
             await testbed.submit(job("a", task(replicas=2)))
-            await testbed.phase("a", "Running", deadline=30)
+            await testbed.phase("a", "Running")
             standby = await start(api_server.kubeconfig, namespace, "two")
             leader.kill()
             await leader.wait()
             await testbed.submit(job("b", task(replicas=2)))
-            await testbed.phase("b", "Running", deadline=60)
+            await testbed.phase("b", "Running")
             assert await holder(testbed) == "two"
             assert set(testbed.created.values()) == {1}
         finally:
@@ -142,7 +143,7 @@ def test_a_leader_told_to_stop_hands_over_within_a_retry(
                 assert await holder(testbed) in ("", "two")
                 # Far less than a lease's duration would be seen here if it had to run out.
                 await testbed.submit(job("b", task()))
-                await testbed.phase("b", "Running", deadline=10)
+                await testbed.phase("b", "Running")
                 assert await holder(testbed) == "two"
 
     on_testbed(kube_config, namespace, body)
@@ -170,7 +171,7 @@ def test_a_leader_whose_lease_is_taken_exits(kube_config: KubeConfig, namespace:
                 LEASES, "di-operator", {"spec": {"holderIdentity": "thief"}}, namespace
             )
             with pytest.raises(NotLeading):
-                await asyncio.wait_for(asyncio.shield(leader.task), 10)
+                await asyncio.wait_for(asyncio.shield(leader.task), DEADLINE)
             assert await holder(testbed) == "thief"
 
     with pytest.raises(NotLeading):
@@ -238,7 +239,7 @@ def test_health_says_whether_the_caches_are_filled_and_metrics_count(
 def test_a_bad_setting_is_named_and_ends_the_process(api_server: ApiServer) -> None:
     async def main() -> tuple[int | None, str]:
         process = await start(api_server.kubeconfig, "Not_A_Name", "one")
-        _, log = await asyncio.wait_for(process.communicate(), 20)
+        _, log = await asyncio.wait_for(process.communicate(), DEADLINE)
         return process.returncode, log.decode()
 
     code, log = asyncio.run(main())

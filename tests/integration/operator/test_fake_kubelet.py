@@ -48,7 +48,7 @@ def test_a_pod_runs_and_is_ready_with_an_address(kube_config: KubeConfig, namesp
                 c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", [])
             )
 
-        await wait_until_async(is_ready, 10)
+        await wait_until_async(is_ready)
         found = await client.get(PODS, "a", namespace)
         assert found["status"]["phase"] == "Running"
         assert found["status"]["podIP"].startswith("10.245.")
@@ -69,7 +69,7 @@ def test_a_pod_ends_as_its_annotations_tell(kube_config: KubeConfig, namespace: 
             found = {item["metadata"]["name"]: item["status"]["phase"] for item in items}
             return found == {"good": "Succeeded", "bad": "Failed"}
 
-        await wait_until_async(phases, 10)
+        await wait_until_async(phases)
         ended = (await client.get(PODS, "bad", namespace))["status"]["containerStatuses"][0]
         assert ended["state"]["terminated"]["exitCode"] == 137
         assert ended["state"]["terminated"]["reason"] == "OOMKilled"
@@ -93,10 +93,10 @@ def test_a_deleted_pod_stays_while_it_stops_and_then_goes(
                 return True
             return False
 
-        await wait_until_async(is_running, 10)
+        await wait_until_async(is_running)
         leaving = await client.delete(PODS, "slow", namespace)
         assert leaving["metadata"]["deletionGracePeriodSeconds"] == 30
-        await wait_until_async(is_gone, 10)
+        await wait_until_async(is_gone)
 
     with_kubelet(kube_config, namespace, body)
 
@@ -108,8 +108,8 @@ def test_a_test_can_end_a_pod_by_hand(kube_config: KubeConfig, namespace: str) -
         async def has_phase(phase: str) -> bool:
             return bool((await client.get(PODS, "a", namespace))["status"]["phase"] == phase)
 
-        await wait_until_async(lambda: has_phase("Running"), 10)
+        await wait_until_async(lambda: has_phase("Running"))
         await kubelet.finish(namespace, "a", exit_code=3)
-        await wait_until_async(lambda: has_phase("Failed"), 10)
+        await wait_until_async(lambda: has_phase("Failed"))
 
     with_kubelet(kube_config, namespace, body)

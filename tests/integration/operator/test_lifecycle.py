@@ -245,6 +245,6 @@ def test_a_finished_job_is_deleted_when_its_time_to_live_is_over(
             async def no_pod_is_left() -> bool:
                 return not await testbed.pods("a")
 
-            await testbed.until(no_pod_is_left, "the pods to follow their owner", 90)
+            await testbed.until(no_pod_is_left, "the pods to follow their owner")
 
     on_testbed(kube_config, namespace, body)

@@ -33,7 +33,7 @@ def test_a_job_is_told_of_once_whoever_leads(
             try:
                 await testbed.submit(job("ends", task("work", run_for="0")))
                 # It has been sent, nobody has heard of the answer, and the leader dies.
-                await wait_until_async(lambda: told(receiver) == ["ends Succeeded"], 60)
+                await wait_until_async(lambda: told(receiver) == ["ends Succeeded"])
             finally:
                 await end(first, signal.SIGKILL)
             receiver.open.set()
@@ -45,7 +45,7 @@ def test_a_job_is_told_of_once_whoever_leads(
                 failing = task("work", run_for="0", exit_code="1")
                 await testbed.submit(job("fails", failing, backoffLimit=0))
                 both = ["ends Succeeded", "fails Failed"]
-                await wait_until_async(lambda: told(receiver)[:2] == both, 60)
+                await wait_until_async(lambda: told(receiver)[:2] == both)
             finally:
                 await end(second, signal.SIGTERM)
             assert told(receiver) == both

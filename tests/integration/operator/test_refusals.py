@@ -34,7 +34,7 @@ def test_a_job_over_quota_waits_and_runs_when_there_is_room(
             found = await testbed.client.get(QUOTAS, "pods", namespace)
             return bool((found.get("status") or {}).get("hard"))
 
-        await testbed.until(quota_counts, "the quota to be enforced", 30)
+        await testbed.until(quota_counts, "the quota to be enforced")
         async with testbed.operator():
             await testbed.submit(job("a", task(replicas=4)))
 
@@ -47,7 +47,7 @@ def test_a_job_over_quota_waits_and_runs_when_there_is_room(
             await testbed.until(waits, "the job to wait for quota")
             assert (await testbed.status("a"))["restarts"] == 0
             await testbed.client.patch(QUOTAS, "pods", {"spec": {"hard": {"pods": "9"}}}, namespace)
-            await testbed.phase("a", "Running", deadline=30)
+            await testbed.phase("a", "Running")
             assert testbed.created == {f"a-work-{index}": 1 for index in range(4)}
             warnings = [e for e in await testbed.events("a") if e["reason"] == "QuotaExceeded"]
             assert len(warnings) == 1
@@ -75,7 +75,7 @@ def test_a_job_whose_priority_class_is_missing_waits_for_it(
             made: Object = {"metadata": {"name": namespace}, "value": 7}
             await testbed.client.create(PRIORITY_CLASSES, made)
             try:
-                await testbed.phase("a", "Running", deadline=30)
+                await testbed.phase("a", "Running")
                 (pod,) = (await testbed.pods("a")).values()
                 assert pod["spec"]["priority"] == 7
             finally:
@@ -197,7 +197,7 @@ def test_a_job_created_again_under_its_name_gets_pods_of_its_own(
             old = {pod["metadata"]["uid"] for pod in (await testbed.pods("a")).values()}
             await testbed.delete("a")
             new = await testbed.submit(again)
-            await testbed.phase("a", "Running", deadline=30)
+            await testbed.phase("a", "Running")
             pods = (await testbed.pods("a")).values()
             assert len(pods) == 2
             assert not old & {pod["metadata"]["uid"] for pod in pods}

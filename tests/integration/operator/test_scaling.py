@@ -188,7 +188,7 @@ def test_the_replicas_of_a_large_job_cost_one_create_each(
     async def body(testbed: Testbed) -> None:
         async with testbed.operator():
             await testbed.submit(job("a", task(replicas=120)))
-            status = await testbed.phase("a", "Running", deadline=60)
+            status = await testbed.phase("a", "Running")
             assert status["readyReplicas"] == 120
             assert set(testbed.created.values()) == {1}
             assert len(testbed.created) == 120

@@ -25,7 +25,7 @@ def test_a_job_above_the_bound_is_refused_without_a_webhook_and_harms_nobody(
             found = await testbed.client.get(QUOTAS, "pods", namespace)
             return bool((found.get("status") or {}).get("hard"))
 
-        await testbed.until(quota_counts, "the quota to be enforced", 30)
+        await testbed.until(quota_counts, "the quota to be enforced")
         async with testbed.operator():
             await testbed.submit(job("small", task(replicas=2)))
             with pytest.raises(Invalid, match="a job may have 4096 pods"):
@@ -72,7 +72,7 @@ def test_a_large_job_that_changes_while_its_pods_are_made_gets_no_more_of_them(
             await testbed.submit(job("next", task()))
             await testbed.phase("next", "Running")
         made = len(testbed.created)
-        assert made < 1000
+        assert made < 1500, "it was stopped midway"
 
     on_testbed(kube_config, namespace, body)
 

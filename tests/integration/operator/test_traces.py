@@ -41,13 +41,13 @@ def test_from_the_request_to_the_pods_that_are_ready(
                     f"{server.url}/v2alpha1/{namespace}.a/replicas",
                     json={"task": "collect", "replicas": 2},
                     headers={"traceparent": PARENT},
-                    timeout=10,
+                    timeout=60,
                 )
                 assert answer.status_code == 200
-                await wait_until_async(lambda: receiver.named("pods ready"), 30, what="the pods")
+                await wait_until_async(lambda: receiver.named("pods ready"), what="the pods")
 
         on_testbed(kube_config, namespace, body)
-        metrics = requests.get(f"{server.url}/metrics", timeout=10).text
+        metrics = requests.get(f"{server.url}/metrics", timeout=60).text
 
     (request,) = receiver.named("addReplicas")
     assert (request.service, request.trace) == ("di-server", TRACE)

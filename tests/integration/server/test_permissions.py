@@ -320,6 +320,6 @@ async def _ask(method: str, url: str, token: str, body: object = None) -> int:
     if method == "GET":
         del headers["Idempotency-Key"]
     answer = await asyncio.to_thread(
-        requests.request, method, url, json=body, headers=headers, timeout=30
+        requests.request, method, url, json=body, headers=headers, timeout=60
     )
     return answer.status_code

@@ -97,18 +97,18 @@ def test_a_new_certificate_and_a_new_authority_fail_no_request(
         def go_on() -> None:
             """Wait until both clients were answered by what is served now."""
             reached = len(answers) + 20
-            wait_until(lambda: len(answers) >= reached, 60, what="answers")
+            wait_until(lambda: len(answers) >= reached, what="answers")
 
         both = join_certificates([new.certificate_pem, old.certificate_pem])
         go_on()
         serve(old, tmp_path)
-        wait_until(lambda: is_served(server, tmp_path), 60, what="the new certificate")
+        wait_until(lambda: is_served(server, tmp_path), what="the new certificate")
         go_on()
         # As the operator does: clients first, then the server, then what is not needed any more.
         replace(bundle, both)
         go_on()
         serve(new, tmp_path)
-        wait_until(lambda: is_served(server, tmp_path), 60, what="the new authority's")
+        wait_until(lambda: is_served(server, tmp_path), what="the new authority's")
         go_on()
         replace(bundle, new.certificate_pem)
         go_on()
@@ -134,7 +134,7 @@ def test_files_that_are_no_certificate_stop_neither_it_nor_plain_http(
         bundle = tmp_path / "ca.crt"
         bundle.write_bytes(authority.certificate_pem)
         serve(authority, tmp_path)
-        wait_until(lambda: ready() == 200, 60, what="readiness")
+        wait_until(lambda: ready() == 200, what="readiness")
         for name in ("tls.crt", "tls.key"):
             (tmp_path / name).unlink()
         # What was good is served on, here to what training programs import.

@@ -24,7 +24,7 @@ class Registry:
     def render(self) -> bytes:
         self.renderings += 1
         self.began.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
         self.now += self.takes
         if self.failure is not None:
             raise self.failure
@@ -66,10 +66,10 @@ def test_a_request_during_a_rendering_gets_the_last_one(
     registry.go_on.clear()
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(exposition)
-        assert registry.began.wait(10)
+        assert registry.began.wait(60)
         assert exposition() == b"1"
         registry.go_on.set()
-        assert slow.result(10) == b"2"
+        assert slow.result(60) == b"2"
 
 
 def test_concurrent_first_requests_share_one_rendering(
@@ -78,9 +78,9 @@ def test_concurrent_first_requests_share_one_rendering(
     registry.go_on.clear()
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(exposition) for _ in range(4)]
-        assert registry.began.wait(10)
+        assert registry.began.wait(60)
         registry.go_on.set()
-        assert {future.result(10) for future in asked} == {b"1"}
+        assert {future.result(60) for future in asked} == {b"1"}
 
 
 def test_a_failed_rendering_is_not_cached(registry: Registry, exposition: Exposition) -> None:

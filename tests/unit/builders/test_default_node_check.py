@@ -20,9 +20,9 @@ from typing_extensions import override
 
 from di_operator import default_node_check
 from di_operator.default_node_check import Meeting, Member, pairs_of
-from tests.ports import free_port
+from tests.ports import held_port
+from tests.waiting import DEADLINE
 
-DEADLINE = 120
 RUN = """
 import asyncio, json, sys
 from di_operator import default_node_check as check
@@ -51,7 +51,7 @@ class Pods:
         self.folder = folder
         self.stack = stack
         self.replicas = replicas
-        self.port = free_port(address(0))
+        self.port = stack.enter_context(held_port())
         self.started: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(
@@ -202,7 +202,7 @@ def stranger(pods: Pods, index: int, *lines: object) -> socket.socket:
     """A connection to a pod that says these lines, as soon as that listens."""
     while True:
         try:
-            found = socket.create_connection((address(index), pods.port), 5)
+            found = socket.create_connection((address(index), pods.port), 60)
         except ConnectionRefusedError:
             assert pods.started[index].poll() is None
             continue

@@ -304,7 +304,7 @@ def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
         )
         thread.start()
         di.job(phase="Succeeded")
-        thread.join(20)
+        thread.join(60)
     assert not thread.is_alive()
     shown = console.export_text()
     assert "Succeeded" in shown

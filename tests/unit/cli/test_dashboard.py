@@ -21,7 +21,7 @@ def test_the_address_is_printed_and_opened_and_has_the_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: seen.append(requests.Session().get(opened[0], timeout=10).text),
+        lambda: seen.append(requests.Session().get(opened[0], timeout=60).text),
     )
     said = di("dashboard", "--read-only")
     (url,) = re.findall(r"the page is at (http://127.0.0.1:\d+/\?token=\S+)", said.out)
@@ -29,7 +29,7 @@ def test_the_address_is_printed_and_opened_and_has_the_jobs(
     assert "grpo" in seen[0]
     assert "read only" in seen[0]
     with pytest.raises(requests.ConnectionError):
-        requests.get(url, timeout=10)
+        requests.get(url, timeout=60)
 
 
 def test_ctrl_c_ends_the_dashboard(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_user_without_cluster_rights_sees_the_contexts_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: pages.append(requests.Session().get(opened[0], timeout=10).text),
+        lambda: pages.append(requests.Session().get(opened[0], timeout=60).text),
     )
     di("dashboard")
     assert "grpo" in pages[0]

@@ -29,7 +29,7 @@ def test_a_process_lives_until_its_last_thread_has_ended() -> None:
         assert process is not None
         assert process.alive
         program.kill()
-        program.wait(10)
+        program.wait(60)
         wait_until(lambda: find(program.pid) is None, what="it to be gone")
     finally:
         program.kill()

@@ -32,13 +32,13 @@ class Page:
         return f"{split.scheme}://{split.netloc}"
 
     def enter(self) -> requests.Response:
-        return self.session.get(self.served.url, timeout=10)
+        return self.session.get(self.served.url, timeout=60)
 
     def get(self, path: str, **options: object) -> requests.Response:
-        return self.session.get(f"{self.root}{path}", timeout=10, **options)  # type: ignore[arg-type]
+        return self.session.get(f"{self.root}{path}", timeout=60, **options)  # type: ignore[arg-type]
 
     def post(self, path: str, **fields: str) -> requests.Response:
-        return self.session.post(f"{self.root}{path}", data=fields, timeout=10)
+        return self.session.post(f"{self.root}{path}", data=fields, timeout=60)
 
 
 def fill(world: StandIn) -> None:

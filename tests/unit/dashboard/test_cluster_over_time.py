@@ -164,7 +164,7 @@ def test_a_forecast_is_made_in_the_background_and_published_on_change() -> None:
     clock, made, told = [0.0], threading.Event(), []
 
     def make() -> Outlook:
-        made.wait(30)
+        made.wait(60)
         return Outlook(policy="fit")
 
     outlooks = Outlooks(make, tell=lambda: told.append(1), clock=lambda: clock[0])

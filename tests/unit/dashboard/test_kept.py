@@ -213,7 +213,7 @@ class Source:
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
         self.asked += 1
-        self.open.wait(30)
+        self.open.wait(60)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

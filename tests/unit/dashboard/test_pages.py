@@ -29,20 +29,20 @@ PATHS = (
 # ---------------------------------------------------------------- who may look
 @pytest.mark.parametrize("path", [*PATHS, "/static/style.css"])
 def test_without_the_token_nothing_is_shown(page: Page, path: str) -> None:
-    answer = requests.get(f"{page.root}{path}", timeout=10)
+    answer = requests.get(f"{page.root}{path}", timeout=60)
     assert answer.status_code == 401
     assert "grpo-7b" not in answer.text.replace(path, "")
-    wrong = requests.get(f"{page.root}/?token=guess", timeout=10)
+    wrong = requests.get(f"{page.root}/?token=guess", timeout=60)
     assert (wrong.status_code, wrong.cookies.get_dict()) == (401, {})
 
 
 def test_the_token_leaves_the_address_and_stays_in_a_cookie(page: Page) -> None:
-    first = page.session.get(page.served.url, allow_redirects=False, timeout=10)
+    first = page.session.get(page.served.url, allow_redirects=False, timeout=60)
     assert (first.status_code, first.headers["Location"]) == (302, "/")
     assert re.search(r"HttpOnly.*SameSite=Strict", first.headers["Set-Cookie"])
     assert page.get("/").status_code == 200
     other = page.session.get(
-        page.served.url.replace("/?", "//elsewhere.example/?"), allow_redirects=False, timeout=10
+        page.served.url.replace("/?", "//elsewhere.example/?"), allow_redirects=False, timeout=60
     )
     assert other.headers["Location"] == "/elsewhere.example/"
 
@@ -211,7 +211,7 @@ def test_a_form_of_another_page_changes_nothing(page: Page, world: StandIn) -> N
     assert page.post("/jobs/rl/grpo-7b/delete", **{**fields, "csrf": "x"}).status_code == 403
     url = f"{page.root}/jobs/rl/grpo-7b/delete"
     answer = page.session.post(
-        url, data=fields, headers={"Origin": "http://evil.example"}, timeout=10
+        url, data=fields, headers={"Origin": "http://evil.example"}, timeout=60
     )
     assert (answer.status_code, changes(world)) == (403, [])
 

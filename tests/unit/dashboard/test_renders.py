@@ -34,7 +34,7 @@ class Slow:
             return self.renders.get(key, self.page)
 
         found = pool.submit(get)
-        assert asking.wait(30)
+        assert asking.wait(60)
         return found
 
 
@@ -42,12 +42,12 @@ def test_requests_during_a_rendering_share_the_next_one() -> None:
     slow = Slow()
     with ThreadPoolExecutor(20) as pool:
         first = slow.ask(pool)
-        wait_until(lambda: slow.begun == 1, 30)
+        wait_until(lambda: slow.begun == 1)
         later = [slow.ask(pool) for _ in range(10)]
-        wait_until(lambda: slow.renders.waiting("/") == 10, 30)
+        wait_until(lambda: slow.renders.waiting("/") == 10)
         slow.may_end.release(2)
-        assert first.result(30) == "page 1"
-        assert {each.result(30) for each in later} == {"page 2"}
+        assert first.result(60) == "page 1"
+        assert {each.result(60) for each in later} == {"page 2"}
     assert slow.begun == 2
 
 
@@ -55,9 +55,9 @@ def test_pages_do_not_wait_for_each_other() -> None:
     slow = Slow()
     with ThreadPoolExecutor(2) as pool:
         both = [slow.ask(pool, "/a"), slow.ask(pool, "/b")]
-        wait_until(lambda: slow.begun == 2, 30)
+        wait_until(lambda: slow.begun == 2)
         slow.may_end.release(2)
-        assert {each.result(30) for each in both} == {"page 1", "page 2"}
+        assert {each.result(60) for each in both} == {"page 1", "page 2"}
 
 
 def test_a_failed_rendering_is_not_reused() -> None:

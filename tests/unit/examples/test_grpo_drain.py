@@ -15,7 +15,7 @@ from di_grpo.model.weights import initial_weights
 import di_orchestrator as di
 from di_api import names
 from di_orchestrator import here
-from tests.ports import free_port
+from tests.ports import held_port
 
 
 def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,10 +23,11 @@ def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(here, "say", lambda url, **more: said.append({"url": url, **more}))
     book = Book(clock=time.monotonic)
     book.publish(0, initial_weights(np.random.default_rng(1)))
-    leaving, port = threading.Event(), free_port()
-    with ExitStack() as hubs:
+    leaving = threading.Event()
+    with ExitStack() as stack:
+        port = stack.enter_context(held_port())
         learner, judged = (
-            hubs.enter_context(di.Hub(answer, 0)) for answer in (book.answer, judge.answer)
+            stack.enter_context(di.Hub(answer, 0)) for answer in (book.answer, judge.answer)
         )
         job = di.Job.of(
             {

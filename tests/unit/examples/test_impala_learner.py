@@ -130,5 +130,5 @@ def test_a_collector_sends_unrolls_until_it_leaves(book: Book) -> None:
         assert [unroll.version for unroll in taken] == [5, 5, 5]
         assert book.collectors() == 1
         leaving.set()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

@@ -86,7 +86,7 @@ def test_all_members_have_the_same_state_after_each_step(meeting: Meeting, url: 
             for rank, (each, place) in enumerate(zip(members, places, strict=True))
         ]
         for each in done:
-            each.result(30)
+            each.result(60)
     assert [each.step for each in members] == [12] * 3
     assert members[0].weights == members[1].weights == members[2].weights != blank()
     assert {each.run.learners for each in members} == {3}

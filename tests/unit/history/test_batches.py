@@ -58,7 +58,7 @@ def running(database: Database, followed: Millis | None = 9) -> Iterator[Batches
         yield found
     finally:
         found.end()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -80,7 +80,7 @@ def test_records_wait_for_an_unreachable_database() -> None:
     database.away = True
     with running(database) as batches:
         batches.put(records)
-        wait_until(lambda: database.refused >= 3, 10)
+        wait_until(lambda: database.refused >= 3)
         assert not batches.drained(0)
         database.away = False
         assert batches.drained(10)
@@ -99,7 +99,7 @@ def test_pending_records_are_written_at_the_end() -> None:
 def test_a_mark_is_written_when_no_record_waits() -> None:
     database = Database()
     with running(database):
-        wait_until(lambda: 9 in database.marks, 10)
+        wait_until(lambda: 9 in database.marks)
 
 
 def test_no_mark_is_written_while_a_watch_is_down() -> None:

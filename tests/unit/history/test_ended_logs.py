@@ -83,10 +83,10 @@ def read(
             reader.want(wishes)
             task = asyncio.create_task(reader.run())
             expected = len([each for each in wishes if each.pod not in kept and each.final])
-            await wait_until_async(_async(lambda: len(done) == len(wishes)), 10, what="all asked")
-            await wait_until_async(_async(lambda: len(records) >= expected), 10, what="all read")
+            await wait_until_async(_async(lambda: len(done) == len(wishes)), what="all asked")
+            await wait_until_async(_async(lambda: len(records) >= expected), what="all read")
             if whole is not None and stored:
-                await wait_until_async(_async(lambda: whole_records), 10, what="all stored")
+                await wait_until_async(_async(lambda: whole_records), what="all stored")
             task.cancel()
 
     with StandIn() as server:

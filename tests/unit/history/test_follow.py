@@ -57,7 +57,7 @@ def until(
         async def is_enough() -> bool:
             return enough(records, followed)
 
-        await wait_until_async(is_enough, 20, what="enough")
+        await wait_until_async(is_enough, what="enough")
         task.cancel()
 
     asyncio.run(run())

@@ -70,7 +70,7 @@ def stored(
         async def done() -> bool:
             return len(records) == len(texts)
 
-        await wait_until_async(done, 20, what="all recorded")
+        await wait_until_async(done, what="all recorded")
         task.cancel()
 
     asyncio.run(run())

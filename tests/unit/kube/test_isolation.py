@@ -61,7 +61,7 @@ async def followed(cache: WatchCache, stream: Stream, *events: tuple[str, Object
         stream.events.put_nowait(event)
     last = events[-1][1]["metadata"]["resourceVersion"]
     try:
-        await wait_until_async(lambda: cache.resource_version == last, 10, what="the last event")
+        await wait_until_async(lambda: cache.resource_version == last, what="the last event")
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):

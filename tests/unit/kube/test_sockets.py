@@ -41,7 +41,7 @@ def deaf_server(certificates: Path, asked: threading.Semaphore) -> Iterator[int]
         try:
             yield listener.getsockname()[1]
         finally:
-            thread.join(30)
+            thread.join(60)
 
 
 def test_requests_that_are_cancelled_leave_no_socket(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from di_local.pods.kubelet import Kubelet
 from di_local.pods.life import Place
 from di_local.pods.processes import Processes
 from di_local.services import Services
+from tests.waiting import DEADLINE
 
-SECONDS = 30.0
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -46,7 +46,7 @@ class Machine:
 
     async def until(self, is_so: Callable[[], Any]) -> Any:
         """Return what `is_so` says once that is true; it is asked after each write."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(DEADLINE):
             while not (found := is_so()):
                 self._news.clear()
                 await self._news.wait()

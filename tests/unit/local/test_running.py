@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS
-from tests.unit.local.machine import FOR_EVER, SECONDS, Machine, job, machine, task
+from tests.unit.local.machine import FOR_EVER, Machine, job, machine, task
+from tests.waiting import DEADLINE
 
 Story = Callable[[Machine], Awaitable[None]]
 
 
 def play(tmp_path: Path, story: Story, **place: Any) -> None:
     async def main() -> None:
-        async with machine(tmp_path, **place) as found, asyncio.timeout(SECONDS):
+        async with machine(tmp_path, **place) as found, asyncio.timeout(DEADLINE):
             await story(found)
 
     asyncio.run(main())

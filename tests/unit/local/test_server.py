@@ -51,6 +51,6 @@ def test_a_waiting_request_does_not_keep_di_server_running(
     monkeypatch.setattr(server, "load", load)
     try:
         asyncio.run(run())
-        wait_until(lambda: not waiting.is_alive(), 10)
+        wait_until(lambda: not waiting.is_alive())
     finally:
         draining.set()

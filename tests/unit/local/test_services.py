@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 from di_local.addresses import Names, take_network
-from tests.unit.local.machine import SECONDS, job, machine, task
+from tests.unit.local.machine import job, machine, task
+from tests.waiting import DEADLINE
 
 _SERVER = """
 import os, socket
@@ -40,7 +41,7 @@ def test_a_service_passes_connections_on_to_all_ready_pods(tmp_path: Path) -> No
     ports = [{"name": "http", "port": 80, "targetPort": 8000}]
 
     async def main() -> None:
-        async with machine(tmp_path) as here, asyncio.timeout(SECONDS):
+        async with machine(tmp_path) as here, asyncio.timeout(DEADLINE):
             serving = task(_SERVER, "collector", replicas=2, service={"ports": ports})
             here.submit(job(task(_CLIENT), serving))
             assert (await here.ended())["phase"] == "Succeeded"

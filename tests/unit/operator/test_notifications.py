@@ -202,9 +202,9 @@ class Scene:
             notifier.follow("ADDED", self.found)
             running = asyncio.create_task(notifier.run())
             try:
-                await wait_until_async(lambda: self.happened[-len(last) :] == [*last], 20)
+                await wait_until_async(lambda: self.happened[-len(last) :] == [*last])
                 notifier.follow("MODIFIED", self.found)
-                await wait_until_async(lambda: not notifier._changed, 20)
+                await wait_until_async(lambda: not notifier._changed)
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)

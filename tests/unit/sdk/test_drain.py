@@ -10,7 +10,7 @@ import di_orchestrator as di
 
 
 def ask(drain: di.Drain, path: str = "/drain") -> int:
-    return requests.get(f"http://127.0.0.1:{drain.port}{path}", timeout=30).status_code
+    return requests.get(f"http://127.0.0.1:{drain.port}{path}", timeout=60).status_code
 
 
 def test_a_drain_request_is_answered_when_work_is_done() -> None:
@@ -19,11 +19,11 @@ def test_a_drain_request_is_answered_when_work_is_done() -> None:
         assert [drain.asked] == [False]
         thread = threading.Thread(target=lambda: answers.append(ask(drain)))
         thread.start()
-        assert drain.wait(10)
+        assert drain.wait(60)
         assert drain.asked
         assert answers == []
         drain.done()
-        thread.join(10)
+        thread.join(60)
     assert answers == [200]
 
 
@@ -32,8 +32,8 @@ def test_the_end_of_the_program_answers_a_drain_request() -> None:
     with di.Drain(0) as drain:
         thread = threading.Thread(target=lambda: answers.append(ask(drain, "/drain?x=1")))
         thread.start()
-        assert drain.wait(10)
-    thread.join(10)
+        assert drain.wait(60)
+    thread.join(60)
     assert answers == [200]
 
 

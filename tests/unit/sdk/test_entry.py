@@ -32,7 +32,7 @@ class Board:
         return Heartbeat(self.seconds, 3 * self.seconds)
 
     def next(self) -> Mapping[str, Any]:
-        return self.said.get(timeout=10)
+        return self.said.get(timeout=60)
 
 
 def test_a_changed_entry_is_sent_at_once() -> None:
@@ -54,7 +54,7 @@ def test_an_entry_is_repeated_until_it_is_closed() -> None:
     assert [board.next() for _ in range(3)] == [{"load": 1}] * 3
     entry.close()
     assert entry._thread is not None
-    entry._thread.join(10)
+    entry._thread.join(60)
     assert not entry._thread.is_alive()
     entry.put({"load": 2})
     assert {"load": 2} not in list(board.said.queue)
@@ -82,7 +82,7 @@ def test_a_deleted_pod_stops_sending_its_entry(caplog: pytest.LogCaptureFixture)
     entry.put({"load": 1})
     taken.next()
     assert entry._thread is not None
-    entry._thread.join(10)
+    entry._thread.join(60)
     assert not entry._thread.is_alive()
     # It drains: nothing is wrong.
     assert caplog.records == []

@@ -82,7 +82,7 @@ def test_an_error_of_the_handler_is_logged_and_retried(
 
 def test_an_incomplete_request_is_not_handled(other: Other, url: str) -> None:
     host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(100) == b""
@@ -92,7 +92,7 @@ def test_an_incomplete_request_is_not_handled(other: Other, url: str) -> None:
 def test_an_answer_is_sent_in_one_packet(url: str) -> None:
     """In two the second waits for an acknowledgement, which takes its time."""
     host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         for _ in range(2):
             connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
             assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
@@ -103,19 +103,19 @@ def test_closing_a_hub_waits_for_open_requests() -> None:
 
     def slow(_: di.Asked) -> di.Reply:
         asked.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return di.Reply(body=b"late")
 
     hub = di.Hub(slow, 0)
     url = f"http://127.0.0.1:{hub.port}"
     asking = threading.Thread(target=lambda: answers.append(di.call("GET", url)))
     asking.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     closing = threading.Thread(target=hub.close)
     closing.start()
     go_on.set()
     for thread in (closing, asking):
-        thread.join(30)
+        thread.join(60)
     assert answers == [b"late"]
 
 

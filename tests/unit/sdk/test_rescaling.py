@@ -34,7 +34,7 @@ class Bounded:
         self.go_on.set()
 
     def __call__(self, count: int) -> int:
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(60)
         self.asked.append(count)
         if not self.least <= count <= self.most:
             raise Refused("PUT replicas", 422, "a bound")
@@ -129,7 +129,7 @@ def granted(run: Training) -> int:
         found.extend([] if there is None else [there])
         return bool(found)
 
-    wait_until(answered, 30)
+    wait_until(answered)
     return found[0]
 
 
@@ -274,8 +274,8 @@ def test_leaving_is_set_and_the_earlier_handler_is_called() -> None:
         with di.training() as run:
             assert not leaving.is_set()
             leave()
-            assert leaving.wait(30)
-            assert run.leaving.wait(30)
+            assert leaving.wait(60)
+            assert run.leaving.wait(60)
         assert heard == [signal.SIGTERM]
         os.kill(os.getpid(), signal.SIGTERM)
         assert heard == 2 * [signal.SIGTERM]

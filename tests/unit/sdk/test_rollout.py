@@ -28,7 +28,7 @@ from di_orchestrator.rollout_server import (
     Weights,
     serve,
 )
-from tests.ports import free_port
+from tests.ports import held_ports
 from tests.unit.sdk.conftest import LEARNER, Clock, serving
 from tests.unit.server.fakes import Harness
 from tests.waiting import wait_until
@@ -149,7 +149,7 @@ class Board:
 
 
 def ready(engine: Rollout) -> int:
-    return requests.get(f"http://127.0.0.1:{engine.port}/ready", timeout=30).status_code
+    return requests.get(f"http://127.0.0.1:{engine.port}/ready", timeout=60).status_code
 
 
 def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
@@ -165,12 +165,12 @@ def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
             target=di.call, args=("GET", f"http://127.0.0.1:{engine.port}/drain")
         )
         drain.start()
-        assert engine.wait(30)
+        assert engine.wait(60)
         assert ready(engine) == 503
         with pytest.raises(di.Refused, match="404"):
             di.call("GET", f"http://127.0.0.1:{engine.port}/else")
         engine.done()
-        drain.join(30)
+        drain.join(60)
     assert board.said == [
         {"url": "http://a:8000", "weightVersion": 41, "load": 0.5},
         {"url": "http://a:8000", "weightVersion": 42},
@@ -245,34 +245,36 @@ def command(*more: str) -> list[str]:
 
 
 def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None:
-    port, serves = free_port(), free_port()
-    url = f"http://127.0.0.1:{port}"
-    program = command(
-        *("--server", f"http://127.0.0.1:{serves}", "--port", str(port)),
-        *("--", sys.executable, "-c", CHILD, str(serves)),
-    )
-    with subprocess.Popen(program, env=pod) as running:
-        try:
-            di.call("GET", f"{url}/ready", seconds=60)
-            di.call("POST", f"{url}/weights?version=41")
+    with held_ports(2) as (port, serves):
+        url = f"http://127.0.0.1:{port}"
+        program = command(
+            *("--server", f"http://127.0.0.1:{serves}", "--port", str(port)),
+            *("--", sys.executable, "-c", CHILD, str(serves)),
+        )
+        with subprocess.Popen(program, env=pod) as running:
+            try:
+                di.call("GET", f"{url}/ready", seconds=60)
+                di.call("POST", f"{url}/weights?version=41")
 
-            def told() -> bool:
-                job = di.Client(*_connection(pod))
-                (member,) = job.members()
-                assert member.url == f"http://learner-0:{serves}"
-                return bool(member.says["weightVersion"] == 41)
+                def told() -> bool:
+                    job = di.Client(*_connection(pod))
+                    (member,) = job.members()
+                    assert member.url == f"http://learner-0:{serves}"
+                    return bool(member.says["weightVersion"] == 41)
 
-            wait_until(told, 60)
-            di.call("GET", f"{url}/drain", seconds=60)
-            running.terminate()
-            assert running.wait(60) == 0
-        finally:
-            running.kill()
+                wait_until(told)
+                di.call("GET", f"{url}/drain", seconds=60)
+                running.terminate()
+                assert running.wait(60) == 0
+            finally:
+                running.kill()
 
 
 def test_a_server_that_fails_fails_the_pod(pod: dict[str, str]) -> None:
-    program = command("--port", str(free_port()), "--", sys.executable, "-c", "raise SystemExit(7)")
-    assert subprocess.run(program, env=pod, timeout=60, check=False).returncode == 7
+    child = (sys.executable, "-c", "raise SystemExit(7)")
+    with held_ports(1) as (port,):
+        program = command("--port", str(port), "--", *child)
+        assert subprocess.run(program, env=pod, timeout=60, check=False).returncode == 7
 
 
 def _connection(environment: dict[str, str]) -> Any:

@@ -279,7 +279,7 @@ def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
         run.report(41)
         leave()
         assert run.stopping
-        assert run.leaving.wait(10)
+        assert run.leaving.wait(60)
         assert run.checkpoint.is_due
         assert run.save(lambda path: path.write_text("weights"))
         assert [run.checkpoint.is_due] == [False]
@@ -324,7 +324,7 @@ def test_training_in_a_thread_leaves_signals_alone(clock: Clock) -> None:
 
     thread = threading.Thread(target=train)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert found == [False]
     assert signal.getsignal(signal.SIGTERM) == before
 

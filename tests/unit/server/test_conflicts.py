@@ -69,7 +69,7 @@ def test_concurrent_answers_are_the_values_they_set() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert len(answers) == 64
     assert harness.replicas() == 100 + sum(sign for sign, _ in answers)
     # Each answer is one step from where another one ended: as a walk from the first value to

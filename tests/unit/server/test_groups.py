@@ -241,7 +241,7 @@ def test_the_requests_that_wait_are_bounded_by_job_and_in_all() -> None:
 
     def sleep(_: float) -> None:
         arrived.release()
-        assert leave.wait(10)
+        assert leave.wait(60)
 
     waiting = Waiting(places=4, is_ending=lambda: False, clock=Clock(), sleep=sleep)
 
@@ -254,8 +254,8 @@ def test_the_requests_that_wait_are_bounded_by_job_and_in_all() -> None:
         for job_, refused in (("a", "a"), ("b", "c")):
             held += [pool.submit(wait, job_) for _ in range(2)]
             for _ in range(2):
-                assert arrived.acquire(timeout=10)
+                assert arrived.acquire(timeout=60)
             assert wait(refused) == "old"
         assert not arrived.acquire(blocking=False)
         leave.set()
-        assert [each.result(10) for each in held] == ["old"] * 4
+        assert [each.result(60) for each in held] == ["old"] * 4

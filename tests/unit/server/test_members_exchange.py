@@ -226,13 +226,13 @@ def test_all_peers_are_asked_before_a_server_is_ready(clock: Clock) -> None:
     peers = _peers(one, lambda: found, lambda address: answers.get(address.port, _refused))
     assert not peers.asked
     peers.look()
-    wait_until(lambda: peers.asked, 10, what="all peers to be asked")
+    wait_until(lambda: peers.asked, what="all peers to be asked")
     assert one.pods() == ["a-0"]
     one.members.put(entry("a-1"))
-    wait_until(lambda: two.pods() == ["a-0", "a-1"], 10, what="the other one to be notified")
+    wait_until(lambda: two.pods() == ["a-0", "a-1"], what="the other one to be notified")
     found[:] = _at(4)
     peers.look()
-    wait_until(lambda: three.pods() == ["a-0", "a-1"], 10, what="the new one to be notified")
+    wait_until(lambda: three.pods() == ["a-0", "a-1"], what="the new one to be notified")
     found.clear()
     peers.look()
 
@@ -247,7 +247,7 @@ def test_the_number_of_peers_is_bounded(clock: Clock) -> None:
     found = _at(*range(100, 200))
     peers = _peers(Server("one", clock), lambda: found, connect)
     peers.look()
-    wait_until(lambda: peers.asked, 10, what="all peers to be asked")
+    wait_until(lambda: peers.asked, what="all peers to be asked")
     assert len(asked) == MAX_PEERS
     found.clear()
     peers.look()
@@ -268,7 +268,7 @@ def test_peers_are_kept_while_the_name_server_is_unreachable(clock: Clock) -> No
     peers.look()
     peers.look()
     one.members.put(entry())
-    wait_until(lambda: two.pods() == ["a-0"], 10, what="the peer to be notified")
+    wait_until(lambda: two.pods() == ["a-0"], what="the peer to be notified")
     peers.look()
 
 

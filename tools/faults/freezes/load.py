@@ -155,7 +155,7 @@ async def _until_pods(stage: Scene, moment: Moment) -> None:
     def are_there() -> bool:
         return sum(place == namespace for place, _ in created) >= moment.pods
 
-    await wait_until_async(are_there, 60, what=f"{moment.pods} pods", every=0.005)
+    await wait_until_async(are_there, what=f"{moment.pods} pods", every=0.005)
     await asyncio.sleep(moment.delay)
 
 
