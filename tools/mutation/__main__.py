@@ -119,7 +119,7 @@ class _Loop:
         owners = defaultdict(list)
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename in coverage.files:
-                owners[each.__code__].append(each)
+                owners[_key(each.__code__)].append(each)
         gc.freeze()
         runs = []
         for mutant in self.chosen:
@@ -128,12 +128,12 @@ class _Loop:
             before, after = _changed(mutant)
             if before == after:
                 continue  # the compiler makes the same of both
-            if not tests or before not in owners:
+            if not tests or _key(before) not in owners:
                 self.results[mutant] = "unreached"
                 continue
 
             def action(
-                owned: list[FunctionType] = owners[before],
+                owned: list[FunctionType] = owners[_key(before)],
                 code: CodeType = after,
                 tests: list[int] = tests,
             ) -> None:
@@ -144,6 +144,11 @@ class _Loop:
             runs.append(_Run(mutant, action, sum(coverage.seconds[each] for each in tests)))
         self.results |= _forked(runs, self.jobs)
         return True
+
+
+def _key(code: CodeType) -> tuple[str, str, int, bytes]:
+    """What a function has in common with the one compiled from the tree, whose columns differ."""
+    return code.co_filename, code.co_qualname, code.co_firstlineno, code.co_code
 
 
 def _run_tests(session: pytest.Session, numbers: Sequence[int]) -> None:
