@@ -132,15 +132,7 @@ class _Loop:
                 self.results[mutant] = "unreached"
                 continue
 
-            def action(
-                owned: list[FunctionType] = owners[_key(before)],
-                code: CodeType = after,
-                tests: list[int] = tests,
-            ) -> None:
-                for function in owned:
-                    function.__code__ = code
-                _run_tests(session, tests)
-
+            action = functools.partial(_run_changed, session, tests, owners[_key(before)], after)
             runs.append(_Run(mutant, action, sum(coverage.seconds[each] for each in tests)))
         self.results |= _forked(runs, self.jobs)
         return True
@@ -155,6 +147,14 @@ def _run_tests(session: pytest.Session, numbers: Sequence[int]) -> None:
     items = [session.items[number] for number in numbers]
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def _run_changed(
+    session: pytest.Session, tests: Sequence[int], owners: Sequence[FunctionType], code: CodeType
+) -> None:
+    for function in owners:
+        function.__code__ = code
+    _run_tests(session, tests)
 
 
 def _changed(mutant: Mutant) -> tuple[CodeType, CodeType]:
