@@ -1,4 +1,4 @@
-"""The pod of a replica: a whole one as written down, then what a user's template may do to it."""
+"""What a user's template does to the pod of a replica; whole pods are in `tests/golden`."""
 
 from __future__ import annotations
 
@@ -55,85 +55,6 @@ def container(**fields: Any) -> dict[str, Any]:
 def first(body: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = body["spec"]["containers"][0]
     return result
-
-
-@pytest.mark.parametrize(("node", "told"), [("n1", "fast"), ("n2", None), ("", None)])
-def test_a_pod_gets_its_node_type_if_it_is_known(node: str, told: str | None) -> None:
-    kinds = {"n1": "fast", "n3": "slow"}
-    body = build({"spec": {"containers": [container()]}}, node=node, kinds=kinds)
-    env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
-    assert env.get("DI_NODE_KIND") == told
-
-
-@pytest.mark.parametrize(("restarts", "told"), [(0, None), (2, "2")])
-def test_a_pod_gets_the_count_of_earlier_restarts(restarts: int, told: str | None) -> None:
-    body = build({"spec": {"containers": [container()]}}, restarts=restarts)
-    env = {variable["name"]: variable["value"] for variable in first(body)["env"]}
-    assert env.get("DI_RESTARTS") == told
-
-
-def test_the_pod_of_a_plain_template() -> None:
-    assert build({"spec": {"containers": [container()]}}) == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "x-env-a-0",
-            "namespace": "rl",
-            "labels": {
-                "diengine/job": "x",
-                "diengine/operator": "di-operator",
-                "diengine/pod": "x-env-a-0",
-                "diengine/task-type": "none",
-                "diengine/task-name": "env-a",
-            },
-            "annotations": {
-                "diengine/replicas": "2",
-                "diengine/task-replicas": "1",
-                "diengine/rank": "1",
-                "diengine/task-rank": "0",
-                "diengine/node": "",
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": "diengine.opendilab.org/v2alpha1",
-                    "kind": "DIJob",
-                    "name": "x",
-                    "uid": "uid-x",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": {
-            "hostname": "x-env-a-0",
-            "subdomain": "di-x",
-            "restartPolicy": "Never",
-            "containers": [
-                {
-                    "name": "di-container",
-                    "image": "train:1",
-                    "env": [
-                        {"name": "DI_JOB_ID", "value": "rl/x"},
-                        {
-                            "name": "DI_SERVER_URL",
-                            "value": "http://di-server.di-system.svc.cluster.local:8081",
-                        },
-                        {"name": "DI_RANK", "value": "1"},
-                        {"name": "DI_TASK_NAME", "value": "env-a"},
-                        {"name": "DI_TASK_TYPE", "value": "none"},
-                        {"name": "DI_TASK_RANK", "value": "0"},
-                        {
-                            "name": "DI_NODES",
-                            "value": "x-learner-0.di-x.rl.svc,x-env-a-0.di-x.rl.svc",
-                        },
-                        {"name": "DI_LEARNER_NODES", "value": "x-learner-0.di-x.rl.svc"},
-                        {"name": "DI_ENV_A_NODES", "value": "x-env-a-0.di-x.rl.svc"},
-                    ],
-                    "ports": [{"name": "di-port", "containerPort": 22270, "protocol": "TCP"}],
-                }
-            ],
-        },
-    }
 
 
 def test_the_templates_metadata_does_not_override_ours() -> None:
@@ -196,87 +117,64 @@ def test_volumes_of_the_job_do_not_replace_the_templates() -> None:
     ]
 
 
-def test_a_port_named_di_port_is_left_as_it_is() -> None:
-    ports = [{"name": "di-port", "containerPort": 9000}]
+@pytest.mark.parametrize(
+    "port", [{"name": "di-port", "containerPort": 9000}, {"name": "mine", "containerPort": 22270}]
+)
+def test_a_port_of_the_default_name_or_number_is_left_as_it_is(port: dict[str, Any]) -> None:
+    ports = [port]
     assert first(build({"spec": {"containers": [container(ports=ports)]}}))["ports"] == ports
 
 
-def test_a_port_that_uses_the_number_already_is_left_as_it_is() -> None:
-    ports = [{"name": "mine", "containerPort": 22270}]
-    assert first(build({"spec": {"containers": [container(ports=ports)]}}))["ports"] == ports
+@pytest.mark.parametrize(("names", "index"), [(("a", "di-container"), 1), (("a", "b"), 0)])
+def test_the_default_port_is_on_di_container_or_the_first(names: Any, index: int) -> None:
+    containers = [{"name": name, "image": "a:1"} for name in names]
+    found = build({"spec": {"containers": containers}})["spec"]["containers"]
+    assert [("ports" in each) for each in found] == [at == index for at in range(2)]
+    assert found[index]["ports"][0]["containerPort"] == 22270
 
 
-def test_the_default_port_is_declared_on_di_container_where_there_is_one() -> None:
-    spec = {"containers": [{"name": "sidecar", "image": "log:1"}, container()]}
-    sidecar, main = build({"spec": spec})["spec"]["containers"]
-
-    assert "ports" not in sidecar
-    assert main["ports"][0]["containerPort"] == 22270
-
-
-def test_the_default_port_is_declared_on_the_first_container_otherwise() -> None:
-    spec = {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}
-    a, b = build({"spec": spec})["spec"]["containers"]
-
-    assert a["ports"][0]["name"] == "di-port"
-    assert "ports" not in b
-
-
-def test_with_an_audience_every_container_finds_a_token_for_the_server() -> None:
-    spec = {
-        "containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])],
-        "initContainers": [{"name": "prepare", "image": "init:1"}],
-    }
-    body = build({"spec": spec}, access=Access(token_audience="di-server"))
-
-    assert body["spec"]["volumes"] == [
-        {
-            "name": "di-server-token",
-            "projected": {
-                "sources": [
-                    {
-                        "serviceAccountToken": {
-                            "audience": "di-server",
-                            "expirationSeconds": 3600,
-                            "path": "token",
-                        }
-                    }
-                ]
-            },
-        }
-    ]
-    mount = {"name": "di-server-token", "mountPath": "/var/run/secrets/di-server", "readOnly": True}
-    token = {"name": "DI_SERVER_TOKEN_FILE", "value": "/var/run/secrets/di-server/token"}
-    for each in (*body["spec"]["containers"], *body["spec"]["initContainers"]):
-        assert mount in each["volumeMounts"]
-        assert token in each["env"]
-    assert first(body)["volumeMounts"][0]["mountPath"] == "/data"
+@pytest.mark.parametrize(
+    ("frame", "name", "told"),
+    [
+        ({"node": "n1", "kinds": {"n1": "fast"}}, "DI_NODE_KIND", "fast"),
+        ({"node": "n2", "kinds": {"n1": "fast"}}, "DI_NODE_KIND", None),
+        ({"kinds": {"n1": "fast"}}, "DI_NODE_KIND", None),
+        ({"restarts": 0}, "DI_RESTARTS", None),
+        ({"restarts": 2}, "DI_RESTARTS", "2"),
+    ],
+)
+def test_a_pod_gets_its_node_type_and_earlier_restarts(
+    frame: dict[str, Any], name: str, told: str | None
+) -> None:
+    body = build({"spec": {"containers": [container()]}}, **frame)
+    assert {each["name"]: each["value"] for each in first(body)["env"]}.get(name) == told
 
 
-def test_the_servers_authorities_are_a_file_from_the_annotation() -> None:
-    spec = {"containers": [container()], "initContainers": [{"name": "prepare", "image": "init:1"}]}
-    access = Access(token_audience="di-server", server_ca="-----BEGIN CERTIFICATE-----")
-    body = build({"spec": spec}, access=access)
-
-    assert body["metadata"]["annotations"]["diengine/server-ca"] == "-----BEGIN CERTIFICATE-----"
+@pytest.mark.parametrize(
+    ("access", "files"),
+    [
+        (Access(token_audience="di-server"), ["TOKEN"]),
+        (Access(token_audience="di-server", server_ca="-----BEGIN"), ["TOKEN", "CA"]),
+        (Access(server_ca=""), ["CA"]),
+    ],
+)
+def test_every_container_mounts_the_access_files_of_the_server(
+    access: Access, files: list[str]
+) -> None:
+    own = {"name": "data", "mountPath": "/data"}
+    init = [{"name": "prepare", "image": "init:1"}]
+    containers = [container(volumeMounts=[own])]
+    body = build({"spec": {"containers": containers, "initContainers": init}}, access=access)
     (volume,) = body["spec"]["volumes"]
-    token, authorities = volume["projected"]["sources"]
-    assert "serviceAccountToken" in token
-    field = {"fieldPath": "metadata.annotations['diengine/server-ca']"}
-    assert authorities == {"downwardAPI": {"items": [{"path": "ca.crt", "fieldRef": field}]}}
-    file = {"name": "DI_SERVER_CA_FILE", "value": "/var/run/secrets/di-server/ca.crt"}
+    assert len(volume["projected"]["sources"]) == len(files)
+    assert body["metadata"]["annotations"].get("diengine/server-ca") == access.server_ca
+    folder = "/var/run/secrets/di-server"
+    mount = {"name": "di-server-token", "mountPath": folder, "readOnly": True}
     for each in (*body["spec"]["containers"], *body["spec"]["initContainers"]):
-        assert file in each["env"]
-        assert [mount["mountPath"] for mount in each["volumeMounts"]] == [
-            "/var/run/secrets/di-server"
-        ]
-
-
-def test_authorities_that_are_not_known_yet_have_their_place() -> None:
-    body = build({"spec": {"containers": [container()]}}, access=Access(server_ca=""))
-    assert body["metadata"]["annotations"]["diengine/server-ca"] == ""
-    (volume,) = body["spec"]["volumes"]
-    assert [list(source) for source in volume["projected"]["sources"]] == [["downwardAPI"]]
+        names = [variable["name"] for variable in each["env"] if "_FILE" in variable["name"]]
+        assert names == [f"DI_SERVER_{file}_FILE" for file in files]
+        assert each["volumeMounts"][-1] == mount
+    assert first(body)["volumeMounts"][0] == own
 
 
 def test_the_users_own_file_of_authorities_wins() -> None:

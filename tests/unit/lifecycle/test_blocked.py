@@ -54,61 +54,64 @@ BUSY = without_node("Unschedulable", "0/3 nodes are available: 3 Insufficient cp
 NO_CLAIM = '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
-CASES: dict[str, tuple[Object, Reason | None, str]] = {
-    "nothing yet": ({}, None, ""),
-    "just created": (on_node(waiting("ContainerCreating")), None, ""),
-    "init containers first": (on_node(waiting("PodInitializing")), None, ""),
-    "runs": (on_node(RUNS), None, ""),
-    "pull": (PULL, Reason.IMAGE_PULL_BACK_OFF, "container main: ErrImagePull: no such host"),
-    "pull again": (
+
+def row(status: Object, reason: Reason | None, message: str) -> tuple[Object, Reason | None, str]:
+    return status, reason, message
+
+
+CASES = {
+    "nothing yet": row({}, None, ""),
+    "just created": row(on_node(waiting("ContainerCreating")), None, ""),
+    "init containers first": row(on_node(waiting("PodInitializing")), None, ""),
+    "runs": row(on_node(RUNS), None, ""),
+    "pull": row(PULL, Reason.IMAGE_PULL_BACK_OFF, "container main: ErrImagePull: no such host"),
+    "pull again": row(
         on_node(waiting("ImagePullBackOff", "Back-off")),
         Reason.IMAGE_PULL_BACK_OFF,
         "container main: ImagePullBackOff: Back-off",
     ),
-    "never": (
+    "never": row(
         on_node(waiting("ErrImageNeverPull", "not present")),
         Reason.ERR_IMAGE_NEVER_PULL,
         "container main: ErrImageNeverPull: not present",
     ),
-    "name": (
+    "name": row(
         on_node(waiting("InvalidImageName")),
         Reason.INVALID_IMAGE_NAME,
         "container main: InvalidImageName",
     ),
-    "config": (
+    "config": row(
         on_node(waiting("CreateContainerConfigError", 'secret "x" not found')),
         Reason.CREATE_CONTAINER_CONFIG_ERROR,
         'container main: CreateContainerConfigError: secret "x" not found',
     ),
-    "crash": (
+    "crash": row(
         CRASH,
         Reason.CRASH_LOOP_BACK_OFF,
         "container main ended with exit code 137 (OOMKilled), restarts: 4",
     ),
-    "another reason": (
+    "another reason": row(
         on_node(waiting("PostStartHookError", "exit 1")),
         Reason.CONTAINER_WAITING,
         "container main: PostStartHookError: exit 1",
     ),
-    "init container": (
+    "init container": row(
         on_node(waiting("PodInitializing"), init=(waiting("ErrImagePull", name="fetch"),)),
         Reason.IMAGE_PULL_BACK_OFF,
         "container fetch: ErrImagePull",
     ),
-    "sidecar": (
+    "sidecar": row(
         on_node(RUNS, waiting("ErrImagePull", name="logs")),
         Reason.IMAGE_PULL_BACK_OFF,
         "container logs: ErrImagePull",
     ),
-    "no node": (BUSY, Reason.UNSCHEDULABLE, "0/3 nodes are available: 3 Insufficient cpu."),
-    "no node, no word": (
-        without_node("Unschedulable", ""),
-        Reason.UNSCHEDULABLE,
-        "the scheduler does not say why",
+    "no node": row(BUSY, Reason.UNSCHEDULABLE, "0/3 nodes are available: 3 Insufficient cpu."),
+    "no node, no word": row(
+        without_node("Unschedulable", ""), Reason.UNSCHEDULABLE, "the scheduler does not say why"
     ),
     "no claim": (without_node("Unschedulable", NO_CLAIM), Reason.VOLUME_NOT_BOUND, NO_CLAIM),
     "unbound": (without_node("Unschedulable", UNBOUND), Reason.VOLUME_NOT_BOUND, UNBOUND),
-    "gated": (
+    "gated": row(
         without_node("SchedulingGated", "blocked by 1 gate"),
         Reason.SCHEDULING_GATED,
         "blocked by 1 gate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -40,11 +41,6 @@ def pod_deletes(cluster: ClusterModel) -> list[Delete]:
     """What the operator would delete now."""
     found = (each for each in cluster.decide().actions if isinstance(each, Delete))
     return [each for each in found if each.resource == PODS]
-
-
-def looks(cluster: ClusterModel) -> None:
-    """The operator does all it may do without a second passing."""
-    cluster.wait(0)
 
 
 def test_a_drain_hook_extends_the_grace_period() -> None:
@@ -93,24 +89,16 @@ def test_a_hook_of_the_template_which_admission_refuses_stays() -> None:
 
 
 def test_a_replica_leaves_its_service_and_is_deleted_when_the_time_is_over() -> None:
-    cluster = running(rollout()).scale("rollout", 1)
-    looks(cluster)
+    cluster = running(rollout()).scale("rollout", 1).wait(0)
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0"], [])
     assert metadata(cluster, "x-rollout-2")["annotations"][LEFT] == format_time(cluster.now)
+    assert LEAVE_SECONDS - 1 < (cluster.decide().requeue_after or 0) <= LEAVE_SECONDS
     cluster.wait(LEAVE_SECONDS - 0.5)
     assert deletes(cluster) == []
     cluster.wait(0.5)
     assert deletes(cluster) == ["x-rollout-1", "x-rollout-2"]
     assert listed(cluster) == ["x-rollout-0"]
     assert (cluster.phase, cluster.status["reschedules"]) == ("Running", 1)
-
-
-def test_the_operator_comes_back_when_the_time_is_over() -> None:
-    cluster = running(rollout()).scale("rollout", 2)
-    looks(cluster)
-    delay = cluster.decide().requeue_after
-    assert delay is not None
-    assert 0 < delay <= LEAVE_SECONDS
 
 
 def test_draining_costs_one_write_for_each_replica() -> None:
@@ -124,39 +112,30 @@ def test_draining_costs_one_write_for_each_replica() -> None:
     assert len(cluster.writes) == len(plain.writes) + 1
 
 
-def test_without_a_drain_pods_are_deleted_at_once() -> None:
-    cluster = running(rollout(drain=None)).scale("rollout", 2)
-    looks(cluster)
-    assert deletes(cluster) == ["x-rollout-2"]
+AT_ONCE: dict[str, tuple[Callable[[], ClusterModel], list[str]]] = {
+    "no drain": (lambda: running(rollout(drain=None)).scale("rollout", 2), ["x-rollout-2"]),
+    "no Service": (lambda: running(rollout(service=None)).scale("rollout", 2), ["x-rollout-2"]),
+    "failed": (lambda: running(rollout()).fail("x-rollout-1"), ["x-rollout-1"]),
+    "not running": (
+        lambda: ClusterModel(job(rollout())).settle().run("x-rollout-0").scale("rollout", 1),
+        ["x-rollout-1", "x-rollout-2"],
+    ),
+}
 
 
-def test_without_a_service_pods_are_deleted_at_once() -> None:
-    cluster = running(rollout(service=None)).scale("rollout", 2)
-    looks(cluster)
-    assert deletes(cluster) == ["x-rollout-2"]
-
-
-def test_a_pod_that_does_not_run_is_deleted_at_once() -> None:
-    cluster = ClusterModel(job(rollout())).settle().run("x-rollout-0")
-    cluster.scale("rollout", 1)
-    looks(cluster)
-    assert deletes(cluster) == ["x-rollout-1", "x-rollout-2"]
-
-
-def test_a_failed_replica_is_deleted_at_once() -> None:
-    cluster = running(rollout()).fail("x-rollout-1")
-    looks(cluster)
-    assert deletes(cluster) == ["x-rollout-1"]
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_a_pod_without_clients_is_deleted_at_once(case: str) -> None:
+    start, deleted = AT_ONCE[case]
+    assert deletes(start().wait(0)) == deleted
 
 
 def test_a_replica_desired_again_in_time_returns_to_its_service() -> None:
     cluster = running(rollout())
     before = cluster.uids
-    cluster.scale("rollout", 1)
-    looks(cluster)
+    cluster.scale("rollout", 1).wait(0)
     cluster.scale("rollout", 2)
     cluster.events.clear()
-    looks(cluster)
+    cluster.wait(0)
     assert listed(cluster) == ["x-rollout-0", "x-rollout-1"]
     assert LEFT not in metadata(cluster, "x-rollout-1")["annotations"]
     cluster.settle()
@@ -166,8 +145,7 @@ def test_a_replica_desired_again_in_time_returns_to_its_service() -> None:
 
 
 def test_the_label_is_not_restored_during_a_drain() -> None:
-    cluster = running(rollout(), preemptible=False).edit(suspend=True)
-    looks(cluster)
+    cluster = running(rollout(), preemptible=False).edit(suspend=True).wait(0)
     assert listed(cluster) == []
     cluster.writes.clear()
     cluster.wait(1)
@@ -176,16 +154,14 @@ def test_the_label_is_not_restored_during_a_drain() -> None:
 
 
 def test_a_replica_that_succeeded_while_draining_stays() -> None:
-    cluster = running(rollout(2)).scale("rollout", 1)
-    looks(cluster)
+    cluster = running(rollout(2)).scale("rollout", 1).wait(0)
     cluster.succeed("x-rollout-1").scale("rollout", 2).settle()
     assert deletes(cluster) == []
     assert cluster.decide().requeue_after is None
 
 
 def test_a_label_restored_by_a_user_is_removed_again() -> None:
-    cluster = running(rollout()).scale("rollout", 2)
-    looks(cluster)
+    cluster = running(rollout()).scale("rollout", 2).wait(0)
     metadata(cluster, "x-rollout-2")["labels"][IN_SERVICE] = "true"
     cluster.wait(LEAVE_SECONDS)
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0", "x-rollout-1"], [])
@@ -195,8 +171,7 @@ def test_a_label_restored_by_a_user_is_removed_again() -> None:
 
 @pytest.mark.parametrize("written", ["", "soon", "2026-01-01T18:00:00Z"])
 def test_an_edited_drain_time_does_not_keep_a_replica(written: str) -> None:
-    cluster = running(rollout()).scale("rollout", 2)
-    looks(cluster)
+    cluster = running(rollout()).scale("rollout", 2).wait(0)
     metadata(cluster, "x-rollout-2")["annotations"][LEFT] = written
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-2"]
@@ -211,19 +186,10 @@ def test_a_forged_drain_mark_removes_no_replica() -> None:
     assert deletes(cluster) == []
 
 
-def test_a_suspension_drains_before_it_deletes() -> None:
-    cluster = running(rollout(2), task("learner")).edit(suspend=True)
-    looks(cluster)
-    assert (listed(cluster), deletes(cluster)) == ([], ["x-learner-0"])
-    told = cluster.condition("Pending")["message"]
-    assert told == "suspended, 3 pods to end"
-    cluster.wait(LEAVE_SECONDS)
-    assert deletes(cluster)[1:] == ["x-rollout-0", "x-rollout-1"]
-
-
 def test_a_suspension_taken_back_restores_all_replicas() -> None:
-    cluster = running(rollout(2)).edit(suspend=True)
-    looks(cluster)
+    cluster = running(rollout(2)).edit(suspend=True).wait(0)
+    assert (listed(cluster), deletes(cluster)) == ([], [])
+    assert cluster.condition("Pending")["message"] == "suspended, 2 pods to end"
     cluster.edit(suspend=False).settle()
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0", "x-rollout-1"], [])
     assert cluster.phase == "Running"
@@ -233,8 +199,7 @@ def test_a_preemption_drains_before_it_deletes() -> None:
     cluster = ClusterModel(job(rollout(2), preemptible=True)).place(rollout="a b")
     cluster.settle().run().settle()
     assert listed(cluster) == ["x-rollout-0", "x-rollout-1"]
-    cluster.place()
-    looks(cluster)
+    cluster.place().wait(0)
     assert (listed(cluster), deletes(cluster), cluster.phase) == ([], [], "Pending")
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-0", "x-rollout-1"]
@@ -244,8 +209,7 @@ def test_a_preemption_drains_before_it_deletes() -> None:
 def test_a_moved_replica_drains_first() -> None:
     cluster = ClusterModel(job(rollout(2), preemptible=True)).place(rollout="a b")
     cluster.settle().run().settle()
-    cluster.place(rollout="a c")
-    looks(cluster)
+    cluster.place(rollout="a c").wait(0)
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0"], [])
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-1"]
@@ -256,7 +220,7 @@ def test_a_moved_replica_drains_first() -> None:
 def test_a_restarted_task_drains_first() -> None:
     rules = [{"tasks": ["rollout"], "action": "RestartTask"}]
     cluster = running(rollout(), failurePolicy={"rules": rules}).fail("x-rollout-0")
-    looks(cluster)
+    cluster.wait(0)
     assert (listed(cluster), deletes(cluster)) == ([], ["x-rollout-0"])
     cluster.settle()
     assert deletes(cluster) == ["x-rollout-0", "x-rollout-1", "x-rollout-2"]
@@ -363,8 +327,7 @@ def test_a_leader_that_failed_is_not_waited_for() -> None:
 
 
 def test_all_pods_of_a_replica_leave_together_where_all_are_listed() -> None:
-    cluster = running(groups("All")).scale("rollout", 1)
-    looks(cluster)
+    cluster = running(groups("All")).scale("rollout", 1).wait(0)
     assert (listed(cluster), deletes(cluster)) == (FIRST, [])
     cluster.wait(LEAVE_SECONDS)
     assert deletes(cluster) == SECOND
@@ -372,7 +335,6 @@ def test_all_pods_of_a_replica_leave_together_where_all_are_listed() -> None:
 
 def test_leaders_of_replicas_of_one_pod_go_on_their_own() -> None:
     service = {"ports": PORTS, "select": "Leaders"}
-    cluster = running(rollout(3, service=service)).edit(suspend=True)
-    looks(cluster)
+    cluster = running(rollout(3, service=service)).edit(suspend=True).wait(0)
     cluster.wait(LEAVE_SECONDS)
     assert len(deletes(cluster)) == 3

@@ -17,34 +17,19 @@ from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 def test_the_first_status_has_passed_pending_and_is_starting() -> None:
     cluster = ClusterModel(job())
     cluster.reconcile()
+    now = "2026-01-01T12:00:00Z"
+    times = {"lastUpdateTime": now, "lastTransitionTime": now, "observedGeneration": 1}
+    texts = [("Pending", "False", "job accepted"), ("Starting", "True", "created 4 pods")]
     assert cluster.status == {
         "phase": "Starting",
         "conditions": [
-            {
-                "type": "Pending",
-                "status": "False",
-                "reason": "JobPending",
-                "message": "job accepted",
-                "lastUpdateTime": "2026-01-01T12:00:00Z",
-                "lastTransitionTime": "2026-01-01T12:00:00Z",
-                "observedGeneration": 1,
-            },
-            {
-                "type": "Starting",
-                "status": "True",
-                "reason": "JobStarting",
-                "message": "created 4 pods",
-                "lastUpdateTime": "2026-01-01T12:00:00Z",
-                "lastTransitionTime": "2026-01-01T12:00:00Z",
-                "observedGeneration": 1,
-            },
+            {"type": kind, "status": status, "reason": f"Job{kind}", "message": text, **times}
+            for kind, status, text in texts
         ],
+        **dict.fromkeys(("readyReplicas", "restarts", "reschedules"), 0),
         "replicas": 4,
-        "readyReplicas": 0,
-        "restarts": 0,
-        "reschedules": 0,
         "taskStatus": {"learner": {"Pending": 1}, "collector": {"Pending": 3}},
-        "startTime": "2026-01-01T12:00:00Z",
+        "startTime": now,
     }
 
 
