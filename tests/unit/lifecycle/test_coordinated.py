@@ -251,25 +251,11 @@ def test_a_suspended_job_comes_back_with_all_it_had() -> None:
 
 def test_objects_of_an_earlier_job_go_first() -> None:
     cluster = coordinated(replica(FIRST))
-    owner = {
-        "apiVersion": "diengine.opendilab.org/v1alpha1",
-        "kind": "DIJob",
-        "name": "x",
-        "uid": "old",
-        "controller": True,
-    }
+    version = "diengine.opendilab.org/v1alpha1"
+    owner = {"apiVersion": version, "kind": "DIJob", "name": "x", "uid": "old", "controller": True}
+    metadata = {"name": "x-coordinator", "namespace": "rl", "ownerReferences": [owner]}
     for kind in ("Pod", "Service"):
-        cluster.put(
-            {
-                "kind": kind,
-                "metadata": {
-                    "name": "x-coordinator",
-                    "namespace": "rl",
-                    "ownerReferences": [owner],
-                },
-                **({"status": {"phase": "Running"}} if kind == "Pod" else {}),
-            }
-        )
+        cluster.put({"kind": kind, "metadata": metadata, "status": {"phase": "Running"}})
     cluster.settle()
     assert cluster.phase == "Pending"
     cluster.end("x-coordinator").settle()

@@ -94,15 +94,15 @@ def copied(cluster: QueuedCluster, *, after: float) -> QueuedCluster:
     return cluster.settle()
 
 
-@pytest.mark.parametrize("after", [0, 1])
-def test_the_workers_status_stays_before_the_cluster_is_named(after: float) -> None:
+@pytest.mark.parametrize(
+    ("after", "shown"),
+    [(-1, ("Pending", "True")), (0, ("Starting", "False")), (1, ("Starting", "False"))],
+)
+def test_a_status_stays_if_the_worker_admitted_the_job_since(
+    after: float, shown: tuple[str, str]
+) -> None:
     cluster = copied(manager(), after=after)
-    assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Starting", "False")
-
-
-def test_the_status_of_an_earlier_worker_is_replaced() -> None:
-    cluster = copied(manager(), after=-1)
-    assert (cluster.phase, cluster.condition("Queued")["status"]) == ("Pending", "True")
+    assert (cluster.phase, cluster.condition("Queued")["status"]) == shown
 
 
 def test_a_job_taken_back_from_a_worker_waits_again() -> None:

@@ -6,7 +6,6 @@ A learner of three pods, each the only container of its pod, whose rule is Resta
 from __future__ import annotations
 
 import copy
-import json
 from contextlib import suppress
 from typing import Any
 
@@ -15,15 +14,11 @@ import pytest
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, running, task
+from tests.unit.lifecycle.test_groups import ELASTIC, group, world
 
 IN_PLACE: Object = {"action": "RestartInPlace"}
 NAMES = [f"x-learner-{index}" for index in range(3)]
 FIRST, SECOND, THIRD = NAMES
-ELASTIC: Object = {
-    "processGroup": {"elastic": True, "lastCallSeconds": 60, "deadlineSeconds": 600},
-    "minReplicas": 2,
-    "maxReplicas": 4,
-}
 
 
 def learners(
@@ -31,21 +26,6 @@ def learners(
 ) -> ClusterModel:
     policy = {"rules": [*rules, IN_PLACE], **policy}
     return running(task("learner", 3, **(fields or {})), backoffLimit=limit, failurePolicy=policy)
-
-
-def group(cluster: ClusterModel) -> Object:
-    found: Object = cluster.status["groups"]["learner"]
-    return found
-
-
-def world(cluster: ClusterModel) -> tuple[int, list[int]]:
-    """Generation and members as the pods are told them."""
-    told = json.loads(cluster.objects["ConfigMap", "di-x"]["data"]["groups.learner"])
-    assert (told["generation"], told["state"]) == (
-        group(cluster)["generation"],
-        group(cluster)["state"],
-    )
-    return told["generation"], told["members"]
 
 
 def restarts(cluster: ClusterModel, index: int) -> int:

@@ -107,28 +107,34 @@ def test_a_node_that_is_slow_or_fails_with_both_partners_is_avoided() -> None:
     assert "avoidedNodes" not in cluster.status
 
 
-def test_a_node_that_passed_with_one_partner_is_not_avoided() -> None:
-    cluster = checked()
-    no = "TimeoutError"
-    tell(cluster, exchanged({3: no, 2: 0.1}, {2: 0.1, 3: 0.1}, {1: 0.1, 0: 0.1}, {0: no, 1: 0.2}))
-    cluster.settle()
-    assert problem(cluster) is None
-    assert "avoidedNodes" not in cluster.status
+def odd(**report: object) -> dict[str, object]:
+    """Three pods that exchanged data with each other, and the report of a fourth."""
+    others = exchanged({1: 0.1, 2: 0.1}, {0: 0.1, 2: 0.1}, {0: 0.1, 1: 0.1})
+    return {**others, "x-train-3": json.dumps({"seconds": 1, **report})}
 
 
-def test_two_failures_with_the_same_partner_do_not_count() -> None:
-    cluster = checked()
-    again = [{"with": 0, "failed": "x"}, {"with": 0, "seconds": 9}]
-    said = json.dumps({"seconds": 1, "exchanges": again})
-    tell(cluster, {**exchanged({1: 0.1}, {0: 0.1}, {0: 0.1}), "x-train-3": said})
-    cluster.settle()
-    assert problem(cluster) is None
+NO = "TimeoutError"
+PASSED = {
+    "it passed with another partner": exchanged(
+        {3: NO, 2: 0.1}, {2: 0.1, 3: 0.1}, {1: 0.1, 0: 0.1}, {0: NO, 1: 0.2}
+    ),
+    "half of the nodes cannot exchange data": exchanged(
+        {3: NO, 2: NO}, {2: 0.1, 3: NO}, {1: 0.1, 0: NO}, {0: NO, 1: NO}
+    ),
+    "it failed twice with the same partner": odd(
+        exchanges=[{"with": 0, "failed": "x"}, {"with": 0, "seconds": 9}]
+    ),
+    "it joined late": odd(exchanges=[], failed="the connection was closed"),
+    "two nodes": told(1, 9),
+    "half are slow": told(1, 1, 9, 9),
+    "half of many are slow": told(1, 9, 1, 9, 1, 9),
+}
 
 
-def test_no_node_is_reported_if_half_of_them_cannot_exchange_data() -> None:
-    cluster = checked()
-    no = "TimeoutError"
-    tell(cluster, exchanged({3: no, 2: no}, {2: 0.1, 3: no}, {1: 0.1, 0: no}, {0: no, 1: no}))
+@pytest.mark.parametrize("case", PASSED)
+def test_no_node_is_reported_or_avoided_if(case: str) -> None:
+    cluster = checked(len(PASSED[case]))
+    tell(cluster, PASSED[case])
     cluster.settle()
     assert problem(cluster) is None
     assert "avoidedNodes" not in cluster.status
@@ -149,15 +155,6 @@ def test_no_exchange_at_all_is_reported_and_moves_no_pod() -> None:
     tell(cluster, {**exchanged({}), "x-train-1": late})
     cluster.settle()
     assert problem(cluster) == ("True", "NoExchange", f"{message}(x-train-1: {why})")
-
-
-def test_a_pod_that_joined_late_is_not_reported() -> None:
-    cluster = checked()
-    late = json.dumps({"seconds": 1, "exchanges": [], "failed": "the connection was closed"})
-    others = exchanged({1: 0.1, 2: 0.1}, {0: 0.1, 2: 0.1}, {0: 0.1, 1: 0.1})
-    tell(cluster, {**others, "x-train-3": late})
-    cluster.settle()
-    assert problem(cluster) is None
 
 
 def test_the_slowest_node_is_reported_first() -> None:
@@ -194,15 +191,6 @@ def test_the_longest_report_of_the_default_check_fits() -> None:
     each = {"with": 4095, "failed": "ConnectionRefusedError", "seconds": 12.345678}
     whole = json.dumps({"seconds": 1.0, "exchanges": [each] * 5, "failed": "x" * 120})
     assert len(whole) <= LONGEST_REPORT
-
-
-@pytest.mark.parametrize("seconds", [(1, 9), (1, 1, 9, 9), (1, 9, 1, 9, 1, 9)])
-def test_no_node_is_reported_of_two_or_if_half_are_slow(seconds: Any) -> None:
-    cluster = checked(len(seconds))
-    tell(cluster, told(*seconds))
-    cluster.settle()
-    assert problem(cluster) is None
-    assert "avoidedNodes" not in cluster.status
 
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(1e-9, 1e9), max_size=12))

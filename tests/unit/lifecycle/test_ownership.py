@@ -155,20 +155,15 @@ def test_a_leftover_that_only_the_create_met_is_deleted_by_its_identity(resource
     assert decision.requeue_after == 1.0
 
 
-def test_a_leftover_that_is_ending_is_waited_for() -> None:
-    found = service_body(job(uid="uid-old"))
-    found["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+@pytest.mark.parametrize(
+    ("uid", "more"), [("uid-old", {"deletionTimestamp": "2026-01-01T12:00:00Z"}), ("uid-x", {})]
+)
+def test_a_leftover_that_ends_or_is_ours_is_waited_for(uid: str, more: dict[str, str]) -> None:
+    found = service_body(job(uid=uid))
+    found["metadata"] |= more
     snapshot = ClusterModel(job()).snapshot()
-    assert on_error(snapshot, NameTaken(resource=SERVICES, found=found), START).actions == ()
-
-
-def test_an_object_that_turns_out_to_be_ours_is_no_fault() -> None:
-    found = service_body(job())
-    decision = on_error(
-        ClusterModel(job()).snapshot(), NameTaken(resource=SERVICES, found=found), START
-    )
-    assert decision.status is None
-    assert decision.requeue_after == 1.0
+    decision = on_error(snapshot, NameTaken(resource=SERVICES, found=found), START)
+    assert (decision.actions, decision.status, decision.requeue_after) == ((), None, 1.0)
 
 
 def test_a_refusal_that_ends_the_job_outweighs_one_that_makes_it_wait() -> None:
