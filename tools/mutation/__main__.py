@@ -3,7 +3,7 @@
 Nothing is written to the tree. The tests are collected once; each mutant of a function runs in a
 fork in which the function has the changed code, with the tests that reach its statement. For code
 that runs at import (constants, defaults, tables) a fork imports everything, and all tests run.
-Options that are not known here are pytest's, such as --deselect=TEST.
+Options that are not known here are pytest's, such as --deselect=TEST. Needs Python 3.12.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ import resource
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -36,6 +35,7 @@ import pytest
 from tools.mutation.mutants import Mutant, functions, mutants
 
 _TREES: dict[Path, ast.Module] = {}
+_MONITORING: Any = getattr(sys, "monitoring", None)
 
 
 @dataclass(frozen=True)
@@ -89,18 +89,19 @@ class _Coverage:
     def _trace(self, session: pytest.Session, number: int) -> None:
         seen: set[tuple[str, int]] = set()
 
-        def line(frame: FrameType, _event: str, _arg: object) -> Any:
-            seen.add((frame.f_code.co_filename, frame.f_lineno))
-            return line
+        def line(code: CodeType, at: int) -> object:
+            if code.co_filename in self.files:
+                seen.add((code.co_filename, at))
+            return _MONITORING.DISABLE  # until the next test
 
-        def call(frame: FrameType, event: str, arg: object) -> Any:
-            return line(frame, event, arg) if frame.f_code.co_filename in self.files else None
-
+        tool, event = _MONITORING.COVERAGE_ID, _MONITORING.events.LINE
         began = time.monotonic()
-        threading.settrace(call)
-        sys.settrace(call)
+        _MONITORING.use_tool_id(tool, "mutation")
+        _MONITORING.register_callback(tool, event, line)
+        _MONITORING.set_events(tool, event)
+        _MONITORING.restart_events()
         _run_tests(session, [number])
-        sys.settrace(None)
+        _MONITORING.free_tool_id(tool)
         self.seconds.append(time.monotonic() - began)
         for place in seen:
             self.tests[place].add(number)
