@@ -101,6 +101,7 @@ class _Coverage:
         _MONITORING.set_events(tool, event)
         _MONITORING.restart_events()
         _run_tests(session, [number])
+        _MONITORING.set_events(tool, 0)
         _MONITORING.free_tool_id(tool)
         self.seconds.append(time.monotonic() - began)
         for place in seen:

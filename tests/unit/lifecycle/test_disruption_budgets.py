@@ -33,7 +33,9 @@ def test_a_budget_follows_the_replicas_and_is_restored() -> None:
     cluster.settle().edit(tasks=[task("learner", 3, maxUnavailable=0)]).settle()
     assert cluster.objects[BUDGET]["spec"]["minAvailable"] == 3
     cluster.objects[BUDGET]["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    cluster.objects[BUDGET]["spec"]["maxUnavailable"] = 1
     cluster.settle()
+    assert "maxUnavailable" not in cluster.objects[BUDGET]["spec"]
     labels = {"diengine/job": "x", "diengine/task-name": "learner"}
     assert cluster.objects[BUDGET]["spec"]["selector"] == {"matchLabels": labels}
     del cluster.objects[BUDGET]

@@ -529,3 +529,11 @@ def test_unreadable_failure_records_count_as_absent(written: Any) -> None:
     assert record(cluster, "learner", 1)["restarts"] == 1
     assert resources(cluster, RANK_1)["limits"]["memory"] == "8Gi"
     assert cluster.phase == "Running"
+
+
+def test_a_pod_without_an_exit_code_matches_no_rule_about_codes() -> None:
+    not_zero = {"operator": "NotIn", "values": [0]}
+    cluster = collectors({"onExitCodes": not_zero, "action": "FailJob"})
+    cluster.evict(COLLECTOR)
+    come_back(cluster)
+    assert (cluster.phase, cluster.counts) == ("Running", (0, 1))

@@ -171,6 +171,9 @@ def test_a_deleted_or_edited_group_is_restored() -> None:
     assert group(cluster)["scheduleTimeoutSeconds"] == 60
     assert (group(cluster)["minMember"], group(cluster)["minResources"]["cpu"]) == (4, "2")
     assert not group(cluster)["minResources"].get("example.org/gpu")
+    group(cluster)["minResources"] = {"cpu": "a lot"}
+    cluster.settle()
+    assert group(cluster)["minResources"]["cpu"] == "2"
 
 
 def test_equal_quantities_in_other_notations_cost_no_write() -> None:

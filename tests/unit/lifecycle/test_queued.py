@@ -244,6 +244,17 @@ def test_a_priority_class_overrides_the_jobs_priority() -> None:
     assert cluster.workloads[CORE]["spec"]["priority"] == 9
 
 
+def test_a_queued_workload_follows_the_jobs_queue_and_priority_class() -> None:
+    cluster = submitted()
+    cluster.classes["urgent"] = 7
+    labels = cluster.job["metadata"]["labels"]
+    labels |= {"kueue.x-k8s.io/queue-name": "other", "kueue.x-k8s.io/priority-class": "urgent"}
+    cluster.settle()
+    spec = cluster.workloads[CORE]["spec"]
+    assert (spec["queueName"], spec["priority"]) == ("other", 7)
+    assert spec["priorityClassRef"]["name"] == "urgent"
+
+
 def test_more_tasks_than_kueue_supports_are_reported() -> None:
     cluster = submitted(*(task(f"t{number}") for number in range(19)))
     assert not cluster.states()
