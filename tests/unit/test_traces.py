@@ -20,7 +20,8 @@ from di_api.service.tracing import OFF, tracing
 from di_operator.traces import LONGEST, MOST_PODS, NEWS, ScalingTraces
 from di_server.config import load_config
 from tests.fakes.otlp_receiver import OtlpReceiver, receiving
-from tests.unit.lifecycle.cluster_model import START, running, task
+from tests.unit.lifecycle.cluster_model import running, task
+from tests.unit.lifecycle.kubelet_model import START
 from tests.unit.server.fakes import Harness, make_harness
 from tests.unit.server.fakes import job as stored_job
 

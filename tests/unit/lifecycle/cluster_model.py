@@ -6,13 +6,12 @@ import copy
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Self
 
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
-from di_api.timestamps import format_time
 from di_operator.builders.configmap import transform_configmap
 from di_operator.informer_state import transform_pod
 from di_operator.kueue.queueing import Kueue
@@ -45,15 +44,13 @@ from di_operator.lifecycle.snapshot import Snapshot
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.lifecycle.status import merge_patch
 from di_server.jobs.profilings import Report, status_patch
-
-Object = dict[str, Any]
+from tests.unit.lifecycle.kubelet_model import START, KubeletModel, Object
 
 SETTINGS = Settings(
     service_domain="svc.cluster.local",
     server_url="http://di-server.di-system.svc.cluster.local:8081",
     coordinated_server_url="http://di-server.di-system:8080",
 )
-START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 def task(name: str, replicas: int = 1, **fields: Any) -> Object:
@@ -88,16 +85,13 @@ class Crash(Exception):
     """The operator died here."""
 
 
-class ClusterModel:
+class ClusterModel(KubeletModel):
     """One job with all it owns, and the kubelet's and users' hands on it."""
 
     def __init__(self, body: Object) -> None:
+        super().__init__()
         self.job = body
         self.settings = SETTINGS
-        self.objects: dict[tuple[str, str], Object] = {}
-        self.now = START
-        self.version = 1
-        self.made = 0
         self.writes: list[str] = []
         self.events: list[JobEvent] = []
         self.phases: list[str] = []
@@ -128,24 +122,9 @@ class ClusterModel:
         return self.status.get("phase")
 
     @property
-    def pods(self) -> dict[str, Object]:
-        """All pods by name."""
-        return {name: body for (kind, name), body in self.objects.items() if kind == "Pod"}
-
-    @property
     def counts(self) -> tuple[int, int]:
         """Restarts and reschedules."""
         return self.status["restarts"], self.status["reschedules"]
-
-    @property
-    def uids(self) -> dict[str, str]:
-        """The UIDs of all pods by name."""
-        return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
-
-    @property
-    def ending(self) -> list[str]:
-        """The names of the pods that are being deleted."""
-        return [name for name, pod in self.pods.items() if "deletionTimestamp" in pod["metadata"]]
 
     def condition(self, kind: str) -> Object:
         """The condition of a type."""
@@ -384,146 +363,7 @@ class ClusterModel:
             return CompanionRefused(seen=Seen.COMPANION_NAME_TAKEN, message=action.words)
         return fault
 
-    def put(self, body: Mapping[str, Any]) -> Object:
-        """Store a new object, with UID and version."""
-        stored = copy.deepcopy(dict(body))
-        self.made += 1
-        stored["metadata"]["uid"] = f"uid-{self.made}"
-        if stored["kind"] == "Pod":
-            stored.setdefault("status", {"phase": "Pending"})
-        self.objects[stored["kind"], stored["metadata"]["name"]] = stored
-        self._touch(stored)
-        return stored
-
-    def _touch(self, body: Object) -> None:
-        self.version += 1
-        body["metadata"]["resourceVersion"] = str(self.version)
-
-    # --- the kubelet and the users ---
-
-    def delete_pod(self, name: str, *, force: bool = False) -> Self:
-        """Delete as a user does: a running pod gets its grace period."""
-        pod = self.objects["Pod", name]
-        if force or pod["status"]["phase"] != "Running":
-            del self.objects["Pod", name]
-            return self
-        deadline = self.now + timedelta(seconds=30)
-        pod["metadata"].setdefault("deletionTimestamp", format_time(deadline))
-        self._touch(pod)
-        return self
-
-    def end(self, *pods: str) -> Self:
-        """The kubelet confirms that deleted pods are gone; all pods unless named."""
-        for name in pods or tuple(self.pods):
-            assert self.objects["Pod", name]["metadata"]["deletionTimestamp"]
-            del self.objects["Pod", name]
-        return self
-
-    def end_deleted(self) -> Self:
-        """The kubelet ends all pods that are being deleted."""
-        for name in self.ending:
-            self.end(name)
-        return self
-
-    def run(self, *pods: str) -> Self:
-        """Pods become ready; all of them unless named."""
-        for name in pods or tuple(self.pods):
-            statuses = self.pods[name]["status"].get("containerStatuses") or [{}]
-            if "waiting" in statuses[0].get("state", {}) and "lastState" in statuses[0]:
-                self.begin_again(name)
-            elif "restartCount" in statuses[0]:
-                self._set(name, {**_runs(), "containerStatuses": statuses})
-            else:
-                self._set(name, _runs())
-        return self
-
-    def succeed(self, *pods: str) -> Self:
-        """Pods end with exit code 0; all of them unless named."""
-        for name in pods or tuple(self.pods):
-            self._set(name, {"phase": "Succeeded"})
-        return self
-
-    def fail(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
-        """A container of each of the pods ends with an error now."""
-        ended = {"exitCode": code, "reason": reason, "finishedAt": format_time(self.now)}
-        for name in pods:
-            statuses = [{"name": "di-container", "state": {"terminated": dict(ended)}}]
-            self._set(name, {"phase": "Failed", "containerStatuses": statuses})
-        return self
-
-    def crash(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
-        """A container of each of the pods ends with an error; the kubelet pauses before it starts
-        it again."""
-        for name in pods:
-            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
-            self._go_on(name, waiting, code=code, reason=reason)
-        return self
-
-    def begin_again(self, *pods: str) -> Self:
-        """The pause of the kubelet is over."""
-        for name in pods:
-            (container,) = self.pods[name]["status"]["containerStatuses"]
-            restarts = container["restartCount"] + 1
-            again = {**container, "restartCount": restarts, "state": {"running": {}}}
-            self._set(name, {**_runs(), "containerStatuses": [again]})
-        return self
-
-    def restart(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:
-        """A container of each of the pods ends with an error, and runs again at once."""
-        for name in pods:
-            self.crash(name, code=code, reason=reason)
-            self.begin_again(name)
-        return self
-
-    def _go_on(self, name: str, state: Object, *, code: int, reason: str) -> None:
-        policy = self.pods[name]["spec"]["restartPolicy"]
-        assert policy == "OnFailure", policy
-        before = self.pods[name]["status"].get("containerStatuses") or [{}]
-        ended = {"exitCode": code, "reason": reason, "finishedAt": format_time(self.now)}
-        container = {
-            "name": "di-container",
-            "restartCount": before[0].get("restartCount", 0),
-            "state": state,
-            "lastState": {"terminated": ended},
-        }
-        self._set(name, {"phase": "Running", "containerStatuses": [container]})
-
-    def lose(self, name: str, how: str) -> Self:
-        """A pod ends in one of the ways that count differently."""
-        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        match how:
-            case "failed":
-                self.fail(name)
-            case "evicted":
-                self.evict(name)
-            case "failed by the node":
-                self.say(name, phase="Failed", conditions=[target])
-            case _:
-                self.delete_pod(name, force=how == "gone")
-        if how == "preempted":
-            self.objects["Pod", name]["status"]["conditions"] = [target]
-        return self
-
-    def evict(self, name: str, reason: str = "Evicted") -> Self:
-        """The kubelet ends a pod for want of room."""
-        self._set(name, {"phase": "Failed", "reason": reason})
-        return self
-
-    def say(self, name: str, **status: Any) -> Self:
-        """A pod's status is that of the scheduler or the kubelet."""
-        self._set(name, {"phase": "Pending", **status})
-        return self
-
-    def _set(self, name: str, status: Object) -> None:
-        self.objects["Pod", name]["status"] = status
-        self._touch(self.objects["Pod", name])
-
-    def refuse(self, name: str, words: str) -> Self:
-        """The scheduler finds no node for a pod."""
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        conditions = [{**condition, "message": words}]
-        self._set(name, {"phase": "Pending", "conditions": conditions})
-        return self
+    # --- the users ---
 
     def report(self, **profilings: Any) -> Self:
         """di-server takes a report of the job."""
@@ -567,11 +407,6 @@ class ClusterModel:
             if not decision.actions and decision.status is None:
                 return self
         raise AssertionError(f"no fixed point: {decision}")
-
-
-def _runs() -> Object:
-    """The status of a pod that is ready."""
-    return {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def running(*tasks: Object, **spec: Any) -> ClusterModel:

@@ -11,7 +11,8 @@ from di_api.names import LABEL_QUEUE
 from di_api.timestamps import format_time
 from di_operator.kueue.queueing import NOT_SERVED, Kueue
 from di_operator.lifecycle.actions import Delete, Patch
-from tests.unit.lifecycle.cluster_model import ClusterModel, Object
+from tests.unit.lifecycle.cluster_model import ClusterModel
+from tests.unit.lifecycle.kubelet_model import Object
 
 FLAVOR = {"spec": {"nodeLabels": {"pool": "gpu"}, "tolerations": [{"key": "gpu"}]}}
 

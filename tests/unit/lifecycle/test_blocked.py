@@ -19,7 +19,8 @@ from di_operator.lifecycle.blockers import (
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle import test_coordinated
-from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+from tests.unit.lifecycle.kubelet_model import START
 
 Object = dict[str, Any]
 

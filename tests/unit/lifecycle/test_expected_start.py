@@ -9,7 +9,8 @@ import pytest
 from di_api.expected_completion import ExpectedCompletion
 from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
-from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+from tests.unit.lifecycle.kubelet_model import START
 
 
 def start(minutes: float) -> ExpectedCompletion:

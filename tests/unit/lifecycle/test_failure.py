@@ -13,7 +13,8 @@ from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Create
 from di_operator.lifecycle.failure import counting
 from di_operator.lifecycle.reasons import Reason
-from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
+from tests.unit.lifecycle.kubelet_model import Object
 
 RANK_1 = "x-learner-1"
 COLLECTOR = "x-collector-7"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import Decision
 from di_operator.lifecycle.reasons import Problem, Reason
-from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
+from tests.unit.lifecycle.kubelet_model import Object
 
 GROUP: Object = {"elastic": True, "lastCallSeconds": 60, "deadlineSeconds": 600}
 ELASTIC: Object = {"processGroup": GROUP, "minReplicas": 2, "maxReplicas": 4}

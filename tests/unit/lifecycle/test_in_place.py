@@ -13,7 +13,8 @@ import pytest
 
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.reasons import Reason
-from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, Object, job, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
+from tests.unit.lifecycle.kubelet_model import Object
 from tests.unit.lifecycle.test_groups import ELASTIC, group, world
 
 IN_PLACE: Object = {"action": "RestartInPlace"}

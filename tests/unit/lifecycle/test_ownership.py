@@ -19,7 +19,8 @@ from di_operator.lifecycle.faults import (
     gravest,
     on_error,
 )
-from tests.unit.lifecycle.cluster_model import START, ClusterModel, job, running
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running
+from tests.unit.lifecycle.kubelet_model import START
 
 
 def leftover() -> ClusterModel:

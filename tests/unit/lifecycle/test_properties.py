@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.read import read_snapshot
-from tests.unit.lifecycle.cluster_model import SETTINGS, START, ClusterModel, Crash, job, task
+from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, job, task
+from tests.unit.lifecycle.kubelet_model import START
 
 FAST = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True

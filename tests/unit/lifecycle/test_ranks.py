@@ -13,7 +13,8 @@ from di_operator.lifecycle.actions import Create
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.faults import NodeListsRefused, on_error
 from di_operator.lifecycle.ranks import assign_ranks
-from tests.unit.lifecycle.cluster_model import ClusterModel, Object, job, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
+from tests.unit.lifecycle.kubelet_model import Object
 
 
 def fqdn(pod: str) -> str:

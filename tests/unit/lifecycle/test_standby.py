@@ -13,15 +13,8 @@ from hypothesis import strategies as st
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.faults import QuotaExceeded
 from di_operator.lifecycle.kinds.tasks.standbys import MADE_ANEW_AFTER
-from tests.unit.lifecycle.cluster_model import (
-    SETTINGS,
-    ClusterModel,
-    Crash,
-    Object,
-    job,
-    running,
-    task,
-)
+from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, job, running, task
+from tests.unit.lifecycle.kubelet_model import Object
 
 FIRST, SECOND = "x-work-0", "x-work-1"
 BY, NEXT = "x-work-standby-0", "x-work-standby-1"
