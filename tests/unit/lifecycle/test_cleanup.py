@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.lifecycle.cluster_model import running
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, running
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,23 @@ def test_a_time_to_live_of_zero_deletes_at_once() -> None:
     cluster.reconcile()
     cluster.reconcile()
     assert cluster.deleted_job
+
+
+@pytest.mark.parametrize("ttl", [True, -1, "1", None])
+def test_a_finished_job_without_a_valid_time_to_live_stays(ttl: object) -> None:
+    cluster = running().succeed().settle().pass_time(10)
+    cluster.job["spec"]["ttlSecondsAfterFinished"] = ttl
+    assert cluster.decide().actions == ()
+
+
+def test_a_job_without_a_completion_time_or_a_readable_spec_stays() -> None:
+    cluster = running(ttlSecondsAfterFinished=60).succeed().settle().pass_time(99)
+    cluster.patch_status({"completionTimestamp": None})
+    assert cluster.decide().actions == ()
+    cluster = ClusterModel(job())
+    cluster.job["spec"] = "x"
+    cluster.settle()
+    assert (cluster.phase, cluster.decide().actions) == ("Failed", ())
 
 
 def test_a_job_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
