@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--functions-only", action="store_true", help="no code that runs at import")
     parser.add_argument("--most", type=float, default=1e9, help="seconds of tests for a mutant")
+    parser.add_argument("--again", type=Path, help="only those not killed in this earlier output")
     parser.add_argument("--jobs", type=int, default=1)
     options, of_pytest = parser.parse_known_args()
     found = [*_all_mutants(options.package.resolve())]
@@ -41,6 +42,9 @@ def main() -> None:
     if options.sample and options.sample < len(chosen):
         kept = {*random.Random(options.seed).sample(range(len(chosen)), options.sample)}
         chosen = [each for number, each in enumerate(chosen) if number in kept]
+    if options.again:
+        lines = {line[10:] for line in options.again.read_text().splitlines()}
+        chosen = [each for each in chosen if each.shown() in lines]
     print(f"{len(chosen)} of {len(found)} mutants", flush=True)
     results = judged(chosen, [*options.tests, *of_pytest], options.jobs, options.most)
     for mutant, result in results.items():
