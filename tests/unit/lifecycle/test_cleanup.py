@@ -45,6 +45,7 @@ def test_the_counts_stay_as_they_were_at_the_end() -> None:
         "collector": {"Succeeded": 3},
     }
     assert cluster.status["readyReplicas"] == 0
+    assert cluster.condition("Succeeded")["message"] == "4 pods succeeded"
     assert cluster.status["completionTimestamp"] == "2026-01-01T12:00:00Z"
 
 

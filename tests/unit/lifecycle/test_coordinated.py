@@ -160,6 +160,8 @@ def test_a_lost_coordinator_is_replaced(how: str) -> None:
             del cluster.objects["Pod", "x-coordinator"]
     cluster.settle().run("x-coordinator").settle()
     assert cluster.phases[2:] == ["Rescheduling", "Starting", "Running"]
+    lost = cluster.condition("Rescheduling")["message"]
+    assert lost == "the coordinator was lost, another one takes its place"
     assert (cluster.status["reschedules"], cluster.status["restarts"]) == (1, 0)
 
 

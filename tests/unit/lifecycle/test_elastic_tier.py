@@ -122,10 +122,10 @@ def test_a_lost_elastic_pod_is_no_failure_and_no_reschedule(how: str, rules: tup
 def test_a_loss_is_recorded_and_reported_once() -> None:
     cluster = tiered()
     writes = cluster.writes.count("status")
-    for name in (FIRST, SECOND):
-        cluster.lose(name, "preempted")
+    cluster.lose(FIRST, "preempted").lose(SECOND, "evicted")
     cluster.settle().end_deleted().settle()
-    assert [loss["pod"] for loss in cluster.status["failures"]] == [FIRST, SECOND]
+    losses = [(loss["pod"], loss.get("reason")) for loss in cluster.status["failures"]]
+    assert losses == [(SECOND, "Evicted"), (FIRST, "Deleted")]
     told = [each.message for each in cluster.events if each.reason == "ElasticReplicasLost"]
     assert told == [f"2 replicas of the elastic tier lost, {FIRST} first"]
     # One that says so, and one with other counts of pods.

@@ -337,6 +337,9 @@ def test_restart_job_replaces_the_pods_of_all_tasks() -> None:
     cluster = collectors({"tasks": ["learner"], "action": "RestartJob"}, replicas=3)
     before = {*cluster.uids.values()}
     fail(cluster, "x-learner-0")
+    cluster.reconcile()
+    message = cluster.condition("Restarting")["message"]
+    assert message.endswith("all pods of tasks collector, learner are replaced")
     come_back(cluster)
     assert not before & {*cluster.uids.values()}
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}

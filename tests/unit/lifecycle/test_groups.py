@@ -113,7 +113,10 @@ def test_no_group_forms_below_the_minimum_of_members() -> None:
     assert "task learner had 1 of at least 2 members" in short["message"]
     assert [each.reason for each in cluster.events].count(Problem.INSUFFICIENT_REPLICAS) == 1
     assert cluster.phase == "Starting"
+    cluster.fail(LEARNERS[3]).wait(0)
+    assert (group(cluster)["state"], group(cluster)["members"]) == ("InsufficientReplicas", {})
     cluster.pass_time(5000)
+    join(cluster, 3)
     join(cluster, 1)
     assert cluster.condition("InsufficientReplicas")["status"] == "False"
     cluster.pass_time(60).wait(0)

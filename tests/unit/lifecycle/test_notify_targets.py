@@ -56,6 +56,8 @@ def test_thousands_of_names_make_a_short_message() -> None:
     message = cluster.condition("NotifyTargetUnknown")["message"]
     assert len(message) < 1024
     assert "and 1992 others" in message
+    few = cluster_of(",".join(f"{number}" for number in range(8)))
+    assert "others" not in few.condition("NotifyTargetUnknown")["message"]
 
 
 def test_unknown_targets_are_reported_before_pods_run() -> None:

@@ -166,6 +166,15 @@ def test_the_deadline_of_a_frozen_job_holds() -> None:
     assert cluster.condition("Failed")["reason"] == "DeadlineExceeded"
 
 
+@pytest.mark.parametrize("seconds", [0, -1, True, "1", 2**63])
+def test_a_frozen_job_has_no_deadline_that_admission_refuses(seconds: object) -> None:
+    cluster = running()
+    unreadable(cluster)
+    cluster.edit(activeDeadlineSeconds=seconds).settle().pass_time(100).settle()
+    assert (cluster.phase, cluster.decide().requeue_after) == ("Running", None)
+    assert cluster.condition("SpecInvalid")["message"].count("spec.cleanPodPolicy") == 1
+
+
 @pytest.mark.parametrize(("end", "phase"), [("succeed", "Succeeded"), ("fail", "Failed")])
 def test_a_frozen_job_ends_with_its_coordinator(end: str, phase: str) -> None:
     cluster = running_coordinated()
@@ -259,8 +268,9 @@ STARTED = {
 @pytest.mark.parametrize("status", STARTED.values(), ids=STARTED)
 def test_a_job_has_been_started_if(status: dict[str, Any]) -> None:
     assert Status.read(status).has_started
-    waiting = {"phase": "Pending", "taskStatus": {"learner": {"Pending": 1}}, "startTime": "t"}
-    assert not Status.read(waiting).has_started
+    for counts in ({"Pending": 1}, {"Running": 0}):
+        waiting = {"phase": "Pending", "taskStatus": {"learner": counts}, "startTime": "t"}
+        assert not Status.read(waiting).has_started
 
 
 def test_a_spec_is_returned_only_if_the_job_uses_it() -> None:

@@ -201,3 +201,14 @@ def test_a_gang_that_runs_is_not_held_back_any_more() -> None:
     cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.UNSCHEDULABLE)
     cluster.fail("x-learner-1").settle()
     assert len(cluster.pods) == 2
+
+
+@pytest.mark.parametrize("field", ["nominatedNodeName", "nodeName"])
+def test_a_refused_pod_with_a_node_by_now_has_no_refusal(field: str) -> None:
+    cluster = waiting().place(learner="a", collector="a b").settle()
+    cluster.refuse("x-collector-1", "0/2 nodes are available")
+    place = "status" if field == "nominatedNodeName" else "spec"
+    cluster.pods["x-collector-1"][place][field] = "b"
+    cluster.place(learner="a", collector="a c").settle()
+    message = cluster.condition("Rescheduling")["message"]
+    assert message == "1 pod to move, x-collector-1 first"

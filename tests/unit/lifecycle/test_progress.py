@@ -258,6 +258,8 @@ def test_a_restart_of_a_hung_job_replaces_the_pods_and_counts_once(
     assert says(cluster, "Hung")
     assert cluster.phase == "Restarting"
     assert cluster.status["restartAttempts"] == dict.fromkeys(sorted(tasks), 1)
+    message = cluster.condition("Restarting")["message"]
+    assert message.endswith(f"; to begin anew: {', '.join(sorted(tasks))}; restart 1 of 3")
     assert sorted(restarted(cluster)) == sorted(
         f"x-{task}-{index}" for task in tasks for index in range(2)
     )

@@ -415,6 +415,7 @@ def test_a_workload_finishes_with_the_last_pod(phase: str, reason: str) -> None:
     assert "finalizers" not in body["metadata"]
     said = next(each for each in body["status"]["conditions"] if each["type"] == "Finished")
     assert said["reason"] == reason
+    assert said["message"] == cluster.condition(reason)["message"] != ""
 
 
 def test_a_deleted_job_holds_its_quota_as_long_as_its_pods() -> None:

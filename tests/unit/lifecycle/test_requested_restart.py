@@ -82,6 +82,16 @@ def test_requests_for_two_tasks_are_two() -> None:
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}
 
 
+def test_a_request_for_a_task_leaves_that_for_the_job_handled() -> None:
+    cluster = running(*TASKS)
+    ask(cluster)
+    assert anew(cluster) == ALL
+    ask(cluster, "learner", "later")
+    assert (anew(cluster), anew(cluster)) == (LEARNERS, set())
+    handled = cluster.status["restartedAt"]
+    assert (handled["job"], handled["tasks"]["learner"]) == ("now", "later")
+
+
 def test_a_second_request_is_handled_while_pods_end() -> None:
     cluster = running(*TASKS)
     ask(cluster, "learner")

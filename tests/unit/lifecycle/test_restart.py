@@ -43,6 +43,13 @@ def test_a_pod_without_container_states_is_reported_by_its_own_reason() -> None:
     )
 
 
+def test_a_pod_without_any_reason_is_reported_as_such() -> None:
+    cluster = running().say("x-learner-0", phase="Failed")
+    cluster.reconcile()
+    message = cluster.condition("Restarting")["message"]
+    assert message.endswith("pod x-learner-0 failed first: no reason given")
+
+
 def test_nothing_is_deleted_before_the_failure_is_in_the_status() -> None:
     cluster = failing()
     uid = cluster.uids["x-learner-0"]

@@ -13,6 +13,7 @@ def test_added_replicas_get_the_next_ranks_and_count_once() -> None:
     assert [cluster.env(f"x-collector-{index}")["DI_RANK"] for index in (3, 4)] == ["4", "5"]
     assert (cluster.phase, cluster.status["replicas"]) == ("Starting", 6)
     assert cluster.condition("Rescheduling")["message"] == "replicas changed: collector from 3 to 5"
+    assert cluster.condition("Starting")["message"] == "created 2 pods, 6 pods in all"
     cluster.run().settle()
     assert (cluster.counts, before.items() <= cluster.uids.items()) == ((0, 1), True)
 

@@ -45,7 +45,7 @@ def test_the_job_succeeds_when_the_other_pods_have_ended() -> None:
 
 def test_the_job_succeeds_at_the_end_of_the_grace_period() -> None:
     cluster = training().succeed(LEARNER).settle().pass_time(20).settle()
-    assert cluster.phase == "Running"
+    assert (cluster.phase, cluster.decide().requeue_after) == ("Running", 10)
     cluster.pass_time(10).settle()
     assert cluster.phase == "Succeeded"
     assert all("deletionTimestamp" in cluster.pods[name]["metadata"] for name in OTHERS)
