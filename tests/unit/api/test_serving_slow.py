@@ -18,7 +18,7 @@ from tests.unit.asynchronous import asynchronous
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass when the test moves them."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -36,8 +36,12 @@ class Door:
         return connection
 
 
-def test_a_source_above_its_bound_loses_its_longest_idle_connection() -> None:
-    door = Door()
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+def test_a_source_above_its_bound_loses_its_longest_idle_connection(door: Door) -> None:
     first = door.at("a1")
     for name in ("a2", "a3", "b1", "a4"):
         door.at(name)
@@ -47,8 +51,7 @@ def test_a_source_above_its_bound_loses_its_longest_idle_connection() -> None:
     assert len(door.connections) == 4
 
 
-def test_a_connection_with_an_answer_outlives_unused_ones() -> None:
-    door = Door()
+def test_a_connection_with_an_answer_outlives_unused_ones(door: Door) -> None:
     asked = door.at("a1")
     asked.begin()
     asked.answered()
@@ -57,8 +60,7 @@ def test_a_connection_with_an_answer_outlives_unused_ones() -> None:
     assert door.ended == ["a2", "a3"]
 
 
-def test_a_connection_in_use_by_a_thread_is_not_ended() -> None:
-    door = Door()
+def test_a_connection_in_use_by_a_thread_is_not_ended(door: Door) -> None:
     for name in ("a1", "a2", "a3"):
         door.at(name).begin()
     assert door.open("a4") is None
@@ -66,8 +68,7 @@ def test_a_connection_in_use_by_a_thread_is_not_ended() -> None:
     assert door.ended == []
 
 
-def test_above_the_bound_the_source_with_most_connections_loses_one() -> None:
-    door = Door()
+def test_above_the_bound_the_source_with_most_connections_loses_one(door: Door) -> None:
     for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
         door.at(name)
     door.at("d1")
@@ -75,8 +76,7 @@ def test_above_the_bound_the_source_with_most_connections_loses_one() -> None:
     assert len(door.connections) == 6
 
 
-def test_above_the_bound_of_bodies_the_largest_source_loses_its_largest() -> None:
-    door = Door()
+def test_above_the_bound_of_bodies_the_largest_source_loses_its_largest(door: Door) -> None:
     small, large, other = door.at("a1"), door.at("a2"), door.at("b1")
     small.grow(20)
     large.grow(50)
@@ -90,8 +90,7 @@ def test_above_the_bound_of_bodies_the_largest_source_loses_its_largest() -> Non
     assert door.ended == ["a2"]
 
 
-def test_a_body_in_use_by_a_thread_is_kept() -> None:
-    door = Door()
+def test_a_body_in_use_by_a_thread_is_kept(door: Door) -> None:
     working, late = door.at("a1"), door.at("b1")
     working.grow(90)
     working.begin()

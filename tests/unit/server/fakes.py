@@ -44,7 +44,7 @@ Object = dict[str, Any]
 
 
 class Clock:
-    """Monotonic seconds that pass only when told to, or when somebody sleeps."""
+    """Monotonic seconds that pass only when the test moves them, or in a sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -32,14 +32,22 @@ def _harness(mode: AuthMode = AuthMode.OPTIONAL, **settings: Any) -> Harness:
     return harness
 
 
+@pytest.fixture
+def harness() -> Harness:
+    return _harness()
+
+
 def _scale(harness: Harness, path: str = PATH, **caller: Any) -> int:
     return harness.ask(path, {"replicas": 1}, **{"ip": MINE, **caller})[0]
 
 
 @pytest.mark.parametrize("mode", [AuthMode.OPTIONAL, AuthMode.REQUIRED])
 class TestWithToken:
-    def test_a_pod_reaches_its_own_job_alone(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    @pytest.fixture
+    def harness(self, mode: AuthMode) -> Harness:
+        return _harness(mode)
+
+    def test_a_pod_reaches_its_own_job_alone(self, harness: Harness) -> None:
         harness.kube.users["earlier"] = pod_user("earlier")
         assert _scale(harness, token="pod") == 200
         assert _scale(harness, OTHER, token="pod") == 403
@@ -57,8 +65,7 @@ class TestWithToken:
             pytest.param(ANN, id="a person"),
         ],
     )
-    def test_other_callers_need_the_permission(self, mode: AuthMode, user: Object) -> None:
-        harness = _harness(mode)
+    def test_other_callers_need_the_permission(self, harness: Harness, user: Object) -> None:
         harness.kube.users["t"] = user
         assert _scale(harness, token="t") == 403
         harness.kube.allowed.add((user["username"], "update", "rl/cartpole"))
@@ -77,26 +84,24 @@ class TestWithToken:
             noted = harness.job()["metadata"].get("annotations", {}).get(ANNOTATION_CHANGED_BY)
             assert noted == (f"7 {who}" if names_callers else None)
 
-    def test_reading_and_changing_are_two_permissions(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    def test_reading_and_changing_are_two_permissions(self, harness: Harness) -> None:
         harness.kube.allowed.add(("ann", "get", "rl/cartpole"))
         assert harness.ask(PATH, token="ann")[0] == 200
         assert _scale(harness, token="ann") == 403
 
-    def test_a_refusal_does_not_show_whether_the_job_exists(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    def test_a_refusal_does_not_show_whether_the_job_exists(self, harness: Harness) -> None:
         assert _scale(harness, "/v2alpha1/rl.missing/replicas", token="ann") == 403
         assert _scale(harness, token="forged") == 401
 
-    def test_a_review_is_cached_for_a_minute(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    def test_a_review_is_cached_for_a_minute(self, harness: Harness) -> None:
         for pause, reviews in ((0, 1), (59, 1), (2, 2)):
             harness.clock.sleep(pause)
             assert _scale(harness, token="pod") == 200
             assert harness.kube.calls["create", "tokenreviews"] == reviews
 
-    def test_a_denial_is_cached_for_ten_seconds_by_token_verb_and_job(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    def test_a_denial_is_cached_for_ten_seconds_by_token_verb_and_job(
+        self, harness: Harness
+    ) -> None:
         harness.kube.users["t2"] = ANN
         reviews = "create", "subjectaccessreviews"
         for pause, asked in ((0, 1), (9, 1), (2, 2)):
@@ -108,8 +113,7 @@ class TestWithToken:
         harness.ask(PATH, token="ann")
         assert harness.kube.calls[reviews] == 5
 
-    def test_a_permission_that_is_taken_away_ends_at_once(self, mode: AuthMode) -> None:
-        harness = _harness(mode)
+    def test_a_permission_that_is_taken_away_ends_at_once(self, harness: Harness) -> None:
         harness.kube.allowed.add(UPDATE)
         assert _scale(harness, token="ann") == 200
         harness.kube.allowed.clear()
@@ -173,8 +177,9 @@ def test_an_audience_the_authenticator_did_not_check_is_refused() -> None:
         pytest.param("10.0.0.9", 403, id="of an earlier job of the name"),
     ],
 )
-def test_without_a_token_the_address_of_a_pod_reaches_its_job(ip: str, status: int) -> None:
-    harness = _harness()
+def test_without_a_token_the_address_of_a_pod_reaches_its_job(
+    harness: Harness, ip: str, status: int
+) -> None:
     assert _scale(harness, ip=ip) == status
     assert harness.replicas() == (3 if status == 200 else 2)
 
@@ -188,8 +193,7 @@ def test_where_a_token_is_required_an_address_is_not_enough() -> None:
     assert _scale(_harness(AuthMode.REQUIRED)) == 401
 
 
-def test_an_unknown_caller_does_not_use_up_the_rate_of_a_job() -> None:
-    harness = _harness()
+def test_an_unknown_caller_does_not_use_up_the_rate_of_a_job(harness: Harness) -> None:
     for _ in range(60):
         _scale(harness, ip="10.9.9.9")
     assert _scale(harness) == 200

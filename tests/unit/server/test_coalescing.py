@@ -63,8 +63,12 @@ class Bench:
         return self.coalescer.submit(ref, item, Deadline.after(self.clock))
 
 
-def test_writes_of_a_job_are_a_second_apart() -> None:
-    bench = Bench()
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_writes_of_a_job_are_a_second_apart(bench: Bench) -> None:
     began = bench.clock.now
     assert [bench.submit(1), bench.submit(2), bench.submit(3, OTHER)] == [
         "wrote 1",
@@ -125,14 +129,12 @@ def test_a_request_above_the_bound_writes_for_those_that_wait() -> None:
     assert [items for _, _, items in bench.writes] == [[1], [2, 3]]
 
 
-def test_a_request_waits_for_a_write_until_its_deadline() -> None:
-    bench = Bench()
+def test_a_request_waits_for_a_write_until_its_deadline(bench: Bench) -> None:
     with waiting(bench), pytest.raises(Busy, match="too long"):
         bench.coalescer.submit(JOB, 3, Deadline(bench.clock, bench.clock.now, 1.0))
 
 
-def test_a_failed_write_fails_its_requests_alone() -> None:
-    bench = Bench()
+def test_a_failed_write_fails_its_requests_alone(bench: Bench) -> None:
 
     def fail() -> None:
         raise Busy("away", retry_after=1)
@@ -145,8 +147,7 @@ def test_a_failed_write_fails_its_requests_alone() -> None:
     assert bench.submit(3) == "wrote 3"
 
 
-def test_the_memory_of_written_jobs_is_bounded() -> None:
-    bench = Bench()
+def test_the_memory_of_written_jobs_is_bounded(bench: Bench) -> None:
     for number in range(100):
         bench.submit(number, JobRef("rl", f"job-{number}"))
         bench.clock.now += INTERVAL

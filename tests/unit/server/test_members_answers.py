@@ -60,8 +60,12 @@ def says(data: Any) -> dict[str, Any]:
     return {member["pod"]: member["says"] for member in data["members"]}
 
 
-def test_all_pods_read_what_a_pod_has_published() -> None:
-    harness = world()
+@pytest.fixture
+def harness() -> Harness:
+    return world()
+
+
+def test_all_pods_read_what_a_pod_has_published(harness: Harness) -> None:
     assert put(harness, "learner") == (
         200,
         {"heartbeatSeconds": HEARTBEAT, "lifetimeSeconds": LIFETIME},
@@ -79,8 +83,7 @@ def test_all_pods_read_what_a_pod_has_published() -> None:
     assert not harness.kube.calls
 
 
-def test_changes_since_a_generation_are_answered_on_request() -> None:
-    harness = world()
+def test_changes_since_a_generation_are_answered_on_request(harness: Harness) -> None:
     put(harness, "learner")
     put(harness, "one")
     before = get(harness)[1]["generation"]
@@ -99,8 +102,7 @@ def _version(harness: Harness, name: str) -> Object:
 
 
 @pytest.mark.parametrize("change", [{"phase": "Succeeded"}, {"deletionTimestamp": "now"}])
-def test_a_pod_that_ends_is_no_member(change: Object) -> None:
-    harness = world()
+def test_a_pod_that_ends_is_no_member(harness: Harness, change: Object) -> None:
     put(harness, "one")
     body = harness.kube.objects["pods", "rl", "one"]
     body["status"] |= {key: value for key, value in change.items() if key == "phase"}
@@ -112,8 +114,7 @@ def test_a_pod_that_ends_is_no_member(change: Object) -> None:
     assert put(harness, "one") == (409, "one is ending")
 
 
-def test_a_request_waits_for_another_generation_without_a_thread() -> None:
-    harness = world()
+def test_a_request_waits_for_another_generation_without_a_thread(harness: Harness) -> None:
     put(harness, "learner")
     known = get(harness)[1]["generation"]
     environ: Object = {"REMOTE_ADDR": "10.0.0.1"}
@@ -170,8 +171,7 @@ NOT_ANSWERED = "generation: must be one that was answered"
         (NUMBERS, 413, "the body must not be longer than 1024 bytes, written without spaces"),
     ],
 )
-def test_a_bad_entry_is_refused(body: object, status: int, words: str) -> None:
-    harness = world()
+def test_a_bad_entry_is_refused(harness: Harness, body: object, status: int, words: str) -> None:
     found, message = put(harness, "one", body)
     assert (found, message[: len(words)]) == (status, words)
     assert says(get(harness)[1]) == {}
@@ -307,8 +307,7 @@ class TestPeers:
         harness.kube.users["peer"] = {"username": "system:serviceaccount:di-system:di"}
         assert self._tell(harness, "peer")[0] == 403
 
-    def test_a_broken_exchange_is_refused(self) -> None:
-        harness = world()
+    def test_a_broken_exchange_is_refused(self, harness: Harness) -> None:
         found, said = harness.ask(EXCHANGE, {})
         assert (found, said) == (400, "this is no exchange of members: KeyError")
 
@@ -316,8 +315,7 @@ class TestPeers:
         assert EXCHANGE not in world().client.get("/openapi.json").get_json()["paths"]
 
 
-def test_a_server_is_ready_once_it_has_asked_the_others() -> None:
-    harness = world()
+def test_a_server_is_ready_once_it_has_asked_the_others(harness: Harness) -> None:
     harness.asked.clear()
     answer = harness.client.get("/readyz")
     assert (answer.status_code, answer.get_json()["message"]) == (

@@ -34,8 +34,12 @@ def shown(answer: Answer) -> dict[str, Any]:
     return {found["pod"]: found["says"] for found in map(json.loads, answer.members)}
 
 
-def test_an_answer_has_generation_members_and_gone() -> None:
-    board = Board()
+@pytest.fixture
+def board() -> Board:
+    return Board()
+
+
+def test_an_answer_has_generation_members_and_gone(board: Board) -> None:
     put(board, entry("a-1", {"url": "http://x", "weightVersion": 7}), entry("a-0"))
     answer = board.answer("job", None)
     assert json.loads(bytes_of(answer)) == {
@@ -73,8 +77,7 @@ def test_the_newest_entry_of_a_pod_holds_in_any_order() -> None:
     assert len(tags) == 1
 
 
-def test_versions_grow_although_the_clock_goes_back() -> None:
-    board = Board()
+def test_versions_grow_although_the_clock_goes_back(board: Board) -> None:
     assert board.version_after("uid-a-0", 500) == 500
     put(board, entry(version=900))
     assert board.version_after("uid-a-0", 500) == 901
@@ -92,8 +95,7 @@ def test_a_generation_depends_on_the_members_alone() -> None:
     assert len(tags) == 4
 
 
-def test_a_heartbeat_changes_no_generation_and_another_entry_does() -> None:
-    board = Board()
+def test_a_heartbeat_changes_no_generation_and_another_entry_does(board: Board) -> None:
     put(board, entry())
     assert board.take_news() == {"job"}
     before = board.generation("job", None)
@@ -104,8 +106,7 @@ def test_a_heartbeat_changes_no_generation_and_another_entry_does() -> None:
     assert board.generation("job", None) != before
 
 
-def test_another_pod_of_the_name_changes_the_generation() -> None:
-    board = Board()
+def test_another_pod_of_the_name_changes_the_generation(board: Board) -> None:
     put(board, entry())
     before = board.generation("job", None)
     put(board, entry(pod_uid="uid-2"))
@@ -114,8 +115,7 @@ def test_another_pod_of_the_name_changes_the_generation() -> None:
     assert shown(board.answer("job", None)) == {"a-0": {"url": "http://a-0"}}
 
 
-def test_an_entry_without_heartbeats_expires() -> None:
-    board = Board()
+def test_an_entry_without_heartbeats_expires(board: Board) -> None:
     put(board, entry("a-0"), entry("a-1"))
     put(board, entry("a-1", version=2), heard=10.0)
     board.take_news()
@@ -150,8 +150,7 @@ def test_an_entry_appears_and_goes_with_its_pod() -> None:
     assert shown(board.answer("job", None)) == {}
 
 
-def test_changes_since_a_generation_are_answered() -> None:
-    board = Board()
+def test_changes_since_a_generation_are_answered(board: Board) -> None:
     put(board, entry("a-0"), entry("a-1"), entry("b-0", task="b"))
     states = {None: board.generation("job", None), "a": board.generation("job", "a")}
     put(board, entry("a-1", {"url": "http://new"}, version=2), entry("b-1", task="b"))
@@ -168,7 +167,7 @@ def test_changes_since_a_generation_are_answered() -> None:
 
 
 def test_changes_make_any_known_state_the_present_one() -> None:
-    """Whichever changes come, a client that puts together what it is told knows all."""
+    """A client that applies each answer to its state has all members."""
     for seed in range(30):
         rng, board = random.Random(seed), Board()
         known: dict[str, dict[str, Any]] = {}
@@ -217,8 +216,7 @@ def test_a_generation_of_long_ago_is_answered_with_all(monkeypatch: pytest.Monke
     assert [board.answer("job", None, tag).complete for tag in tags] == [True, False, False]
 
 
-def test_jobs_have_boards_of_their_own() -> None:
-    board = Board()
+def test_jobs_have_boards_of_their_own(board: Board) -> None:
     put(board, entry("a-0"), entry("x-0", job_uid="other"))
     assert board.take_news() == {"job", "other"}
     assert list(shown(board.answer("job", None))) == ["a-0"]
@@ -249,8 +247,7 @@ def test_a_board_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     put(board, entry("c-0", job_uid="third"))
 
 
-def test_a_peer_gets_changes_but_not_its_own() -> None:
-    board = Board()
+def test_a_peer_gets_changes_but_not_its_own(board: Board) -> None:
     put(board, entry("a-0"), entry("a-1"), heard=1.0)
     put(board, entry("a-2"), heard=2.0, source="peer")
     told, change, more = board.changed_since(0, beside="peer", most_bytes=10_000)
@@ -262,7 +259,7 @@ def test_a_peer_gets_changes_but_not_its_own() -> None:
         "a-2",
     ]
     assert board.changed_since(change, beside="peer", most_bytes=10_000) == ([], change, False)
-    # A heartbeat is told as well: it is what keeps the entry there.
+    # A heartbeat is sent as well: it keeps the entry from expiring.
     put(board, entry("a-0", version=2), heard=3.0)
     told, _, _ = board.changed_since(change, beside="peer", most_bytes=10_000)
     assert [(each.pod, heard) for each, heard in told] == [("a-0", 3.0)]

@@ -1,4 +1,4 @@
-"""Requests that wait for news of members: who is told what, and when."""
+"""Requests that wait for news of members: which are answered, and when."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ def world() -> World:
     return World()
 
 
+@pytest.fixture
+def members(world: World) -> Members:
+    return world.members()
+
+
 def known(members: Members, task: str | None = None, job: str = "job", **more: Any) -> Watched:
     """Waits for another state than that of now."""
     now = members.answer(Watched(job_uid=job, task=task, known="", changes=False)).generation
     return Watched(job_uid=job, task=task, known=now, **{"changes": False, **more})
 
 
-def test_waiting_requests_are_answered_by_the_next_step(world: World) -> None:
-    members = world.members()
+def test_waiting_requests_are_answered_by_the_next_step(members: Members, world: World) -> None:
     members.put(entry("a-0"))
     members.step()
     told: dict[str, list[Answer]] = {"all": [], "changes": [], "other": []}
@@ -61,8 +65,9 @@ def test_waiting_requests_are_answered_by_the_next_step(world: World) -> None:
     assert [len(each) for each in told.values()] == [2, 1, 0]
 
 
-def test_a_request_for_an_old_generation_is_answered_at_once(world: World) -> None:
-    members = world.members()
+def test_a_request_for_an_old_generation_is_answered_at_once(
+    members: Members, world: World
+) -> None:
     watched = known(members)
     members.put(entry())
     members.subscribe(watched, world.told.append)
@@ -70,8 +75,7 @@ def test_a_request_for_an_old_generation_is_answered_at_once(world: World) -> No
     assert members.waiting == 0
 
 
-def test_a_heartbeat_answers_no_request_and_an_expiry_does(world: World) -> None:
-    members = world.members()
+def test_a_heartbeat_answers_no_request_and_an_expiry_does(members: Members, world: World) -> None:
     members.put(entry())
     members.subscribe(known(members), world.told.append)
     for version in (2, 3):
@@ -84,8 +88,7 @@ def test_a_heartbeat_answers_no_request_and_an_expiry_does(world: World) -> None
     assert [shown(answer) for answer in world.told] == [{}]
 
 
-def test_a_deleted_pod_answers_waiting_requests(world: World) -> None:
-    members = world.members()
+def test_a_deleted_pod_answers_waiting_requests(members: Members, world: World) -> None:
     members.put(entry())
     members.subscribe(known(members), world.told.append)
     world.dead.add("uid-a-0")
@@ -94,8 +97,7 @@ def test_a_deleted_pod_answers_waiting_requests(world: World) -> None:
     assert [shown(answer) for answer in world.told] == [{}]
 
 
-def test_a_client_that_leaves_is_not_answered(world: World) -> None:
-    members = world.members()
+def test_a_client_that_leaves_is_not_answered(members: Members, world: World) -> None:
     leave = members.subscribe(known(members), world.told.append)
     members.subscribe(known(members), lambda _: None)
     leave()
@@ -108,8 +110,9 @@ def test_a_client_that_leaves_is_not_answered(world: World) -> None:
     assert members.waiting == 0
 
 
-def test_changes_wait_until_answered_clients_may_have_returned(world: World) -> None:
-    members = world.members()
+def test_changes_wait_until_answered_clients_may_have_returned(
+    members: Members, world: World
+) -> None:
     count = 100
     for _ in range(count):
         members.subscribe(known(members), lambda _: None)
@@ -117,7 +120,7 @@ def test_changes_wait_until_answered_clients_may_have_returned(world: World) -> 
     members.step()
     members.subscribe(known(members), world.told.append)
     members.put(entry("a-1"))
-    # Another job is told meanwhile.
+    # Requests about another job are answered meanwhile.
     members.subscribe(known(members, job="other"), world.told.append)
     members.put(entry("x-0", job_uid="other"))
     assert members.step() == pytest.approx(REST_FOR_EACH * count)
@@ -146,8 +149,9 @@ def test_requests_above_the_bound_are_answered_at_once(world: World) -> None:
     assert (members.waiting, len(world.told)) == (2, 2)
 
 
-def test_peers_are_notified_of_entries_at_once_but_not_of_heartbeats(world: World) -> None:
-    members = world.members()
+def test_peers_are_notified_of_entries_at_once_but_not_of_heartbeats(
+    members: Members, world: World
+) -> None:
     news = members.follow()
     members.put(entry())
     assert news.is_set()
@@ -160,8 +164,7 @@ def test_peers_are_notified_of_entries_at_once_but_not_of_heartbeats(world: Worl
     assert not news.is_set()
 
 
-def test_an_entry_of_a_peer_is_as_old_as_the_peer_reports(world: World) -> None:
-    members = world.members()
+def test_an_entry_of_a_peer_is_as_old_as_the_peer_reports(members: Members, world: World) -> None:
     members.merge("peer", [(entry("a-0"), LIFETIME), (entry("a-1"), LIFETIME - 1)])
     assert list(shown(members.answer(known(members)))) == ["a-1"]
     world.clock.sleep(1)

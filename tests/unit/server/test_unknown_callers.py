@@ -55,10 +55,14 @@ def _forged(count: int) -> list[str]:
     return [f"forged-{number}" for number in range(count)]
 
 
+@pytest.fixture
+def harness() -> Harness:
+    return _harness()
+
+
 class TestRefusalsOfOneAddress:
     @pytest.mark.parametrize("token", [None, "forged"])
-    def test_refusals_are_limited(self, token: str | None) -> None:
-        harness = _harness()
+    def test_refusals_are_limited(self, harness: Harness, token: str | None) -> None:
         assert _codes(harness, [token] * 22) == REFUSED
         refused = _get(harness, token)
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
@@ -73,16 +77,14 @@ class TestRefusalsOfOneAddress:
         headers = {"Authorization": header} if header else {}
         assert [harness.ask(PATH, headers=headers)[0] for _ in range(22)] == REFUSED
 
-    def test_their_requests_to_the_api_server_are_bounded(self) -> None:
-        harness = _harness()
+    def test_their_requests_to_the_api_server_are_bounded(self, harness: Harness) -> None:
         _codes(harness, [None] * 250)
         # The list of all jobs is no way around.
         _codes(harness, [None] * 250, path=COORDINATED)
         _codes(harness, _forged(500), ip="10.9.9.8")
         assert harness.kube.calls == {LISTS: 20, REVIEWS: 20}
 
-    def test_good_tokens_and_known_pods_of_the_address_are_served(self) -> None:
-        harness = _harness()
+    def test_good_tokens_and_known_pods_of_the_address_are_served(self, harness: Harness) -> None:
         assert _codes(harness, ["good"], ip=MINE) == [200]
         _codes(harness, _forged(30), ip=MINE)
         assert _codes(harness, ["forged", "good", None], ip=MINE) == [429, 200, 200]
@@ -97,15 +99,15 @@ class TestRefusalsOfOneAddress:
         harness.kube.users = {token: {"username": "ann"} for token in tokens}
         assert _codes(harness, tokens) == [200] * 200
 
-    def test_a_token_that_has_expired_is_refused_and_counts(self) -> None:
-        harness = _harness()
+    def test_a_token_that_has_expired_is_refused_and_counts(self, harness: Harness) -> None:
         assert _codes(harness, ["good"]) == [200]
         del harness.kube.users["good"]
         harness.clock.sleep(61)
         assert _codes(harness, ["good"] * 22) == REFUSED
 
-    def test_refusals_while_the_api_server_is_unreachable_do_not_count(self) -> None:
-        harness = _harness()
+    def test_refusals_while_the_api_server_is_unreachable_do_not_count(
+        self, harness: Harness
+    ) -> None:
         harness.kube.failure = Unavailable(kind="Pod")
         assert _codes(harness, [None] * 30) == [503] * 30
         harness.kube.failure = None
@@ -156,8 +158,7 @@ class TestRefusalsOfOneAddress:
 
 
 class TestJustStarted:
-    def test_a_pod_that_the_watch_has_not_shown_yet_is_served(self) -> None:
-        harness = _harness()
+    def test_a_pod_that_the_watch_has_not_shown_yet_is_served(self, harness: Harness) -> None:
         assert _codes(harness, [None], ip="10.0.0.5") == [401]
         harness.add_pods(pod("new", 1, "10.0.0.5"))
         assert _codes(harness, [None], ip="10.0.0.5") == [200]
@@ -251,8 +252,7 @@ class TestTokens:
         assert _codes(harness, ["good"]) == [200]
         assert harness.kube.calls[REVIEWS] == 0
 
-    def test_a_rejected_token_is_reviewed_again_after_ten_seconds(self) -> None:
-        harness = _harness()
+    def test_a_rejected_token_is_reviewed_again_after_ten_seconds(self, harness: Harness) -> None:
         for pause, reviews in ((0, 1), (9, 1), (2, 2)):
             harness.clock.sleep(pause)
             assert _codes(harness, ["forged"]) == [401]
@@ -270,9 +270,8 @@ class TestTokens:
         assert (recent.get(0), recent.had(0)) == (None, True)
 
     def test_concurrent_requests_with_one_token_cost_one_review(
-        self, monkeypatch: pytest.MonkeyPatch
+        harness: Harness, self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        harness = _harness()
         asked, answer, create = threading.Event(), threading.Event(), harness.kube.create
 
         def slow(resource: Any, body: Any, **options: Any) -> Any:
@@ -326,8 +325,7 @@ class TestSingleFlight:
         assert flight.run("a", call, Deadline.after(clock)) == 1
 
 
-def test_a_pod_of_another_job_is_an_unknown_caller() -> None:
-    harness = _harness()
+def test_a_pod_of_another_job_is_an_unknown_caller(harness: Harness) -> None:
     other = coordinated(name="other", uid="uid-2")
     harness.add(other)
     harness.add_pods(pod("theirs", 0, "10.0.0.2", owner=other))
