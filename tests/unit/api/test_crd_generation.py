@@ -74,10 +74,7 @@ def test_a_pod_template_becomes_a_structural_schema() -> None:
     container = {
         "type": "object",
         "required": ["name"],
-        "properties": {
-            "cpu": quantity_schema(),
-            "name": {"type": "string"},
-        },
+        "properties": {"cpu": quantity_schema(), "name": {"type": "string"}},
     }
     text_map = {"type": "object", "additionalProperties": {"type": "string"}}
     assert pod_template_schema(POD_TEMPLATE) == {

@@ -29,8 +29,7 @@ def test_a_scalable_task_needs_an_upper_bound_and_no_allocator(message: str, bad
 
 
 @pytest.mark.parametrize(
-    "good",
-    [job(task(scalable=True, maxReplicas=4)), job(task(scalable=False), preemptible=True)],
+    "good", [job(task(scalable=True, maxReplicas=4)), job(task(scalable=False), preemptible=True)]
 )
 def test_a_scalable_task_is_accepted(good: Job) -> None:
     assert validate_job(good) == []

@@ -74,19 +74,12 @@ class Hall:
     """Connections by name, of the source that the name begins with; what became of them."""
 
     def __init__(
-        self,
-        *,
-        slow: str = "",
-        seconds: float = 60.0,
-        at_once: int = 50,
-        per_second: float = 1e-6,
+        self, *, slow: str = "", seconds: float = 60.0, at_once: int = 50, per_second: float = 1e-6
     ) -> None:
         self.pace = TokenBuckets[str](rate=per_second, burst=at_once, clock=time.monotonic)
         self.connections = Connections(most=100, most_of_source=50, kept=self.pace.give)
         self.arrivals = Arrivals(
-            seconds=seconds,
-            pace=self.pace,
-            slows=lambda source: source in slow,
+            seconds=seconds, pace=self.pace, slows=lambda source: source in slow
         )
         self.gone: set[str] = set()
         """Those that have hung up."""

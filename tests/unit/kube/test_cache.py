@@ -76,11 +76,7 @@ class ScriptedServer:
             self.stream.put_nowait((kind, obj))
 
     async def list(
-        self,
-        *_: Any,
-        field_selector: str = "",
-        transform: Callable[[Object], Object],
-        **__: Any,
+        self, *_: Any, field_selector: str = "", transform: Callable[[Object], Object], **__: Any
     ) -> tuple[list[Object], str]:
         await asyncio.sleep(0)
         wanted = field_selector.removeprefix("metadata.name=")
@@ -147,11 +143,7 @@ def by_name(cache: WatchCache) -> dict[str, Kept]:
 
 
 def perform(
-    step: str,
-    name: str,
-    server: ScriptedServer,
-    cache: WatchCache,
-    polls: list[asyncio.Task[None]],
+    step: str, name: str, server: ScriptedServer, cache: WatchCache, polls: list[asyncio.Task[None]]
 ) -> None:
     match step:
         case "write":

@@ -19,11 +19,7 @@ def test_delete_options_have_only_the_given_fields() -> None:
     plain = wire.delete_options(
         uid=None, resource_version=None, grace_period_seconds=None, propagation="Background"
     )
-    assert plain == {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
-    }
+    assert plain == {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     full = wire.delete_options(
         uid="u", resource_version="7", grace_period_seconds=0, propagation="Foreground"
     )

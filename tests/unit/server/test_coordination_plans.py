@@ -69,12 +69,7 @@ def test_new_replicas_are_appended_collectors_first() -> None:
 
 @pytest.mark.parametrize(
     ("count", "gpus", "aggregators", "plain", "parts"),
-    [
-        (1, 1, 0, 1, []),
-        (1, 2, 1, 0, [2]),
-        (1, 10, 1, 0, [8, 2]),
-        (2, 2, 2, 0, [2, 2]),
-    ],
+    [(1, 1, 0, 1, []), (1, 2, 1, 0, [2]), (1, 10, 1, 0, [8, 2]), (2, 2, 2, 0, [2, 2])],
 )
 def test_a_learner_on_several_gpus_has_an_aggregator_and_its_parts(
     count: int, gpus: int, aggregators: int, plain: int, parts: list[int]

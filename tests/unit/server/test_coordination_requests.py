@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_server.coordination.requests import (
-    Requester,
-    RoleDemand,
-    demand,
-    failed,
-    query,
-    requester,
-)
+from di_server.coordination.requests import Requester, RoleDemand, demand, failed, query, requester
 from di_server.model.references import JobRef
 from di_server.problems import Problem
 

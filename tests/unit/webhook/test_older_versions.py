@@ -18,9 +18,7 @@ from tests.unit.api.test_any_json import JSON
 from tests.unit.webhook.reviews import UID, patch_of, review
 
 Job = dict[str, Any]
-OLDER = {
-    "requestKind": {"group": names.GROUP, "version": "v1alpha1", "kind": names.KIND},
-}
+OLDER = {"requestKind": {"group": names.GROUP, "version": "v1alpha1", "kind": names.KIND}}
 
 
 def coordinated(**spec: Any) -> Job:

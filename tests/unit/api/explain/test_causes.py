@@ -25,9 +25,7 @@ def test_an_old_failure_is_not_the_cause_of_a_new_problem() -> None:
             "Starting",
             status={
                 "restarts": 1,
-                "failures": [
-                    {"pod": POD, "time": time(1), "exitCode": 137, "reason": "OOMKilled"},
-                ],
+                "failures": [{"pod": POD, "time": time(1), "exitCode": 137, "reason": "OOMKilled"}],
             },
         ),
         pod(waiting=("ErrImagePull", "not found")),
