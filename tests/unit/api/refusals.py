@@ -12,7 +12,7 @@ import yaml
 from tests.unit.api.jobs import Job
 
 _LINE = re.compile(r"(?:\((.+?=.+?)\) )?(.+)")
-_IN_OTHER_WORDS = re.compile(r"an object: |a list of \d+: ")
+_IN_OTHER_WORDS = re.compile(r"an object: |a list of \d+: |a huge number: ")
 _KEYS = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[\]]+)')
 
 

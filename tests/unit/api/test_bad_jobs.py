@@ -27,15 +27,17 @@ NAMES = {
     too_long("name", "a" * 46, "ddp-learner-xxxxx", "a" * 45): coordinated_job("a" * 46),
     too_long("generateName", "n" * 49 + "-", "learner-0", "n" * 48): job()
     | {"metadata": {"generateName": "n" * 49 + "-"}},
+    too_long("generateName", "a" * 41, "ddp-learner-xxxxx", "a" * 40): coordinated_job()
+    | {"metadata": {"generateName": "a" * 41}},
     "spec.tasks: a list of 1: may reach 4096 pods, whose DNS names take 1368064 bytes of the "
     "1048576 that node lists may have: with names as long as these there is room for 3139 pods; "
     "lower replicas or maxReplicas, or shorten the name of the job, of its tasks or of its "
     "namespace": job(task(maxReplicas=4096), name="n" * 50),
     'spec.tasks[0].name: "di": its Service di-di-di would be the one that the job has for all its '
     "pods": job(task("none", name="di", service={"ports": [HTTP]}), name="di-di"),
-    f'spec.tasks[0].name: "{"t" * 60}": 60 characters are too many, pods are named '
+    f'spec.tasks[1].name: "{"t" * 60}": 60 characters are too many, pods are named '
     f"<job>-{'t' * 60}-0 and may have 63; the longest name that fits has 56": job(
-        task("none", name="t" * 60), name="cart"
+        task(), task("none", name="t" * 60), name="cart"
     ),
 }
 
@@ -64,6 +66,13 @@ GOOD_CHANGES = {
     "nothing": "",
     "replicas at both bounds": "tasks[0].minReplicas=1; tasks[0].maxReplicas=1",
     "no restart allowed": "backoffLimit=0",
+    "a volume with the name that one of a claim has": "checkpoint.volume=di-checkpoint; "
+    "volumes=[{name: di-checkpoint, hostPath: {path: /a}}]",
+    "a queue of volcano": "scheduling={gangScheduler: volcano, queue: rl}",
+    "a label without a prefix as topology": "scheduling.topology=[{tasks: [learner], required: a}]",
+    "a label of the user": "tasks[0].template.metadata.labels.team=rl",
+    "a request that is the limit": "tasks[0].template.spec.resources={requests: {cpu: 1}, "
+    "limits: {cpu: 1}}",
     "deletion at once when finished": "ttlSecondsAfterFinished=0",
     "null for fields that may be absent": "tasks[0].minReplicas=null; tasks[0].dependsOn=null; "
     "tasks[0].name=null; group=null; volumes=null",
@@ -90,7 +99,12 @@ GOOD_JOBS = {
         "metadata": {"generateName": "di"},
         **{"spec": job(task("none", name="di", service={"ports": [HTTP]}))["spec"]},
     },
-    "collectors that wait for the learner": job(task(), task("collector", dependsOn=["learner"])),
+    "tasks that wait for one and for two others": job(
+        task(),
+        task("collector", dependsOn=["learner"]),
+        task("evaluator", dependsOn=["learner", "collector"]),
+    ),
+    "names like those of replicas": job(task("none", name="a"), task("none", name="a-1")),
     "maxReplicas of 4096 pods": job(task(maxReplicas=4000), task("collector", replicas=96)),
     "names that fit the node lists of 4096 pods": job(task(replicas=4096), name="n" * 16),
     "names beside those of replicas": job(

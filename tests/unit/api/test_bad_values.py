@@ -9,6 +9,7 @@ from tests.unit.api.jobs import Job, coordinated_job, job, leader, task, templat
 from tests.unit.api.refusals import refused
 
 LIMITED = template()
+LIMITED["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/other"}]
 LIMITED["spec"]["containers"][0]["resources"] = {"limits": {"memory": "4Gi", "cpu": 1}}
 ALMOST_ALL = job(
     task(
@@ -55,7 +56,8 @@ spec.cleanpodpolicy: "All": unknown field; did you mean cleanPodPolicy?
 spec.volumes: 1: must be a list
 (volumes=[{name: data}]) spec.volumes[1].name: "data": is the name of another volume of the job
   already
-spec.checkpoint.volume: "disc": no volume in spec.volumes has that name
+(volumes=[{name: disk, hostPath: {path: /disk}}]) spec.checkpoint.volume: "disc": no volume in
+  spec.volumes has that name
 (checkpoint={}) spec.checkpoint.volume: is required, unless persistentVolumeClaim is given
 (volumes=[{name: disk, hostPath: {path: /disk}}]; checkpoint.volume=disk)
   spec.checkpoint.persistentVolumeClaim: "a": checkpoints are in a volume of the job or in a claim,
@@ -63,6 +65,14 @@ spec.checkpoint.volume: "disc": no volume in spec.volumes has that name
 (volumes=[{name: a, emptyDir: {}}]) spec.checkpoint.volume: "a": is of the kind emptyDir, which ends
   with its pod
 (volumes=[{name: a}]) spec.checkpoint.volume: "a": is of the kind emptyDir, which ends with its pod
+(failurePolicy.rules=[{tasks: [a]}]; successPolicy.tasks=[a]; progressPolicy={timeoutSeconds: 9,
+  action: RestartTask, tasks: [a]}; scheduling.topology=[{tasks: [a], required: a/b}])
+  spec.tasks: []: must hold at least one task
+(tasks[0].podsPerReplica=2; scheduling.topology=[{tasks: [learner], required: a/b, colocate:
+  Replica}, {required: a/c, colocate: Replica}]) spec.scheduling.topology[1].tasks[0]: "learner":
+  spec.scheduling.topology[0] says already where its replicas are
+(scheduling.topology=[{tasks: [learner]}]) spec.scheduling.topology[0].required: "A_b/rack": must be
+  the key of a node's label, such as topology.kubernetes.io/zone
 (tasks[0].type=collector; checkpoint.persistentVolumeClaim=a) spec.checkpoint: an object: only
   learners have checkpoints, and this job has none
 (failurePolicy.rules=[{action: FailJob}, {onReasons: [Evicted]}]) spec.failurePolicy.rules[0]: an
@@ -111,6 +121,7 @@ spec.tasks[0].name: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 (tasks[0].name=a) spec.tasks[0].type: "lerner": must be one of learner, collector, evaluator, none
 (tasks[0].name=a) spec.tasks[0].type: is required
 spec.tasks[0].template: is required
+spec.tasks[0].template: null: is required
 spec.tasks[0].template: "busybox": must be an object
 spec.tasks[0].replicas: 0: must be 1 or more
 spec.tasks[0].replicas: "two": must be a whole number, 1 or more
@@ -161,9 +172,11 @@ spec.tasks[0].backoffLimit: true: must be a whole number, 0 or more
   podsPerReplica above 1; change the template of the task
 (tasks[0].podsPerReplica=2) spec.tasks[0].leaderTemplatePatch: []: must be an object
 spec.tasks[0].template.spec: must be the pod spec, an object
+spec.tasks[0].template.spec: 1: must be the pod spec, an object
 (tasks[0].template.spec={}) spec.tasks[0].template.spec.containers: must hold at least one container
 spec.tasks[0].template.spec.containers: []: must hold at least one container
 spec.tasks[0].template.spec.containers[0].name: is required
+spec.tasks[0].template.spec.containers[0].name: "": is required
 (tasks[0].template.spec.containers=[{name: a}, {}]) spec.tasks[0].template.spec.containers[1].name:
   "a": is the name of another container already
 (tasks[0].template.spec.containers[0].resources.limits.cpu="1")
@@ -172,6 +185,8 @@ spec.tasks[0].template.spec.containers[0].name: is required
 (tasks[0].template.spec.initContainers=[{name: a, resources: {limits: {memory: 1G}}}])
   spec.tasks[0].template.spec.initContainers[0].resources.requests.memory: "1Gi": must be at most
   the limit, 1G
+(tasks[0].template.spec.resources.requests.cpu=1) spec.tasks[0].template.spec.resources.limits.cpu:
+  "x": must be a quantity, such as 2, 500m or 1.5Gi
 (tasks[0].template.spec.resources.limits.cpu=1) spec.tasks[0].template.spec.resources.requests.cpu:
   2: must be at most the limit, 1
 """,
@@ -180,6 +195,7 @@ OF_A_FULL_JOB = refused(
     ALMOST_ALL,
     """
 metadata.name: must be a name, a string
+metadata.name: "": must be a name, a string
 metadata.name: "cart.pole": must be lower-case letters, digits and dashes, with a letter or digit
   at both ends: the names of pods and their DNS names are made from it
 metadata.name: "1st": must begin with a letter: task learner has a Service, <job>-learner
@@ -223,6 +239,8 @@ spec.failurePolicy.rules[0].onExitCodes: []: must be an object
   exit code
 (failurePolicy.rules[0].onExitCodes.operator=In)
   spec.failurePolicy.rules[0].onExitCodes.values[0]: 256: must be 255 or less
+(failurePolicy.rules[0].onExitCodes.operator=In)
+  spec.failurePolicy.rules[0].onExitCodes.values[0]: null: may not be null
 (failurePolicy.rules[0].onExitCodes.values=[1]) spec.failurePolicy.rules[0].onExitCodes.operator: is
   required
 (failurePolicy.rules[0].action=RestartInPlace; failurePolicy.rules[1]={onReasons: [Evicted]})
@@ -234,6 +252,11 @@ spec.failurePolicy.rules[0].onExitCodes: []: must be an object
   of task collector has a memory limit, so there is nothing to grow
 spec.failurePolicy.rules[0].growMemory.limit: "2Gi": is less than the memory limit that a
   container of task learner has
+(failurePolicy.rules=[{growMemory: {}}]) spec.failurePolicy.rules[0].growMemory.limit: "2Gi": is
+  less than the memory limit that a container of task learner has
+(tasks[1].template.spec.containers[0].resources.limits.memory=8Gi;
+  failurePolicy.rules[0].growMemory.limit=4Gi) spec.suspend: 1: must be true or false
+spec.failurePolicy.rules[0].growMemory.maxStep: "lots": must be a quantity, such as 2, 500m or 1.5Gi
 spec.failurePolicy.rules[0].growMemory.factor: 1: must be 2 or more
 spec.failurePolicy.rules[0].growMemory.maxStep: "0": must be more than 0
 spec.failurePolicy.rules[0].growMemory.limit: "lots": must be a quantity, such as 2, 500m or 1.5Gi
@@ -242,6 +265,7 @@ spec.failurePolicy.replicaBackoffLimit: -1: must be 0 or more
 spec.failurePolicy.resetAfterSeconds: 0: must be 1 or more
 spec.progressPolicy.timeoutSeconds: is required
 spec.progressPolicy.timeoutSeconds: 0: must be 1 or more
+spec.progressPolicy.firstTimeoutSeconds: 0: must be 1 or more
 spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 600
 spec.progressPolicy.tasks[0]: "critic": no task of this job has that name
 spec.progressPolicy.tasks: []: must name a task, or be left out
@@ -281,6 +305,8 @@ spec.checkpoint.path: "models": must be an absolute path such as /checkpoint, wi
   colon
 spec.checkpoint.path: "/etc/diengine/nodes/a": /etc/diengine/nodes is where the operator puts its
   files
+spec.checkpoint.path: "/etc/diengine/nodes": /etc/diengine/nodes is where the operator puts its
+  files
 spec.checkpoint.graceSeconds: 0: must be 1 or more
 (checkpoint.path=/data; tasks[0].template.spec.containers[0].volumeMounts=[{name: data}];
   tasks[1].template.spec.containers[0].volumeMounts=[{name: data, mountPath: /data/}])
@@ -294,6 +320,8 @@ spec.tasks[0].nodeCheck.command[1]: 1: must be a string
 spec.tasks[0].nodeCheck.command[0]: null: must be a string
 spec.tasks[0].template.spec.initContainers[0].name: "di-node-check": is the name of the container
   of the nodeCheck
+(tasks[1].podsPerReplica=2) spec.tasks[1].leaderTemplatePatch.spec.restartPolicy: 1: must be a
+  string
 (tasks[1].dependsOn=[learner]) spec.tasks[1].dependsOn[1]: "learner": is listed already
 (tasks[1].type=none; tasks[1].name=a; tasks[2]={type: none, template: {spec: {containers: [{name:
   a}]}}}) spec.tasks[2].name: "a": is the name of spec.tasks[1] already
@@ -328,6 +356,9 @@ spec.scheduling.gangScheduler: "volcano": the pods of a coordinator come one by 
 spec.scheduling.gang: true: the pods of a coordinator come one by one
 (tasks=[{type: learner, template: {spec: {containers: [{name: a}]}}}]) spec.tasks: a list of 1: a
   job has tasks or a coordinator, not both
+(successPolicy={tasks: [a]}) spec.successPolicy: an object: the end of its coordinator ends the job
+(checkpoint.persistentVolumeClaim=a) spec.coordinated.learner.template.spec.volumes[0].name:
+  "di-checkpoint": is what the operator calls the volume of spec.checkpoint
 (failurePolicy.rules=[{}]) spec.failurePolicy.rules[0].tasks[0]: "evaluator": no task of this job
   has that name
 spec.failurePolicy.rules[0].action: "RestartInPlace": the templates of a coordinated job have a
@@ -347,6 +378,10 @@ spec.coordinated.collector.template.metadata.labels["diengine/pod"]: "x": is wri
 (coordinated.replicas=[{name: a, role: learner, resources: {cpu: much}}])
   spec.coordinated.replicas[0].resources: an object: cpu must be a quantity, such as 2, 500m or
   1.5Gi
+(coordinated.replicas=[{name: c, role: collector}, {name: a, role: ddp-learner}])
+  spec.coordinated.replicas[1].aggregator: "c": must be the name of an aggregator among the replicas
+(coordinated.replicas=[{name: a, role: collector}]) spec.coordinated.replicas[0].resources: []: must
+  be an object of quantities
 (coordinated.replicas=[{name: a, role: ddp-learner}]) spec.coordinated.replicas[0].aggregator: must
   be the name of an aggregator among the replicas
 (coordinated.replicas=[{name: a, role: collector}]) spec.coordinated.replicas[0].aggregator: "b":
@@ -359,6 +394,11 @@ LONG = "x" * 4097
 TOO_MUCH = {
     "spec.tasks: a list of 65: must hold at most 64 tasks": job(
         *(task("none", name=f"t{index}") for index in range(65))
+    ),
+    'spec.scheduling.provisioningClassName: "a": a ProvisioningRequest has 32 groups of pods at '
+    "most": job(
+        *(task("none", name=f"t{index}") for index in range(33)),
+        scheduling={"provisioningClassName": "a"},
     ),
     f'spec.group: "{"x" * 77}...": must be at most 253 characters long': job(group=LONG[:254]),
     "spec.tasks[0].service.ports: a list of 17: must hold at most 16 ports": job(

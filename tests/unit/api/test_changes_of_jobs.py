@@ -148,6 +148,14 @@ def test_true_is_another_wrong_value_than_minus_one() -> None:
     assert [e.path for e in validate_update(old, new)] == ["spec.backoffLimit"]
 
 
+def test_all_errors_of_a_change_are_reported() -> None:
+    new = job(task(maxReplicas=5000, dependsOn=["ghost"]))
+    paths = [error.path for error in validate_update(job(), new)]
+    assert paths == ["spec.tasks[0].dependsOn", "spec.tasks", "spec.tasks[0].dependsOn[0]"]
+    new = job(backoffLimit=-1)
+    assert [str(e) for e in validate_update(of_spec(None), new)] == [*map(str, validate_job(new))]
+
+
 def test_the_removal_of_a_spec_is_refused() -> None:
     assert [str(e) for e in validate_update(job(), of_spec(None))] == ["spec: must be an object"]
 
@@ -161,6 +169,8 @@ def test_values_nested_deeper_than_python_recurses_are_compared() -> None:
         each["spec"]["volumes"] = deep
     errors = validate_update(old, new)
     assert errors[0].path.startswith("spec.volumes[0][0][0]")
+    assert errors[0].path.endswith("[0]...")
+    assert len(errors[0].path) < 600
 
 
 @pytest.mark.parametrize(

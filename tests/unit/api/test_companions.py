@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -75,7 +75,7 @@ NOT_NAMED = "must be $(JOB), or $(JOB)- and then"
         (companion("$(JOB)-" + "a" * 62), ".metadata.name", "characters; it may have 63"),
         *(
             (companion() | {"metadata": metadata}, ".metadata", "must be an object with a name")
-            for metadata in (None, [])
+            for metadata in cast("list[object]", [None, []])
         ),
         (companion() | {"kind": None}, ".kind", "is required"),
         (companion() | {"apiVersion": 1}, ".apiVersion", "is required"),
@@ -103,6 +103,23 @@ def test_a_bad_companion_is_refused_with_path_and_reason(
     found = complaints(bad, namespace="rl")
     assert list(found) == [f"spec.companions[0]{path}"]
     assert words in found[f"spec.companions[0]{path}"]
+
+
+def test_all_bad_companions_are_reported_in_full() -> None:
+    secret, labelled = companion(kind="Secret"), companion(metadata={"labels": {"diengine/a": "b"}})
+    bad = job(companions=["a", companion(spec=nested(99)), {}, companion(None), secret, labelled])
+    assert [str(error).removeprefix("spec.companions") for error in validate_job(bad)] == [
+        '[0]: "a": must be an object',
+        "[1]: an object: has more than 64 objects and lists within each other",
+        "[2].apiVersion: is required",
+        "[2].kind: is required",
+        "[2].metadata: must be an object with a name",
+        "[3].metadata.name: must be $(JOB), or $(JOB)- and then lower-case letters, digits and "
+        "dashes: what is not called after the job may be another's",
+        '[4].kind: "Secret": is no kind that jobs may ever bring along, as apiVersion v1: of '
+        "Kubernetes' own kinds only those that hold data or ask for room and devices",
+        '[5].metadata.labels["diengine/a"]: "b": keys of diengine/ are reserved',
+    ]
 
 
 def test_the_name_of_a_companion_has_to_fit_and_to_be_free() -> None:
@@ -207,10 +224,13 @@ def test_a_bad_list_of_kinds_is_refused(bad: object) -> None:
 
 
 def test_a_cluster_accepts_the_kinds_that_it_allows() -> None:
-    body = job(companions=[companion(), claim(), companion(apiVersion="apps/v1"), "text"])
+    foreign = companion(apiVersion="apps/v1")
+    body = job(companions=["text", companion(kind=1), companion(), claim(), foreign])
     (error,) = foreign_kinds(body, [CONFIG_MAP])
-    assert error.path == "spec.companions[1].kind"
-    assert "allowed: ConfigMap (v1)" in error.message
+    assert str(error) == (
+        'spec.companions[3].kind: "PersistentVolumeClaim": is no kind that jobs may bring along in '
+        "this cluster, as apiVersion v1; allowed: ConfigMap (v1)"
+    )
     first, _ = foreign_kinds(body, [])
     assert "allowed: none" in first.message
     assert not list(foreign_kinds(job(), []))

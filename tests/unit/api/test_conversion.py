@@ -6,7 +6,7 @@ import base64
 import json
 import zlib
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -158,7 +158,7 @@ def v2_job(**spec: Any) -> Job:
         {},
         *(
             {"coordinated": coordinated, **more}
-            for coordinated in ({}, {"replicas": []}, None, "text")
+            for coordinated in cast("list[Any]", [{}, {"replicas": []}, None, "text"])
             for more in ({}, {"priority": "high"})
         ),
     ],

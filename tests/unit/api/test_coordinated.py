@@ -49,10 +49,16 @@ def test_a_coordinated_job_is_accepted_and_read() -> None:
     assert (learner.gpus, learner.generation) == (8, 2)
     assert spec.coordinated.template(Role.DDP_LEARNER) == template()
     assert spec.coordinated.template(Role.AGGREGATOR) is None
+    del job["spec"]["coordinated"]["learner"], job["spec"]["coordinated"]["replicas"]
+    without = load_leniently(job["spec"]).coordinated
+    assert without is not None
+    assert without.template(Role.LEARNER) is None
 
 
 def test_a_replica_is_dumped_as_it_was_read() -> None:
     assert [Replica.read(entry).dump() for entry in REPLICAS] == REPLICAS
+    half = {**REPLICAS[0], "resources": {"nvidia.com/gpu": "500m"}}
+    assert [Replica.read(entry).gpus for entry in (*REPLICAS, half)] == [0, 8, 0]
 
 
 def test_only_the_replicas_of_a_coordinated_job_may_change() -> None:
@@ -60,9 +66,13 @@ def test_only_the_replicas_of_a_coordinated_job_may_change() -> None:
     assert validate_update(old, coordinated_job(coordinated={"replicas": REPLICAS})) == []
     other = template()
     other["spec"]["containers"][0]["image"] = "other"
-    changed = coordinated_job(coordinated={"collector": {"template": other}})
-    [error] = validate_update(old, changed)
-    assert error.path == "spec.coordinated.collector.template.spec.containers[0].image"
+    changed = coordinated_job(
+        coordinated={"collector": {"template": other}}, volumes=[{"name": "a"}]
+    )
+    assert [error.path for error in validate_update(old, changed)] == [
+        "spec.coordinated.collector.template.spec.containers[0].image",
+        "spec.volumes",
+    ]
 
 
 def test_replicas_may_go_beside_one_that_was_wrong_already() -> None:

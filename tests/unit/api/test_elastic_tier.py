@@ -69,6 +69,7 @@ def test_a_bad_elastic_tier_is_refused(message: str, bad: Job) -> None:
         tiered(podsPerReplica=2, processGroup={"framework": "torch"}),
         tiered(replicas=1, maxReplicas=4),
         tiered(template={"spec": {**template()["spec"], "priorityClassName": "high"}}),
+        tiered({"templatePatch": {"spec": {"priorityClassName": "low"}}}),
         tiered({"templatePatch": {"spec": {"nodeSelector": {"a": "b"}, "tolerations": []}}}),
     ],
 )
@@ -119,6 +120,9 @@ def test_the_patch_of_the_tier_is_applied_after_that_of_the_leader() -> None:
     classes = [each["spec"].get("priorityClassName") for each in made]
     assert classes == ["high", "high", "spot", "spot"]
     assert [each["spec"].get("priority") for each in made] == [7, 7, None, None]
+    # Without a class of its own the tier has that of the template.
+    classless = read(tier={}, template=found.template)
+    assert classless.template_of(2)["spec"]["priorityClassName"] == "high"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ IGNORED = {"onConditions": ["DisruptionTarget"], "action": "Ignore"}
 
 
 def given(new: Job, old: Job | None = None) -> dict[str, Any]:
-    return {each["path"]: each["value"] for each in failure_policy_patch(new, old)}
+    patch = failure_policy_patch(new, old)
+    assert {each["op"] for each in patch} <= {"add"}
+    return {each["path"]: each["value"] for each in patch}
 
 
 def limited(kind: str, **fields: Any) -> Job:
@@ -28,7 +30,7 @@ def grows(action: str, *tasks: str) -> Job:
     return {"tasks": [*tasks], **oom}
 
 
-ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "processGroup": {"elastic": True}}
+ELASTIC: dict[str, Any] = {"minReplicas": 1, "maxReplicas": 4, "processGroup": {"elastic": True}}
 SEVERAL = job(task(name="policy", replicas=2), task(name="critic", replicas=3), task())
 
 
@@ -40,15 +42,8 @@ SEVERAL = job(task(name="policy", replicas=2), task(name="critic", replicas=3), 
         (job(task(maxReplicas=2)), ["learner"]),
         (SEVERAL, ["policy", "critic"]),
         (job(task(**ELASTIC)), []),
+        (job(task(), task("none", name="a", replicas=2)), []),
         (job(task(replicas=2, podsPerReplica=2)), []),
-    ],
-    ids=[
-        "one pod",
-        "replicas",
-        "maxReplicas",
-        "several tasks",
-        "an elastic group",
-        "replica groups",
     ],
 )
 def test_learners_of_several_pods_restart_as_a_whole(new: Job, learners: list[str]) -> None:

@@ -54,7 +54,9 @@ spec:
 def test_a_template_of_a_real_manifest_is_accepted() -> None:
     assert list(template_errors("t", MANIFEST)) == []
     dated = {**MANIFEST, "metadata": {"creationTimestamp": "2022-01-01T00:00:00Z"}}
-    assert list(template_errors("t", dated)) == []
+    for priority in (-(2**31), 2**31 - 1):
+        changed = {**dated, "spec": {**MANIFEST["spec"], "priority": priority}}
+        assert list(template_errors("t", changed)) == []
 
 
 def container(**fields: Any) -> Job:
@@ -71,6 +73,7 @@ t.spec.containers[0].env[0].name: 1: must be a string
 t.spec.containers[0].ports[0].containerPort: "80": must be a whole number
 t.spec.containers[0].ports[0].containerPort: true: must be a whole number
 t.spec.containers[0].ports[0].containerPort: 2147483648: must be a number of 32 bits
+t.spec.containers[0].ports[0].containerPort: -2147483649: must be a number of 32 bits
 t.spec.containers[0].tty: "yes": must be true or false
 t.spec.containers[0].env: {}: must be a list
 t.spec.containers[0].resources: []: must be an object

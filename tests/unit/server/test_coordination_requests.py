@@ -10,7 +10,8 @@ from di_server.coordination.requests import Requester, RoleDemand, demand, faile
 from di_server.model.references import JobRef
 from di_server.problems import Problem
 
-ONE = {"replicas": 1}
+ONE: dict[str, Any] = {"replicas": 1}
+NO_AMOUNTS: list[Any] = [[], "2", {"replicas": "2"}, {"replicas": 1.0}, {"replicas": True}]
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,7 @@ def test_amounts_are_read_as_clients_write_them(raw: object, wanted: RoleDemand)
 @pytest.mark.parametrize(
     ("status", "raw"),
     [
-        *(
-            (400, raw)
-            for raw in ([], "2", {"replicas": "2"}, {"replicas": 1.0}, {"replicas": True})
-        ),
+        *((400, raw) for raw in NO_AMOUNTS),
         *((400, ONE | {"cpus": cpus}) for cpus in ("many", [1], True)),
         *((422, {"replicas": count}) for count in (-1, 2049)),
         *((422, ONE | more) for more in ({"cpus": -1}, {"memory": "-1Gi"}, {"memory": "100000Ei"})),

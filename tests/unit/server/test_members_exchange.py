@@ -171,24 +171,21 @@ def test_all_servers_agree_whatever_exchanges_are_lost(clock: Clock) -> None:
 
 
 GOOD = News(server="s", entries=[(entry(), 1.0)], change=1).dump()
+WRONG: dict[str, list[Any]] = {
+    "server": [1],
+    "change": [-1, True],
+    "known": [[], {"server": "s", "change": "1"}],
+    "entries": [
+        *({}, [1], [{}]),
+        *([{**GOOD["entries"][0], "age": age}] for age in (-1, "1")),
+        *([{**GOOD["entries"][0], "says": says}] for says in ("x" * (MAX_SAYS + 1), "}", "[]")),
+        [{**GOOD["entries"][0], "version": None}],
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"server": 1},
-        *({"change": change} for change in (-1, True)),
-        *({"known": known} for known in ([], {"server": "s", "change": "1"})),
-        *({"entries": entries} for entries in ({}, [1], [{}])),
-        *(
-            {"entries": [{**GOOD["entries"][0], **change}]}
-            for change in (
-                *({"age": age} for age in (-1, "1")),
-                *({"says": says} for says in ("x" * (MAX_SAYS + 1), "}", "[]")),
-                {"version": None},
-            )
-        ),
-    ],
+    "change", [{field: value} for field, values in WRONG.items() for value in values]
 )
 def test_a_bad_exchange_is_refused(change: dict[str, Any]) -> None:
     assert read_news(GOOD).entries[0][0].pod == "a-0"

@@ -93,17 +93,22 @@ def sent(replicas: int = 1, **status: Any) -> dict[str, Any]:
 
 def test_a_multikueue_job_needs_a_queue() -> None:
     message = validate(review(job(managedBy=MULTIKUEUE))).body["response"]["status"]["message"]
-    assert message.startswith(f'spec.managedBy: "{MULTIKUEUE}": {MULTIKUEUE} runs jobs with')
+    assert message == (
+        f'spec.managedBy: "{MULTIKUEUE}": {MULTIKUEUE} runs jobs with the label {QUEUE}, and this '
+        "one has none"
+    )
     for body in (queued(managedBy=MULTIKUEUE), job(managedBy="example.com/other")):
         assert validate(review(body)).body["response"]["allowed"]
 
 
 def test_a_multikueue_job_may_change_only_while_suspended() -> None:
     runs, waits = (
-        {"phase": phase, "conditions": [{"type": "Queued", "status": status}]}
+        dict[str, Any](phase=phase, conditions=[{"type": "Queued", "status": status}])
         for phase, status in (("Running", "False"), ("Pending", "True"))
     )
-    assert "while another cluster runs the job" in refusals(sent(**runs), sent(2))
+    runs["conditions"].append({"type": "Ready", "status": "True"})
+    refusal = "spec.tasks[0].replicas: 2: may not change while another cluster runs the job"
+    assert refusals(sent(**runs), sent(2)).startswith(refusal)
     assert not refusals(sent(**waits), sent(2))
     assert not refusals(sent(), sent(2))
     by_user = sent(**runs)
