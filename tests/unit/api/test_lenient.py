@@ -87,8 +87,8 @@ spec.tasks[0]: 1: must be an object
 (tasks[0].name=a) spec.tasks[0].type: "actor": must be one of learner, collector, evaluator, none
 spec.tasks[1].replicas: "2": must be a whole number, 0 or more
 spec.tasks[1].replicas: -1: must be 0 or more, and 9223372036854775807 or less
-(tasks[1].replicas={MAX_READABLE_REPLICAS}) spec.tasks: a list of 2: 16385 pods, more than 16384 have
-  never run
+(tasks[1].replicas={MAX_READABLE_REPLICAS}) spec.tasks: a list of 2: 16385 pods, more than 16384
+  have never run
 spec.tasks[1].template: null: is required
 spec.tasks[1].name: null: is required
 spec.tasks[1].name: "": is required
