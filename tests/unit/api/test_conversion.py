@@ -6,7 +6,7 @@ import base64
 import json
 import zlib
 from copy import deepcopy
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -152,13 +152,16 @@ def v2_job(**spec: Any) -> Job:
     }
 
 
+NO_ROLES: list[Any] = [{}, {"replicas": []}, None, "text"]
+
+
 @pytest.mark.parametrize(
     "spec",
     [
         {},
         *(
             {"coordinated": coordinated, **more}
-            for coordinated in cast("list[Any]", [{}, {"replicas": []}, None, "text"])
+            for coordinated in NO_ROLES
             for more in ({}, {"priority": "high"})
         ),
     ],

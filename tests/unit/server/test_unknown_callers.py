@@ -270,7 +270,7 @@ class TestTokens:
         assert (recent.get(0), recent.had(0)) == (None, True)
 
     def test_concurrent_requests_with_one_token_cost_one_review(
-        harness: Harness, self, monkeypatch: pytest.MonkeyPatch
+        self, harness: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked, answer, create = threading.Event(), threading.Event(), harness.kube.create
 
