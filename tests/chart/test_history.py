@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_history.config import load_config
-from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Object, Refused
+from tests.chart.chart import Chart, Object, Refused
 from tests.chart.test_rbac import DIJOBS, TOKENS, permissions
 
 ON = "history.enabled=true"
 DATABASE = "history.database.existingSecret=history-database"
-OWN_KEYS = {"database", "objectStorage", "persistence", "retention", "tls"}
 BUCKET = "history.objectStorage.bucket=rl-logs"
 EVERYTHING = {
     DIJOBS: "list watch",
@@ -38,24 +35,11 @@ def settings(chart: Chart, *values: str) -> dict[str, str]:
     return found
 
 
-def test_nothing_of_it_is_there_until_it_is_turned_on(chart: Chart) -> None:
-    assert not [each for each in chart.render().objects if "history" in each["metadata"]["name"]]
-
-
-def test_what_it_has_in_common_with_the_others_is_called_alike() -> None:
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
-    common = {key for key in values["history"] if key not in OWN_KEYS}
-    assert common == set(values["webhook"])
-    for key in common:
-        assert schema["history"]["properties"][key] == schema["webhook"]["properties"][key]
-
-
-def test_it_may_look_and_do_nothing(chart: Chart) -> None:
+def test_the_history_has_read_rights_only(chart: Chart) -> None:
     assert permissions(chart.render(ON), "di-history") == {"*": EVERYTHING | TOKENS}
 
 
-def test_in_one_namespace_it_looks_there_alone(chart: Chart) -> None:
+def test_the_history_of_one_namespace_reads_there_only(chart: Chart) -> None:
     found = chart.render(ON, "watchNamespace=team", "rbac.allowClusterRoles=true")
     assert permissions(found, "di-history") == {"team": EVERYTHING, "*": TOKENS}
     with pytest.raises(Refused, match="checking tokens needs a ClusterRole"):
@@ -68,7 +52,7 @@ def test_in_one_namespace_it_looks_there_alone(chart: Chart) -> None:
         )
 
 
-def test_a_file_has_one_pod_and_its_volume_stays(chart: Chart) -> None:
+def test_sqlite_has_one_pod_and_a_kept_volume(chart: Chart) -> None:
     spec = deployment(chart)
     claim = chart.render(ON).one("PersistentVolumeClaim", "di-history")
     volumes = {each["name"]: each for each in spec["template"]["spec"]["volumes"]}
@@ -96,7 +80,9 @@ def test_a_file_has_one_pod_and_its_volume_stays(chart: Chart) -> None:
         (("history.persistence.enabled=false",), {"emptyDir": {"sizeLimit": "20Gi"}}),
     ],
 )
-def test_the_file_may_be_elsewhere(chart: Chart, values: tuple[str, ...], volume: Object) -> None:
+def test_the_sqlite_file_may_be_on_another_volume(
+    chart: Chart, values: tuple[str, ...], volume: Object
+) -> None:
     (data,) = [
         each
         for each in deployment(chart, *values)["template"]["spec"]["volumes"]
@@ -106,7 +92,7 @@ def test_the_file_may_be_elsewhere(chart: Chart, values: tuple[str, ...], volume
     assert not chart.render(ON, *values).of_kind("PersistentVolumeClaim")
 
 
-def test_a_database_of_yours_takes_more_than_one_replica_and_no_volume(chart: Chart) -> None:
+def test_an_external_database_needs_no_volume(chart: Chart) -> None:
     rendered = chart.render(ON, DATABASE, "history.replicas=2", "networkPolicy.enabled=true")
     spec = rendered.one("Deployment", "di-history")["spec"]
     pod = spec["template"]["spec"]
@@ -126,96 +112,43 @@ def test_a_database_of_yours_takes_more_than_one_replica_and_no_volume(chart: Ch
     assert not rendered.of_kind("PersistentVolumeClaim")
 
 
-def test_without_a_certificate_nothing_but_a_port_forward_reaches_it(chart: Chart) -> None:
+def test_without_tls_only_a_port_forward_reaches_the_history(chart: Chart) -> None:
     off = "history.tls.enabled=false"
     assert settings(chart, off)["DI_HISTORY_BINDS"] == "127.0.0.1:8080"
     assert "di-history" not in chart.render(ON, off).of_kind("Service")
     assert [each["name"] for each in container(chart, off)["ports"]] == ["health"]
     assert "https://di-history" not in chart.notes(ON, off)
-
-
-@pytest.mark.parametrize(
-    ("values", "makes", "serves"),
-    [
-        ((), "di-history-tls", "di-history-tls"),
-        (("history.tls.secretName=mine",), "mine", "mine"),
-        (("history.tls.enabled=false",), "", None),
-        (("certificates.mode=cert-manager",), "", "di-history-tls"),
-        ((*GIVEN_SECRETS, "history.tls.secretName=mine"), "", "mine"),
-    ],
-)
-def test_the_operator_makes_its_certificate_unless_somebody_else_does(
-    chart: Chart, values: tuple[str, ...], makes: str, serves: str | None
-) -> None:
-    rendered = chart.render(ON, *values)
-    operator = rendered.one("ConfigMap", "di-operator")["data"]
-    volumes = rendered.one("Deployment", "di-history")["spec"]["template"]["spec"]["volumes"]
-    mounted = [each["secret"]["secretName"] for each in volumes if "secret" in each]
-    policy = rendered.one("ValidatingAdmissionPolicy", "di-di-orchestrator-operator-names")
-
-    assert operator["DI_OPERATOR_HISTORY_SECRET"] == makes
-    assert mounted == ([serves] if serves else [])
-    assert (f"'secrets/{makes}'" in str(policy)) == bool(makes)
-    certificates = rendered.of_kind("Certificate")
-    assert ("di-history" in certificates) == ("certificates.mode=cert-manager" in values)
-
-
-def test_a_certificate_that_nobody_would_make_is_refused(chart: Chart) -> None:
-    with pytest.raises(Refused, match=r"make for the history in history\.tls\.secretName"):
-        chart.render(ON, *GIVEN_SECRETS)
+    assert not chart.render(ON, off).one("ConfigMap", "di-operator")["data"][
+        "DI_OPERATOR_HISTORY_SECRET"
+    ]
     alone = ("operator.enabled=false", "webhook.enabled=false", "server.enabled=false")
-    with pytest.raises(Refused, match="nobody would make the certificates"):
-        chart.render(ON, *alone)
-    assert chart.render(ON, *alone, "history.tls.enabled=false").of_kind("Deployment")
+    assert chart.render(ON, *alone, off).of_kind("Deployment")
 
 
-def test_with_a_certificate_it_serves_https(chart: Chart) -> None:
-    values = ()
-    found = settings(chart, *values)
+def test_with_tls_the_history_serves_https(chart: Chart) -> None:
+    found = settings(chart)
+    config = load_config([], found)
 
+    assert (config.days, config.most_bytes, config.auth) == (90.0, 15 << 30, "required")
+    assert (config.log_bytes, config.job_log_bytes) == (1 << 20, 1660 << 10)
     assert (found["DI_HISTORY_BINDS"], found["DI_HISTORY_TLS_PORT"]) == (
         "127.0.0.1:8080,0.0.0.0:8443",
         "8443",
     )
-    (port,) = chart.render(ON, *values).one("Service", "di-history")["spec"]["ports"]
+    (port,) = chart.render(ON).one("Service", "di-history")["spec"]["ports"]
     assert (port["port"], port["targetPort"]) == (8443, "https")
-    mounts = {each["name"]: each for each in container(chart, *values)["volumeMounts"]}
+    mounts = {each["name"]: each for each in container(chart)["volumeMounts"]}
     assert mounts["certificate"]["mountPath"] == "/certs"
 
 
-@pytest.mark.parametrize("values", [(), ("history.tls.enabled=false",), (DATABASE,)])
-def test_its_settings_are_those_that_it_reads(chart: Chart, values: tuple[str, ...]) -> None:
-    found = settings(chart, *values)
-
-    config = load_config([], found)
-
-    assert (config.days, config.most_bytes) == (90.0, 15 << 30)
-    assert (config.log_bytes, config.job_log_bytes) == (1 << 20, 1660 << 10)
-    assert config.auth == "required"
-    for key in found:
-        changed = {**found, key: found[key] + "?"}
-        free_text = ("DI_HISTORY_WATCH_NAMESPACE", "DI_HISTORY_DATABASE")
-        if key not in free_text:
-            with pytest.raises(Exception, match=key):
-                load_config([], changed)
-
-
-def test_its_pod_is_as_strict_as_the_others(chart: Chart) -> None:
-    pods = chart.render(ON).pods()
-    history, server = (pods[name]["spec"] for name in ("di-history", "di-server"))
-    for key in ("securityContext", "enableServiceLinks"):
-        assert history[key] == server[key]
-    assert history["containers"][0]["securityContext"] == server["containers"][0]["securityContext"]
-
-
-def test_the_notes_say_how_it_is_reached(chart: Chart) -> None:
+def test_the_notes_show_the_historys_address(chart: Chart) -> None:
     assert "port-forward deployment/di-history 8080" in chart.notes(ON)
     assert "https://di-history.di-system.svc:8443" in chart.notes(ON)
     assert "goes with its pod" in chart.notes(ON, "history.persistence.enabled=false")
     assert "history" not in chart.notes()
 
 
-def test_whole_logs_have_a_bucket_and_a_folder_to_wait_in(chart: Chart) -> None:
+def test_object_storage_has_a_bucket_and_a_spool(chart: Chart) -> None:
     storage = "history.objectStorage"
     rendered = chart.render(
         *(ON, BUCKET, "networkPolicy.enabled=true"),
@@ -251,7 +184,7 @@ def test_whole_logs_have_a_bucket_and_a_folder_to_wait_in(chart: Chart) -> None:
     assert account["annotations"] == {"role": "mine"}
 
 
-def test_without_a_secret_it_is_an_identity_of_the_pod(chart: Chart) -> None:
+def test_without_a_secret_object_storage_uses_the_pods_identity(chart: Chart) -> None:
     found = container(chart, BUCKET)
     assert "env" not in found
     assert "spool" in {each["name"] for each in found["volumeMounts"]}
@@ -267,7 +200,7 @@ def test_without_a_secret_it_is_an_identity_of_the_pod(chart: Chart) -> None:
         (("history.objectStorage.bucket=Mine",), "bucket"),
     ],
 )
-def test_a_storage_that_cannot_be_is_refused(
+def test_contradicting_storage_values_are_refused(
     chart: Chart, values: tuple[str, ...], why: str
 ) -> None:
     with pytest.raises(Refused, match=why):

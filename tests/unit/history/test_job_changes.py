@@ -1,4 +1,4 @@
-"""What is recorded of a job: a table of two sights and what comes of them."""
+"""What is recorded of two successive states of a job."""
 
 from __future__ import annotations
 
@@ -36,175 +36,89 @@ def entries(records: list[Record]) -> list[Line]:
     ]
 
 
+def line(kind: EntryKind, at: int, **data: Any) -> list[Line]:
+    return [(kind, at, data)]
+
+
+def scaled(who: str, *, changed_by: str = "", managers: tuple[str, ...]) -> Any:
+    """A scaling by the last of the managers, and its record."""
+    fields = tuple(manager(name, 70 * bool(at)) for at, name in enumerate(managers))
+    status = manager("di-operator", 80, subresource="status")
+    after = job(12, generation=2, collectors=4, changed_by=changed_by, managers=(*fields, status))
+    return job(11), after, line(EntryKind.SCALING, 70, task="collector", before=2, after=4, who=who)
+
+
+HUNG = condition("Hung", "True", 45, reason="Hung", message="no step")
+RESTARTED = condition("Restarting", "False", 55, reason="JobRestarting")
+FAILED = {key: FAILURE[key] for key in ("uid", "pod", "exitCode", "reason")}
 TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
-    "a job without a status is nothing but there": (None, job(), []),
-    "a phase is entered when its condition says so": (
+    "no status": (None, job(), []),
+    "a phase at the time of its condition": (
         job(),
         job(11, **RUNNING),
-        [
-            (
-                EntryKind.PHASE,
-                20,
-                {
-                    "phase": "Running",
-                    "before": "",
-                    "reason": "JobRunning",
-                    "message": "3 pods ready",
-                },
-            )
-        ],
+        line(
+            *(EntryKind.PHASE, 20),
+            **{"phase": "Running", "before": "", "reason": "JobRunning", "message": "3 pods ready"},
+        ),
     ),
-    "a phase without a condition is entered when it is seen": (
+    "a phase without a condition when it is seen": (
         job(),
         job(11, phase="Pending"),
-        [(EntryKind.PHASE, 500, {"phase": "Pending", "before": "", "reason": "", "message": ""})],
+        line(EntryKind.PHASE, 500, phase="Pending", before="", reason="", message=""),
     ),
-    "a phase that stays is no news": (job(11, **RUNNING), job(12, restarts=0, **RUNNING), []),
-    "a version that is no later is no news": (job(12), job(12, **RUNNING), []),
-    "a failed pod is told with its exit code and its reason": (
+    "no unchanged phase": (job(11, **RUNNING), job(12, restarts=0, **RUNNING), []),
+    "no older version": (job(12), job(12, **RUNNING), []),
+    "a failed pod with exit code and reason": (
         job(11, **RUNNING),
         job(12, **RUNNING, failures=[FAILURE]),
-        [
-            (
-                EntryKind.FAILURE,
-                50,
-                {
-                    "pod": "x-learner-0",
-                    "uid": "pod-1",
-                    "exitCode": 137,
-                    "reason": "OOMKilled",
-                },
-            )
-        ],
+        line(EntryKind.FAILURE, 50, **FAILED),
     ),
-    "a failure that was told is not told again": (
+    "no failure twice": (
         job(11, failures=[FAILURE], **RUNNING),
         job(12, failures=[FAILURE], **RUNNING),
         [],
     ),
-    "a restart is told with how many there were": (
+    "a restart with its count": (
         job(11, restarts=1),
-        job(
-            12,
-            restarts=2,
-            conditions=[condition("Restarting", "False", 55, reason="JobRestarting")],
-        ),
-        [
-            (
-                EntryKind.RESTART,
-                55,
-                {"restarts": 2, "before": 1, "reason": "JobRestarting", "message": ""},
-            )
-        ],
+        job(12, restarts=2, conditions=[RESTARTED]),
+        line(EntryKind.RESTART, 55, restarts=2, before=1, reason="JobRestarting", message=""),
     ),
-    "restarts that were wiped are no restart": (job(11, restarts=2), job(12), []),
-    "a scaling is told with who asked and when": (
-        job(11),
-        job(
-            12,
-            generation=2,
-            collectors=4,
-            managers=(
-                manager("kubectl-create", 0),
-                manager("di-server", 70),
-                manager("di-operator", 80, subresource="status"),
-            ),
-        ),
-        [
-            (
-                EntryKind.SCALING,
-                70,
-                {"task": "collector", "before": 2, "after": 4, "who": "di-server"},
-            )
-        ],
+    "no reset of the restarts": (job(11, restarts=2), job(12), []),
+    "a scaling with its field manager": scaled(
+        "di-server", managers=("kubectl-create", "di-server")
     ),
-    "where the job says which user it was, that is told as well": (
-        job(11),
-        job(
-            12,
-            generation=2,
-            collectors=4,
-            changed_by="2 pod x-learner-0",
-            managers=(manager("di-server", 70),),
-        ),
-        [
-            (
-                EntryKind.SCALING,
-                70,
-                {
-                    "task": "collector",
-                    "before": 2,
-                    "after": 4,
-                    "who": "pod x-learner-0 (di-server)",
-                },
-            )
-        ],
+    "a scaling with its user": scaled(
+        "pod x-learner-0 (di-server)",
+        changed_by="2 pod x-learner-0",
+        managers=("kubectl-create", "di-server"),
     ),
-    "a user of an earlier change was not the one": (
-        job(11),
-        job(
-            12,
-            generation=2,
-            collectors=4,
-            changed_by="1 ann",
-            managers=(manager("kubectl-edit", 70),),
-        ),
-        [
-            (
-                EntryKind.SCALING,
-                70,
-                {"task": "collector", "before": 2, "after": 4, "who": "kubectl-edit"},
-            )
-        ],
+    "no user of an earlier change": scaled(
+        "kubectl-edit", changed_by="1 ann", managers=("kubectl-create", "kubectl-edit")
     ),
-    "a condition beside the phases is told when it turns": (
+    "a changed condition": (
         job(11, conditions=[condition("Hung", "False", 30)]),
-        job(12, conditions=[condition("Hung", "True", 45, reason="Hung", message="no step")]),
-        [
-            (
-                EntryKind.CONDITION,
-                45,
-                {"type": "Hung", "status": "True", "reason": "Hung", "message": "no step"},
-            )
-        ],
+        job(12, conditions=[HUNG]),
+        line(EntryKind.CONDITION, 45, type="Hung", status="True", reason="Hung", message="no step"),
     ),
-    "a condition that was never True is no news": (
+    "no condition that was never True": (
         job(11),
         job(12, conditions=[condition("Hung", "False", 45)]),
         [],
     ),
-    "a placement is told by how many replicas are on each node": (
+    "a placement by replicas on each node": (
         job(11),
         job(12, placement={"collector": ["n1", "n2", "n1"]}, placementTime=clock(33)),
-        [
-            (
-                EntryKind.ALLOCATION,
-                33,
-                {"before": {}, "after": {"collector": {"n1": 2, "n2": 1}}},
-            )
-        ],
+        line(EntryKind.ALLOCATION, 33, before={}, after={"collector": {"n1": 2, "n2": 1}}),
     ),
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_change_is_recorded(name: str) -> None:
-    before, after, expected = TABLE[name]
-
-    assert entries(job_changes(before, after, SEEN)) == expected
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_a_stored_snapshot_gives_the_same_records(name: str) -> None:
-    before, after, expected = TABLE[name]
+@pytest.mark.parametrize(("before", "after", "expected"), TABLE.values(), ids=TABLE)
+def test_a_change_is_recorded(before: Any, after: Any, expected: list[Line]) -> None:
+    """Also from a stored snapshot, and with the same keys by a later observer."""
     kept = None if before is None else json.loads(json.dumps(snapshot_of(before)))
-
+    assert entries(job_changes(before, after, SEEN)) == expected
     assert entries(job_changes(kept, after, SEEN)) == expected
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_a_later_observer_writes_the_same_keys(name: str) -> None:
-    before, after, _ = TABLE[name]
 
     def keys(seen: int) -> list[str]:
         return [each.key for each in job_changes(before, after, seen) if isinstance(each, Entry)]
