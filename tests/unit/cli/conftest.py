@@ -1,4 +1,4 @@
-"""The command in this process, against a stand-in of the API server."""
+"""The command in this process, with a fake API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/rl/workloads"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a command said."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -66,16 +66,28 @@ class Di:
         return name
 
 
+def condition(kind: str, reason: str, message: str = "", *, at: str = "11:30:00") -> Object:
+    """A condition that is True since a time of this day."""
+    found = {"type": kind, "status": "True", "reason": reason, "message": message}
+    return {**found, "lastTransitionTime": f"2026-03-01T{at}Z"}
+
+
+def terminated(code: int, reason: str, at: str) -> Object:
+    """The fields of a pod's status when its container has failed."""
+    ended = {"exitCode": code, "reason": reason, "finishedAt": f"2026-03-01T{at}Z"}
+    containers = [{"name": "di-container", "state": {"terminated": ended}}]
+    return {"phase": "Failed", "conditions": [], "containerStatuses": containers}
+
+
 def queued(message: str, *, name: str = "waits", reason: str = "WaitingForQuota") -> Object:
     """A job that waits in queue team-a, as Kueue says for this."""
     found = job(name, "Pending")
     found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team-a"}
     found["metadata"]["annotations"] = {"diengine/suspended-by": "queue"}
     found["spec"]["suspend"] = True
-    times = {"status": "True", "lastTransitionTime": "2026-03-01T11:48:00Z"}
     found["status"]["conditions"] = [
-        {"type": "Pending", "reason": "JobQueued", "message": "waits in a queue", **times},
-        {"type": "Queued", "reason": reason, "message": message, **times},
+        condition("Pending", "JobQueued", "waits in a queue", at="11:48:00"),
+        condition("Queued", reason, message, at="11:48:00"),
     ]
     return found
 
@@ -112,15 +124,7 @@ def job(name: str, phase: str, **changes: Any) -> Object:
         "progress": {"step": 62, "totalSteps": 100},
         "expectedCompletion": ends(2206),
         "profilings": {"learnerWaitFrac": 0.08},
-        "conditions": [
-            {
-                "type": phase,
-                "status": "True",
-                "reason": f"Job{phase}",
-                "message": "3 of 3 pods ready",
-                "lastTransitionTime": "2026-03-01T11:30:00Z",
-            }
-        ],
+        "conditions": [condition(phase, f"Job{phase}", "3 of 3 pods ready")],
     }
     gpu = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
     return {
@@ -152,6 +156,8 @@ def _task(kind: str, replicas: int, container: Object, **fields: Any) -> Object:
 def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
     name = f"{job}-{task}-{index}"
     gpus = {"resources": {"limits": {"nvidia.com/gpu": "4"}}} if task == "learner" else {}
+    version = "diengine.opendilab.org/v2alpha1"
+    owner = {"apiVersion": version, "kind": "DIJob", "name": job, "uid": f"uid-{job}"}
     return {
         "metadata": {
             "name": name,
@@ -160,15 +166,7 @@ def pod(job: str, task: str, index: int, rank: int, **status: Any) -> Object:
             "creationTimestamp": "2026-03-01T09:00:00Z",
             "labels": {"diengine/job": job, "diengine/task-name": task},
             "annotations": {"diengine/rank": str(rank)},
-            "ownerReferences": [
-                {
-                    "apiVersion": "diengine.opendilab.org/v2alpha1",
-                    "kind": "DIJob",
-                    "name": job,
-                    "uid": f"uid-{job}",
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [{**owner, "controller": True}],
         },
         "spec": {"nodeName": "gpu-1", "containers": [{"name": "di-container", **gpus}]},
         "status": {

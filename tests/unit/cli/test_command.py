@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -209,30 +210,25 @@ def test_shells_complete_commands_jobs_and_contexts(
 ) -> None:
     di.job()
     di.job("pong")
-    assert _completed("di lis") == ["list"]
-    assert _completed("di get car") == ["cartpole"]
-    assert _completed("di list --context te") == ["test"]
+    assert completed(monkeypatch, di.capture, "di lis") == ["list"]
+    assert completed(monkeypatch, di.capture, "di get car") == ["cartpole"]
+    assert completed(monkeypatch, di.capture, "di list --context te") == ["test"]
     di.world.refusals["GET", JOBS] = {"code": 403}
-    assert _completed("di get car") == []
+    assert completed(monkeypatch, di.capture, "di get car") == []
 
 
-def _completed(line: str) -> list[str]:
+def completed(monkeypatch: pytest.MonkeyPatch, capture: Any, line: str) -> list[str]:
     """What bash is offered at the end of a line."""
     words = line.split()
-    variables = {
-        "_DI_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'di'; import di_cli.main as m; m.main()"],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.stdout.split()
+    capture.readouterr()
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        patch.setenv("_DI_COMPLETE", "complete_bash")
+        patch.setenv("COMP_WORDS", line)
+        patch.setenv("COMP_CWORD", str(len(words) - 1))
+        patch.setattr("sys.argv", ["di"])
+        main.main()
+    found: list[str] = capture.readouterr().out.split()
+    return found
 
 
 def test_kubectl_gets_the_pod_the_container_and_the_context(

@@ -15,7 +15,7 @@ from di_cli.exit_codes import ExitCode
 from di_local import runs
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, Di, job
-from tests.unit.cli.test_command import _completed
+from tests.unit.cli.test_command import completed
 
 NOTE = "cartpole is the run on this machine; --cluster means the cluster's\n"
 HERE = "cartpole  Starting"
@@ -163,6 +163,8 @@ def test_top_is_not_available_for_local_runs(begin: Begin, di: Di) -> None:
     assert "is not measured" in di("top", "cartpole").err
 
 
-def test_completion_includes_local_runs(begin: Begin, di: Di) -> None:
+def test_completion_includes_local_runs(
+    begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin("carpark")
-    assert _completed("di get car") == ["carpark", "cartpole"]
+    assert completed(monkeypatch, di.capture, "di get car") == ["carpark", "cartpole"]

@@ -10,7 +10,7 @@ import yaml
 
 from di_cli import output
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import EVENTS, JOBS, Di, job
+from tests.unit.cli.conftest import EVENTS, JOBS, Di, condition, job, terminated
 
 
 def test_a_list_shows_each_job_in_a_row(di: Di) -> None:
@@ -102,21 +102,10 @@ def test_no_events_and_no_job_are_different_messages(di: Di) -> None:
 
 
 def test_why_shows_cause_evidence_and_remedy(di: Di) -> None:
-    conditions = [
-        {
-            "type": "Failed",
-            "status": "True",
-            "reason": "JobFailed",
-            "message": "1 pod failed; pod cartpole-learner-0 failed first: exit code 1",
-            "lastTransitionTime": "2026-03-01T11:19:00Z",
-        }
-    ]
+    message = "1 pod failed; pod cartpole-learner-0 failed first: exit code 1"
+    conditions = [condition("Failed", "JobFailed", message, at="11:19:00")]
     di.job(phase="Failed", conditions=conditions, restarts=3)
-    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-03-01T11:19:00Z"}
-    containers = [{"name": "di-container", "state": {"terminated": ended}}]
-    name = di.pod(
-        "cartpole", "learner", 0, 0, phase="Failed", conditions=[], containerStatuses=containers
-    )
+    name = di.pod("cartpole", "learner", 0, 0, **terminated(1, "Error", "11:19:00"))
     di.world.logs[name] = ["2026-03-01T11:18:59Z Traceback", "2026-03-01T11:19:00Z KeyError: 'x'"]
     assert di("why", "cartpole").lines == [
         "cartpole failed after it was restarted 3 times: the program of cartpole-learner-0 failed",
@@ -194,13 +183,12 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
 
 
 def test_a_watched_list_shows_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
+    phases = ("Running", "Running", "Succeeded")
     monkeypatch.setattr(
         "di_cli.commands.listing.follow",
         lambda *_, **__: iter(
             [
-                {("rl", "cartpole"): job("cartpole", "Running")},
-                {("rl", "cartpole"): job("cartpole", "Running")},
-                {("rl", "cartpole"): job("cartpole", "Succeeded")},
+                *({("rl", "cartpole"): job("cartpole", phase)} for phase in phases),
                 {},
             ]
         ),
@@ -223,18 +211,12 @@ def _event(
     kind: str = "DIJob",
     at: str = "11:59:30",
 ) -> None:
-    path = f"{EVENTS}/{reason}-{name}"
-    di.world.put(
-        path,
-        {
-            "metadata": {"name": f"{reason}-{name}"},
-            "type": "Normal",
-            "reason": reason,
-            "message": message,
-            "involvedObject": {"kind": kind, "name": name},
-            "lastTimestamp": f"2026-03-01T{at}Z",
-        },
-    )
+    body = {
+        **{"metadata": {"name": f"{reason}-{name}"}, "lastTimestamp": f"2026-03-01T{at}Z"},
+        **{"type": "Normal", "reason": reason, "message": message},
+        "involvedObject": {"kind": kind, "name": name},
+    }
+    di.world.put(f"{EVENTS}/{reason}-{name}", body)
 
 
 def test_the_fake_api_server_uses_the_products_paths() -> None:

@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, ends, install, job, pod
+from tests.unit.cli.conftest import (
+    EVENTS,
+    JOBS,
+    PODS,
+    Di,
+    condition,
+    ends,
+    install,
+    job,
+    pod,
+    terminated,
+)
 from tests.unit.cli.installation import NOW
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
@@ -60,15 +71,12 @@ def _fill(di: Di, folder: Path) -> None:
             f"2026-03-01T11:59:5{index}Z step {rank}",
             f"2026-03-01T11:59:5{index + 3}Z step {rank + 10}",
         ]
-    waits = {
-        "type": "Pending",
-        "status": "True",
-        "reason": "QuotaExceeded",
-        "message": 'pods "halfchee-learner-0" is forbidden: exceeded quota: team, requested: '
-        "pods=1, used: pods=3, limited: pods=3",
-        "lastTransitionTime": "2026-03-01T11:48:00Z",
-    }
-    di.job("halfchee", "Pending", conditions=[waits], restarts=0, progress={}, profilings={})
+    message = (
+        'pods "halfchee-learner-0" is forbidden: exceeded quota: team, requested: '
+        "pods=1, used: pods=3, limited: pods=3"
+    )
+    waits = [condition("Pending", "QuotaExceeded", message, at="11:48:00")]
+    di.job("halfchee", "Pending", conditions=waits, restarts=0, progress={}, profilings={})
     _failed(di)
     install(di)
     about = {"involvedObject": {"kind": "DIJob", "name": "cartpole"}}
@@ -97,14 +105,9 @@ def _fill(di: Di, folder: Path) -> None:
     )
     usage = {"cpu": "3850m", "memory": "9Gi"}
     labels = {"diengine/job": "grpo-7b"}
+    used = {"metadata": {"name": "grpo-7b-learner-0", "labels": labels}}
     metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/grpo-7b-learner-0"
-    di.world.put(
-        metrics,
-        {
-            "metadata": {"name": "grpo-7b-learner-0", "labels": labels},
-            "containers": [{"usage": usage}],
-        },
-    )
+    di.world.put(metrics, {**used, "containers": [{"usage": usage}]})
 
 
 def _failed(di: Di) -> None:
@@ -112,20 +115,12 @@ def _failed(di: Di) -> None:
         "container di-container was OOM-killed with 4Gi of memory, the most that growMemory "
         "allows; pod cartpole-learner-0 failed first: exit code 137 (OOMKilled)"
     )
-    failed = {
-        "type": "Failed",
-        "status": "True",
-        "reason": "OOMLimit",
-        "message": message,
-        "lastTransitionTime": "2026-03-01T11:19:00Z",
-    }
+    failed = [condition("Failed", "OOMLimit", message, at="11:19:00")]
     progress = {"step": 21, "totalSteps": 100}
-    body = job("cartpole", "Failed", conditions=[failed], restarts=3, progress=progress)
+    body = job("cartpole", "Failed", conditions=failed, restarts=3, progress=progress)
     di.world.put(f"{JOBS}/cartpole", body)
-    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-03-01T11:18:58Z"}
-    containers = [{"name": "di-container", "state": {"terminated": ended}}]
     name = "cartpole-learner-0"
-    status = {"phase": "Failed", "conditions": [], "containerStatuses": containers}
+    status = terminated(137, "OOMKilled", "11:18:58")
     di.world.put(f"{PODS}/{name}", pod("cartpole", "learner", 0, 0, **status))
     di.world.logs[name] = [
         '2026-03-01T11:18:57Z   File "learner.py", line 88, in push',

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_api.phase import Phase
@@ -16,22 +16,21 @@ from di_cli.views import describe, events, jobs, pods, top
 from di_cli.views.waiting import Goal, Outcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOT_HUNG = {"type": "Hung", "status": "False"}
 _WORDS = st.sampled_from(
     [
-        *(
-            "metadata",
-            "status",
-            "spec",
-            "phase",
-            "Failed",
-            "Running",
-            "conditions",
-            "tasks",
-            "name",
-        ),
-        *("replicas", "template", "containers", "resources", "limits", "nvidia.com/gpu", "series"),
+        *("metadata", "status", "spec", "phase", "Failed", "Running", "conditions", "tasks"),
+        *("name", "replicas", "template", "containers", "resources", "limits", "nvidia.com/gpu"),
         *("progress", "step", "totalSteps", "2026-03-01T11:00:00Z", "0001-01-01T00:00:00+14:00"),
-        *("creationTimestamp", "lastTransitionTime", "usage", "cpu", "message", "restartCount"),
+        *(
+            "creationTimestamp",
+            "lastTransitionTime",
+            "usage",
+            "cpu",
+            "message",
+            "restartCount",
+            "series",
+        ),
     ]
 )
 _JSON = st.recursive(
@@ -42,6 +41,7 @@ _JSON = st.recursive(
 _OBJECT = st.dictionaries(_WORDS, _JSON)
 
 
+@settings(max_examples=15)
 @given(obj=_OBJECT)
 def test_an_object_of_any_shape_has_a_row(obj: Any) -> None:
     row = jobs.row(obj, NOW)
@@ -93,16 +93,8 @@ def test_spans_have_two_units_at_most(seconds: float, text: str) -> None:
         ("phase=Running", None, Outcome.IMPOSSIBLE),
         ("delete", None, Outcome.REACHED),
         ("delete", {"status": {"phase": "Failed"}}, Outcome.WAITING),
-        (
-            "condition=Hung=False",
-            {"status": {"conditions": [{"type": "Hung", "status": "False"}]}},
-            Outcome.REACHED,
-        ),
-        (
-            "condition=Hung",
-            {"status": {"conditions": [{"type": "Hung", "status": "False"}]}},
-            Outcome.WAITING,
-        ),
+        ("condition=Hung=False", {"status": {"conditions": [NOT_HUNG]}}, Outcome.REACHED),
+        ("condition=Hung", {"status": {"conditions": [NOT_HUNG]}}, Outcome.WAITING),
     ],
 )
 def test_a_goal_is_reached_impossible_or_pending(goal: str, job: Any, outcome: Outcome) -> None:

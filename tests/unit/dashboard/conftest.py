@@ -16,7 +16,7 @@ from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import Serving, serving
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import Service
-from tests.unit.cli.conftest import JOBS, PODS, job, node, pod
+from tests.unit.cli.conftest import JOBS, PODS, condition, job, node, pod, terminated
 
 
 @dataclass(slots=True)
@@ -50,28 +50,14 @@ def fill(world: StandIn) -> None:
         name = body["metadata"]["name"]
         world.put(f"{PODS}/{name}", body)
         world.logs[name] = [f"2026-03-01T11:59:5{index}Z step {rank}"]
-    failed = {
-        "type": "Failed",
-        "status": "True",
-        "reason": "OOMLimit",
-        "message": "container di-container was OOM-killed; cartpole-learner-0 failed first",
-        "lastTransitionTime": "2026-03-01T11:19:00Z",
-    }
-    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-03-01T11:18:58Z"}
-    containers = [{"name": "di-container", "state": {"terminated": ended}}]
-    world.put(f"{JOBS}/cartpole", job("cartpole", "Failed", conditions=[failed], restarts=3))
-    body = pod(
-        "cartpole", "learner", 0, 0, phase="Failed", conditions=[], containerStatuses=containers
-    )
+    message = "container di-container was OOM-killed; cartpole-learner-0 failed first"
+    failed = [condition("Failed", "OOMLimit", message, at="11:19:00")]
+    world.put(f"{JOBS}/cartpole", job("cartpole", "Failed", conditions=failed, restarts=3))
+    body = pod("cartpole", "learner", 0, 0, **terminated(137, "OOMKilled", "11:18:58"))
     world.put(f"{PODS}/cartpole-learner-0", body)
     world.logs["cartpole-learner-0"] = ["2026-03-01T11:18:58Z MemoryError"]
-    waits = {
-        **failed,
-        "type": "Pending",
-        "reason": "QuotaExceeded",
-        "message": "quota team is full",
-    }
-    world.put(f"{JOBS}/half", job("half", "Pending", conditions=[waits], restarts=0))
+    waits = [condition("Pending", "QuotaExceeded", "quota team is full", at="11:19:00")]
+    world.put(f"{JOBS}/half", job("half", "Pending", conditions=waits, restarts=0))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_dashboard.feed import Feed, TooMany
-from di_dashboard.history import MOST_JOBS, Seen
+from di_dashboard.history import Seen
 from di_dashboard.slim import slim_job, slim_node, slim_pod
 from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
 from tests.unit.cli.conftest import job, node, pod
@@ -149,9 +149,10 @@ def test_a_new_job_of_the_same_name_has_no_old_changes() -> None:
     assert seen.changes(second) == []
 
 
-def test_the_jobs_that_changed_last_are_remembered() -> None:
+def test_the_jobs_that_changed_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("di_dashboard.history.MOST_JOBS", 5)
     seen = Seen()
-    bodies = [job(f"j{i}", "Running") for i in range(MOST_JOBS + 1)]
+    bodies = [job(f"j{i}", "Running") for i in range(6)]
     for body in bodies:
         seen.look(body, NOW)
     assert seen.changes(bodies[0]) == []

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Machine:
         self.objects = objects
         self.kubelet = kubelet
         self.runs = runs
+        self.folder = runs.parent
         self.changes: list[Change] = []
         self._news = asyncio.Event()
         objects.subscribe(self._take)
@@ -106,6 +107,19 @@ async def machine(tmp_path: Path, *, job: str = "tiny", **place: Any) -> AsyncIt
                 await services.end()
     finally:
         network.listener.close()
+
+
+def played(story: Callable[[Machine], Awaitable[None]]) -> Callable[[Path], None]:
+    """A test that runs its coroutine with a machine of its own."""
+
+    def test(tmp_path: Path) -> None:
+        async def main() -> None:
+            async with machine(tmp_path) as here, asyncio.timeout(SECONDS):
+                await story(here)
+
+        asyncio.run(main())
+
+    return test
 
 
 async def _no_logs(*_: object) -> Any:

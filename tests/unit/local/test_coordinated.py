@@ -6,14 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+
+import pytest
 
 from di_api.kube.resources import DIJOBS, PODS
 from di_local import addresses
 from di_local.api.objects import Object
 from di_local.hosts import FILE
-from tests.unit.local.machine import FOR_EVER, Machine, machine
+from tests.unit.local.machine import FOR_EVER, Machine, played
 
 COLLECTOR = "tiny-collector-abcde"
 
@@ -39,79 +39,68 @@ def _ask_for(here: Machine, names: Sequence[str]) -> None:
     here.objects.replace(DIJOBS, "default", "tiny", {**job, "spec": spec})
 
 
-def _play(tmp_path: Path, story: Any) -> None:
-    async def run() -> None:
-        async with machine(tmp_path) as here:
-            await story(here)
-
-    asyncio.run(run())
-
-
-def test_a_job_ends_with_its_coordinator_and_other_pods_restart(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-
-    async def story(here: Machine) -> None:
-        here.submit(coordinated(f"open({str(gate)!r}).read()", "pass"))
-        await here.until(lambda: here.is_ready("tiny-coordinator"))
-        _ask_for(here, [COLLECTOR])
-
-        def again() -> bool:
-            status = (here.pod(COLLECTOR) or {}).get("status") or {}
-            return any(each["restartCount"] > 1 for each in status.get("containerStatuses") or ())
-
-        await here.until(again)
-        await asyncio.to_thread(gate.write_text, "go")
-        assert (await here.ended())["phase"] == "Succeeded"
-
+@played
+async def test_a_job_ends_with_its_coordinator_and_other_pods_restart(here: Machine) -> None:
+    gate = here.folder / "gate"
     os.mkfifo(gate)
-    _play(tmp_path, story)
+    here.submit(coordinated(f"open({str(gate)!r}).read()", "pass"))
+    await here.until(lambda: here.is_ready("tiny-coordinator"))
+    _ask_for(here, [COLLECTOR])
+
+    def again() -> bool:
+        status = (here.pod(COLLECTOR) or {}).get("status") or {}
+        return any(each["restartCount"] > 1 for each in status.get("containerStatuses") or ())
+
+    await here.until(again)
+    await asyncio.to_thread(gate.write_text, "go")
+    assert (await here.ended())["phase"] == "Succeeded"
 
 
-def test_the_hosts_file_has_the_names_of_running_pods(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        def hosts() -> dict[str, str]:
-            lines = (tmp_path / FILE).read_text().splitlines()
-            return {name: address for address, name in map(str.split, lines)}
+@played
+async def test_the_hosts_file_has_the_names_of_running_pods(here: Machine) -> None:
+    def hosts() -> dict[str, str]:
+        lines = (here.folder / FILE).read_text().splitlines()
+        return {name: address for address, name in map(str.split, lines)}
 
-        here.submit(coordinated(FOR_EVER, FOR_EVER))
-        await here.until(lambda: here.is_ready("tiny-coordinator"))
-        _ask_for(here, [COLLECTOR])
-        await here.until(lambda: here.is_ready(COLLECTOR))
-        pod = here.pod(COLLECTOR)
-        assert pod is not None
-        known = hosts()
-        assert set(known) == {"tiny-coordinator.default", f"{COLLECTOR}.default"}
-        assert known[f"{COLLECTOR}.default"] == pod["status"]["podIP"]
-        _ask_for(here, ["tiny-collector-fghij"])
-        await here.until(lambda: here.pod(COLLECTOR) is None)
-        await here.until(lambda: here.is_ready("tiny-collector-fghij"))
-        assert set(hosts()) == {"tiny-coordinator.default", "tiny-collector-fghij.default"}
-
-    _play(tmp_path, story)
+    here.submit(coordinated(FOR_EVER, FOR_EVER))
+    await here.until(lambda: here.is_ready("tiny-coordinator"))
+    _ask_for(here, [COLLECTOR])
+    await here.until(lambda: here.is_ready(COLLECTOR))
+    pod = here.pod(COLLECTOR)
+    assert pod is not None
+    known = hosts()
+    assert set(known) == {"tiny-coordinator.default", f"{COLLECTOR}.default"}
+    assert known[f"{COLLECTOR}.default"] == pod["status"]["podIP"]
+    _ask_for(here, ["tiny-collector-fghij"])
+    await here.until(lambda: here.pod(COLLECTOR) is None)
+    await here.until(lambda: here.is_ready("tiny-collector-fghij"))
+    assert set(hosts()) == {"tiny-coordinator.default", "tiny-collector-fghij.default"}
 
 
-def test_a_pod_without_a_free_address_waits(tmp_path: Path, monkeypatch: Any) -> None:
-    # Of the coordinator and one more.
+@pytest.fixture
+def one_more_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the coordinator and one pod more."""
     monkeypatch.setattr(addresses, "_LAST", addresses._FIRST + 1)
+
+
+@pytest.mark.usefixtures("one_more_address")
+@played
+async def test_a_pod_without_a_free_address_waits(here: Machine) -> None:
     first, second = "tiny-collector-aaaaa", "tiny-collector-bbbbb"
+    here.submit(coordinated(FOR_EVER, FOR_EVER))
+    await here.until(lambda: here.is_ready("tiny-coordinator"))
+    _ask_for(here, [first])
+    await here.until(lambda: here.is_ready(first))
+    _ask_for(here, [first, second])
 
-    async def story(here: Machine) -> None:
-        here.submit(coordinated(FOR_EVER, FOR_EVER))
-        await here.until(lambda: here.is_ready("tiny-coordinator"))
-        _ask_for(here, [first])
-        await here.until(lambda: here.is_ready(first))
-        _ask_for(here, [first, second])
+    def refused() -> list[str]:
+        found = here.objects.list(PODS)
+        conditions = [
+            each for pod in found for each in (pod.get("status") or {}).get("conditions") or ()
+        ]
+        return [each["message"] for each in conditions if each.get("reason") == "Unschedulable"]
 
-        def refused() -> list[str]:
-            found = here.objects.list(PODS)
-            conditions = [
-                each for pod in found for each in (pod.get("status") or {}).get("conditions") or ()
-            ]
-            return [each["message"] for each in conditions if each.get("reason") == "Unschedulable"]
-
-        (said,) = await here.until(refused)
-        assert second in said
-        _ask_for(here, [second])
-        await here.until(lambda: here.is_ready(second))
-
-    _play(tmp_path, story)
+    (said,) = await here.until(refused)
+    assert second in said
+    _ask_for(here, [second])
+    await here.until(lambda: here.is_ready(second))

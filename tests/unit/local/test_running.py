@@ -5,37 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from di_api.kube.resources import CONFIGMAPS, DIJOBS
-from tests.unit.local.machine import FOR_EVER, Machine, job, machine, task
-from tests.waiting import DEADLINE
-
-Story = Callable[[Machine], Awaitable[None]]
+from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
 
-def play(tmp_path: Path, story: Story, **place: Any) -> None:
-    async def main() -> None:
-        async with machine(tmp_path, **place) as found, asyncio.timeout(DEADLINE):
-            await story(found)
-
-    asyncio.run(main())
-
-
-def test_a_job_succeeds_with_its_learner(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        here.submit(job(task("print('done')"), task(FOR_EVER, "collector", replicas=2)))
-        status = await here.ended()
-        assert status["phase"] == "Succeeded"
-        await here.kubelet.idle()
-        assert here.kubelet.running == 0
-
-    play(tmp_path, story)
+@played
+async def test_a_job_succeeds_with_its_learner(here: Machine) -> None:
+    here.submit(job(task("print('done')"), task(FOR_EVER, "collector", replicas=2)))
+    status = await here.ended()
+    assert status["phase"] == "Succeeded"
+    await here.kubelet.idle()
+    assert here.kubelet.running == 0
 
 
-def test_pods_get_their_rank_and_the_addresses_of_others(tmp_path: Path) -> None:
+@played
+async def test_pods_get_their_rank_and_the_addresses_of_others(here: Machine) -> None:
     program = (
         "import json, os, pathlib, socket, time\n"
         "own = os.environ['DI_NODES'].split(',')[int(os.environ['DI_RANK'])]\n"
@@ -43,68 +30,57 @@ def test_pods_get_their_rank_and_the_addresses_of_others(tmp_path: Path) -> None
         "keys = [key for key in os.environ if key.startswith('DI_') or key == 'HOSTNAME']\n"
         "print(json.dumps({key: os.environ[key] for key in keys}), flush=True)\n"
     )
-    spoken = str(tmp_path / "spoken")
+    spoken = str(here.folder / "spoken")
     # The job ends with its learner, and with it whoever has not spoken yet.
     collect = f"{program}pathlib.Path({spoken!r} + os.environ['DI_TASK_RANK']).touch()"
     learn = f"{program}while not pathlib.Path({spoken!r} + '1').exists(): time.sleep(0.01)"
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(learn), task(collect, "collector", replicas=2)))
-        assert (await here.ended())["phase"] == "Succeeded"
-        await here.kubelet.idle()
-        told = [json.loads(here.said(f"tiny-{name}")) for name in ("learner-0", "collector-1")]
-        assert [each["DI_RANK"] for each in told] == ["0", "2"]
-        assert told[0]["DI_NODES"] == told[1]["DI_NODES"]
-        nodes = told[0]["DI_NODES"].split(",")
-        assert len(set(nodes)) == 3
-        assert all(node.startswith("127.") for node in nodes)
-        assert told[1]["DI_COLLECTOR_NODES"].split(",") == nodes[1:]
-        assert told[1]["HOSTNAME"] == "tiny-collector-1"
-
-    play(tmp_path, story)
+    here.submit(job(task(learn), task(collect, "collector", replicas=2)))
+    assert (await here.ended())["phase"] == "Succeeded"
+    await here.kubelet.idle()
+    told = [json.loads(here.said(f"tiny-{name}")) for name in ("learner-0", "collector-1")]
+    assert [each["DI_RANK"] for each in told] == ["0", "2"]
+    assert told[0]["DI_NODES"] == told[1]["DI_NODES"]
+    nodes = told[0]["DI_NODES"].split(",")
+    assert len(set(nodes)) == 3
+    assert all(node.startswith("127.") for node in nodes)
+    assert told[1]["DI_COLLECTOR_NODES"].split(",") == nodes[1:]
+    assert told[1]["HOSTNAME"] == "tiny-collector-1"
 
 
-def test_a_failed_pod_is_replaced_and_counted(tmp_path: Path) -> None:
+@played
+async def test_a_failed_pod_is_replaced_and_counted(here: Machine) -> None:
     program = "import os, sys; sys.exit(0 if os.environ.get('DI_RESTARTS') == '1' else 3)"
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(program), backoffLimit=1))
-        status = await here.ended()
-        assert (status["phase"], status["restarts"]) == ("Succeeded", 1)
-
-    play(tmp_path, story)
+    here.submit(job(task(program), backoffLimit=1))
+    status = await here.ended()
+    assert (status["phase"], status["restarts"]) == ("Succeeded", 1)
 
 
-def test_a_job_fails_when_its_restarts_are_used(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        here.submit(job(task("import sys; sys.exit(3)"), backoffLimit=1))
-        status = await here.ended()
-        assert (status["phase"], status["restarts"]) == ("Failed", 1)
-        failed = next(each for each in status["conditions"] if each["type"] == "Failed")
-        assert "exit code 3" in failed["message"]
-
-    play(tmp_path, story)
+@played
+async def test_a_job_fails_when_its_restarts_are_used(here: Machine) -> None:
+    here.submit(job(task("import sys; sys.exit(3)"), backoffLimit=1))
+    status = await here.ended()
+    assert (status["phase"], status["restarts"]) == ("Failed", 1)
+    failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+    assert "exit code 3" in failed["message"]
 
 
-def test_a_task_waits_for_its_dependency(tmp_path: Path) -> None:
-    probe = _once_there(tmp_path / "ready")
-
-    async def story(here: Machine) -> None:
-        first = task(FOR_EVER, "collector", pod={"container": {"readinessProbe": probe}})
-        here.submit(job(first, task("print('here')", dependsOn=["collector"])))
-        await here.until(lambda: len(here.pods()) == 1 and _phase(here.pods()[0]) == "Running")
-        (tmp_path / "ready").touch()
-        assert (await here.ended())["phase"] == "Succeeded"
-        made = [each.after for each in here.changes if each.plural == "pods" and not each.before]
-        assert [each and each["metadata"]["name"] for each in made] == [
-            "tiny-collector-0",
-            "tiny-learner-0",
-        ]
-
-    play(tmp_path, story)
+@played
+async def test_a_task_waits_for_its_dependency(here: Machine) -> None:
+    probe = _once_there(here.folder / "ready")
+    first = task(FOR_EVER, "collector", pod={"container": {"readinessProbe": probe}})
+    here.submit(job(first, task("print('here')", dependsOn=["collector"])))
+    await here.until(lambda: len(here.pods()) == 1 and _phase(here.pods()[0]) == "Running")
+    (here.folder / "ready").touch()
+    assert (await here.ended())["phase"] == "Succeeded"
+    made = [each.after for each in here.changes if each.plural == "pods" and not each.before]
+    assert [each and each["metadata"]["name"] for each in made] == [
+        "tiny-collector-0",
+        "tiny-learner-0",
+    ]
 
 
-def test_a_failure_rule_restarts_a_container_in_its_pod(tmp_path: Path) -> None:
+@played
+async def test_a_failure_rule_restarts_a_container_in_its_pod(here: Machine) -> None:
     program = (
         "import os, pathlib, sys\n"
         "f = pathlib.Path(os.environ['STATE'], 'tries')\n"
@@ -119,44 +95,35 @@ def test_a_failure_rule_restarts_a_container_in_its_pod(tmp_path: Path) -> None:
         },
     }
     rules = {"rules": [{"tasks": ["learner"], "action": "RestartInPlace"}]}
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(program, pod=pod), failurePolicy=rules, backoffLimit=5))
-        status = await here.ended()
-        assert status["phase"] == "Succeeded"
-        made = [each for each in here.changes if each.plural == "pods" and each.before is None]
-        assert len(made) == 1
-
-    play(tmp_path, story)
+    here.submit(job(task(program, pod=pod), failurePolicy=rules, backoffLimit=5))
+    status = await here.ended()
+    assert status["phase"] == "Succeeded"
+    made = [each for each in here.changes if each.plural == "pods" and each.before is None]
+    assert len(made) == 1
 
 
-def test_a_pod_is_ready_when_its_probe_succeeds(tmp_path: Path) -> None:
-    flag = tmp_path / "ready"
+@played
+async def test_a_pod_is_ready_when_its_probe_succeeds(here: Machine) -> None:
+    flag = here.folder / "ready"
     probe = _once_there(flag)
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(FOR_EVER, pod={"container": {"readinessProbe": probe}})))
-        await here.until(lambda: _phase(here.pod("tiny-learner-0")) == "Running")
-        assert not here.is_ready("tiny-learner-0")
-        flag.touch()
-        await here.until(lambda: here.is_ready("tiny-learner-0"))
-
-    play(tmp_path, story)
+    here.submit(job(task(FOR_EVER, pod={"container": {"readinessProbe": probe}})))
+    await here.until(lambda: _phase(here.pod("tiny-learner-0")) == "Running")
+    assert not here.is_ready("tiny-learner-0")
+    flag.touch()
+    await here.until(lambda: here.is_ready("tiny-learner-0"))
 
 
-def test_a_pod_whose_init_container_fails_has_failed(tmp_path: Path) -> None:
+@played
+async def test_a_pod_whose_init_container_fails_has_failed(here: Machine) -> None:
     init = [{"name": "first", "image": "none", "command": ["false"]}]
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task("print('too far')", pod={"initContainers": init})))
-        assert (await here.ended())["phase"] == "Failed"
-        assert here.said("tiny-learner-0") == ""
-
-    play(tmp_path, story)
+    here.submit(job(task("print('too far')", pod={"initContainers": init})))
+    assert (await here.ended())["phase"] == "Failed"
+    assert here.said("tiny-learner-0") == ""
 
 
-def test_scaling_starts_pods_and_ends_them_gracefully(tmp_path: Path) -> None:
-    leaving = f"import pathlib, signal, sys; f = pathlib.Path({str(tmp_path / 'left')!r})\n" + (
+@played
+async def test_scaling_starts_pods_and_ends_them_gracefully(here: Machine) -> None:
+    leaving = f"import pathlib, signal, sys; f = pathlib.Path({str(here.folder / 'left')!r})\n" + (
         "signal.signal(signal.SIGTERM, lambda *_: (f.touch(), sys.exit(0)))\n"
         "print('here', flush=True); signal.pause()"
     )
@@ -166,89 +133,77 @@ def test_scaling_starts_pods_and_ends_them_gracefully(tmp_path: Path) -> None:
         found["spec"]["tasks"][1]["replicas"] = replicas
         here.objects.replace(DIJOBS, "default", "tiny", found)
 
-    async def story(here: Machine) -> None:
-        here.submit(job(task(FOR_EVER), task(leaving, "collector", maxReplicas=4)))
-        await here.until(lambda: here.is_ready("tiny-collector-0"))
-        scaled(here, 2)
-        await here.until(lambda: here.is_ready("tiny-collector-1"))
-        while not here.said("tiny-collector-1"):
-            await asyncio.sleep(0.01)
-        scaled(here, 1)
-        await here.until(lambda: here.pod("tiny-collector-1") is None)
-        assert (tmp_path / "left").exists()
-
-    play(tmp_path, story)
+    here.submit(job(task(FOR_EVER), task(leaving, "collector", maxReplicas=4)))
+    await here.until(lambda: here.is_ready("tiny-collector-0"))
+    scaled(here, 2)
+    await here.until(lambda: here.is_ready("tiny-collector-1"))
+    while not here.said("tiny-collector-1"):
+        await asyncio.sleep(0.01)
+    scaled(here, 1)
+    await here.until(lambda: here.pod("tiny-collector-1") is None)
+    assert (here.folder / "left").exists()
 
 
-def test_a_requested_restart_replaces_the_tasks_pods(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        here.submit(job(task(FOR_EVER), task(FOR_EVER, "collector"), backoffLimit=0))
-        names = ("tiny-learner-0", "tiny-collector-0")
-        await here.until(lambda: (here.job().get("status") or {}).get("phase") == "Running")
-        old = {name: (here.pod(name) or {})["metadata"]["uid"] for name in names}
-        found = json.loads(json.dumps(here.job()))
-        found["spec"]["tasks"][1]["restartedAt"] = "2026-03-01T12:00:00Z"
-        here.objects.replace(DIJOBS, "default", "tiny", found)
+@played
+async def test_a_requested_restart_replaces_the_tasks_pods(here: Machine) -> None:
+    here.submit(job(task(FOR_EVER), task(FOR_EVER, "collector"), backoffLimit=0))
+    names = ("tiny-learner-0", "tiny-collector-0")
+    await here.until(lambda: (here.job().get("status") or {}).get("phase") == "Running")
+    old = {name: (here.pod(name) or {})["metadata"]["uid"] for name in names}
+    found = json.loads(json.dumps(here.job()))
+    found["spec"]["tasks"][1]["restartedAt"] = "2026-03-01T12:00:00Z"
+    here.objects.replace(DIJOBS, "default", "tiny", found)
 
-        def is_anew() -> bool:
-            pod = here.pod("tiny-collector-0")
-            return pod is not None and pod["metadata"]["uid"] != old["tiny-collector-0"]
+    def is_anew() -> bool:
+        pod = here.pod("tiny-collector-0")
+        return pod is not None and pod["metadata"]["uid"] != old["tiny-collector-0"]
 
-        await here.until(lambda: is_anew() and here.is_ready("tiny-collector-0"))
-        assert (here.pod("tiny-learner-0") or {})["metadata"]["uid"] == old["tiny-learner-0"]
-        assert here.job()["status"]["restarts"] == 0
-
-    play(tmp_path, story)
+    await here.until(lambda: is_anew() and here.is_ready("tiny-collector-0"))
+    assert (here.pod("tiny-learner-0") or {})["metadata"]["uid"] == old["tiny-learner-0"]
+    assert here.job()["status"]["restarts"] == 0
 
 
-def test_after_the_grace_period_a_process_is_killed_with_its_children(tmp_path: Path) -> None:
+@played
+async def test_after_the_grace_period_a_process_is_killed_with_its_children(here: Machine) -> None:
     program = (
         "import signal, subprocess, sys\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         f"child = subprocess.Popen([sys.executable, '-S', '-c', {FOR_EVER!r}])\n"
         "print(child.pid, flush=True); child.wait()"
     )
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(program, pod={"terminationGracePeriodSeconds": 1})))
-        while not here.said("tiny-learner-0").endswith("\n"):
-            await asyncio.sleep(0.01)
-        pid = int(here.said("tiny-learner-0"))
-        here.objects.delete(DIJOBS, "default", "tiny")
-        await here.until(lambda: here.pod("tiny-learner-0") is None)
-        # It has been killed, which takes a moment.
-        while _lives(pid):
-            await asyncio.sleep(0.01)
-
-    play(tmp_path, story)
+    here.submit(job(task(program, pod={"terminationGracePeriodSeconds": 1})))
+    while not here.said("tiny-learner-0").endswith("\n"):
+        await asyncio.sleep(0.01)
+    pid = int(here.said("tiny-learner-0"))
+    here.objects.delete(DIJOBS, "default", "tiny")
+    await here.until(lambda: here.pod("tiny-learner-0") is None)
+    # It has been killed, which takes a moment.
+    while _lives(pid):
+        await asyncio.sleep(0.01)
 
 
-def test_a_pre_stop_hook_runs_before_the_end(tmp_path: Path) -> None:
-    hook = {"preStop": {"exec": {"command": ["touch", str(tmp_path / "asked")]}}}
-
-    async def story(here: Machine) -> None:
-        here.submit(job(task(FOR_EVER, pod={"container": {"lifecycle": hook}})))
-        await here.until(lambda: here.is_ready("tiny-learner-0"))
-        await here.kubelet.end()
-        assert (tmp_path / "asked").exists()
-
-    play(tmp_path, story)
+@played
+async def test_a_pre_stop_hook_runs_before_the_end(here: Machine) -> None:
+    hook = {"preStop": {"exec": {"command": ["touch", str(here.folder / "asked")]}}}
+    here.submit(job(task(FOR_EVER, pod={"container": {"lifecycle": hook}})))
+    await here.until(lambda: here.is_ready("tiny-learner-0"))
+    await here.kubelet.end()
+    assert (here.folder / "asked").exists()
 
 
-def test_pods_created_after_the_end_do_not_run(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        here.submit(job(task(FOR_EVER)))
-        await here.until(lambda: here.is_ready("tiny-learner-0"))
-        first = here.pods()[0]["metadata"]["uid"]
-        await here.kubelet.end(at_once=True)
-        await here.until(lambda: here.pods() and here.pods()[0]["metadata"]["uid"] != first)
-        assert here.kubelet.running == 0
-        assert _phase(here.pods()[0]) == "Pending"
-
-    play(tmp_path, story)
+@played
+async def test_pods_created_after_the_end_do_not_run(here: Machine) -> None:
+    here.submit(job(task(FOR_EVER)))
+    await here.until(lambda: here.is_ready("tiny-learner-0"))
+    first = here.pods()[0]["metadata"]["uid"]
+    await here.kubelet.end(at_once=True)
+    await here.until(lambda: here.pods() and here.pods()[0]["metadata"]["uid"] != first)
+    assert here.kubelet.running == 0
+    assert _phase(here.pods()[0]) == "Pending"
 
 
-def test_a_mounted_configmap_is_updated(tmp_path: Path) -> None:
+@played
+async def test_a_mounted_configmap_is_updated(here: Machine) -> None:
     configmap = {
         "metadata": {"name": "settings", "namespace": "default"},
         "data": {"rate": "1", "peer": "tiny-learner-0.di-tiny.default.svc.cluster.local:1"},
@@ -260,46 +215,37 @@ def test_a_mounted_configmap_is_updated(tmp_path: Path) -> None:
             "volumeMounts": [{"name": "settings", "mountPath": "/etc/settings"}],
         },
     }
-
-    async def story(here: Machine) -> None:
-        made = here.objects.create(CONFIGMAPS, configmap)
-        here.submit(job(task("import sys; print(sys.argv[1], flush=True)\n" + FOR_EVER, pod=pod)))
-        await here.until(lambda: here.is_ready("tiny-learner-0"))
-        while not here.said("tiny-learner-0").endswith("\n"):
-            await asyncio.sleep(0.01)
-        file = Path(here.said("tiny-learner-0").strip())
-        assert file.read_text() == "1"
-        assert (file.parent / "peer").read_text().startswith("127.")
-        changed = {**made, "data": {"rate": "2"}}
-        here.objects.replace(CONFIGMAPS, "default", "settings", changed)
-        assert file.read_text() == "2"
-
-    play(tmp_path, story)
+    made = here.objects.create(CONFIGMAPS, configmap)
+    here.submit(job(task("import sys; print(sys.argv[1], flush=True)\n" + FOR_EVER, pod=pod)))
+    await here.until(lambda: here.is_ready("tiny-learner-0"))
+    while not here.said("tiny-learner-0").endswith("\n"):
+        await asyncio.sleep(0.01)
+    file = Path(here.said("tiny-learner-0").strip())
+    assert file.read_text() == "1"
+    assert (file.parent / "peer").read_text().startswith("127.")
+    changed = {**made, "data": {"rate": "2"}}
+    here.objects.replace(CONFIGMAPS, "default", "settings", changed)
+    assert file.read_text() == "2"
 
 
-def test_a_missing_command_is_in_the_log(tmp_path: Path) -> None:
-    async def story(here: Machine) -> None:
-        here.submit(job(task(["no-such-command"])))
-        status = await here.ended()
-        failed = next(each for each in status["conditions"] if each["type"] == "Failed")
-        assert "exit code 127" in failed["message"]
-        assert "no-such-command" in here.said("tiny-learner-0")
-
-    play(tmp_path, story)
+@played
+async def test_a_missing_command_is_in_the_log(here: Machine) -> None:
+    here.submit(job(task(["no-such-command"])))
+    status = await here.ended()
+    failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+    assert "exit code 127" in failed["message"]
+    assert "no-such-command" in here.said("tiny-learner-0")
 
 
-def test_python_programs_on_all_addresses_may_use_the_same_port(tmp_path: Path) -> None:
+@played
+async def test_python_programs_on_all_addresses_may_use_the_same_port(here: Machine) -> None:
     # As programs of users are started, with their site packages.
     program = "import socket, signal; kept = socket.create_server(('', 22270))\n" + FOR_EVER
-
-    async def story(here: Machine) -> None:
-        command = [sys.executable, "-c", program.replace("\n", "; ")]
-        here.submit(job(task(command), task(command, "collector")))
-        await here.until(lambda: len(here.pods()) == 2 and all(map(_address, here.pods())))
-        for pod in here.pods():
-            await _connected(_address(pod))
-
-    play(tmp_path, story)
+    command = [sys.executable, "-c", program.replace("\n", "; ")]
+    here.submit(job(task(command), task(command, "collector")))
+    await here.until(lambda: len(here.pods()) == 2 and all(map(_address, here.pods())))
+    for pod in here.pods():
+        await _connected(_address(pod))
 
 
 async def _connected(address: str) -> None:

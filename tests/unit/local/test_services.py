@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from pathlib import Path
 
 from di_local.addresses import Names, take_network
-from tests.unit.local.machine import job, machine, task
-from tests.waiting import DEADLINE
+from tests.unit.local.machine import Machine, job, played, task
 
 _SERVER = """
 import os, socket
@@ -37,17 +34,13 @@ print(sorted(seen))
 """
 
 
-def test_a_service_passes_connections_on_to_all_ready_pods(tmp_path: Path) -> None:
+@played
+async def test_a_service_passes_connections_on_to_all_ready_pods(here: Machine) -> None:
     ports = [{"name": "http", "port": 80, "targetPort": 8000}]
-
-    async def main() -> None:
-        async with machine(tmp_path) as here, asyncio.timeout(DEADLINE):
-            serving = task(_SERVER, "collector", replicas=2, service={"ports": ports})
-            here.submit(job(task(_CLIENT), serving))
-            assert (await here.ended())["phase"] == "Succeeded"
-            assert here.said("tiny-learner-0").strip() == "[b'pod 0', b'pod 1']"
-
-    asyncio.run(main())
+    serving = task(_SERVER, "collector", replicas=2, service={"ports": ports})
+    here.submit(job(task(_CLIENT), serving))
+    assert (await here.ended())["phase"] == "Succeeded"
+    assert here.said("tiny-learner-0").strip() == "[b'pod 0', b'pod 1']"
 
 
 def test_a_service_has_an_address_and_an_unprivileged_port() -> None:
