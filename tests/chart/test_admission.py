@@ -246,14 +246,8 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
             ("operator.jobTasks=false", "operator.kueue.enabled=false"),
             " ".join(p for p in POLICIES if p != "operator-replicas"),
         ),
-        (
-            ("operator.enabled=false", *GIVEN_SECRETS),
-            "server-jobs server-profilings",
-        ),
-        (
-            GIVEN_SECRETS,
-            " ".join(p for p in POLICIES if p != "operator-definition"),
-        ),
+        (("operator.enabled=false", *GIVEN_SECRETS), "server-jobs server-profilings"),
+        (GIVEN_SECRETS, " ".join(p for p in POLICIES if p != "operator-definition")),
     ],
     ids=[
         "turned off",

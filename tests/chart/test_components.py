@@ -17,7 +17,7 @@ VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": set(),
     "operator": {
-        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "kueue", "notifications", "allocator"),
+        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "kueue", "notifications", "allocator")
     },
     "server": {"auth", "limits", "plainHTTP", "scaling", "tls"},
 }

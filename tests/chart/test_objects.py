@@ -43,16 +43,8 @@ def test_clients_find_the_services_under_fixed_names(chart: Chart) -> None:
     ("values", "peers", "token"),
     [
         ((), "di-server-peers.di-system.svc.cluster.local:8443", True),
-        (
-            ("server.tls.enabled=false",),
-            "di-server-peers.di-system.svc.cluster.local:8081",
-            True,
-        ),
-        (
-            ("server.auth.mode=off",),
-            "di-server-peers.di-system.svc.cluster.local:8443",
-            False,
-        ),
+        (("server.tls.enabled=false",), "di-server-peers.di-system.svc.cluster.local:8081", True),
+        (("server.auth.mode=off",), "di-server-peers.di-system.svc.cluster.local:8443", False),
         # Nobody could tell them from others.
         (
             (

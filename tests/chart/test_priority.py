@@ -36,11 +36,7 @@ def test_each_release_has_its_priority_class(chart: Chart) -> None:
         (("watchNamespace=team", *GIVEN_SECRETS), set(), ""),
         (("watchNamespace=team", "priorityClass.name=urgent", *GIVEN_SECRETS), set(), "urgent"),
         (
-            (
-                "watchNamespace=team",
-                "rbac.allowClusterRoles=true",
-                "priorityClass.name=urgent",
-            ),
+            ("watchNamespace=team", "rbac.allowClusterRoles=true", "priorityClass.name=urgent"),
             {"urgent"},
             "urgent",
         ),

@@ -159,9 +159,7 @@ def test_in_other_modes_the_operator_reads_the_servers_secret_only(
     }
 
 
-def test_in_one_namespace_certificates_need_no_cluster_role(
-    chart: Chart,
-) -> None:
+def test_in_one_namespace_certificates_need_no_cluster_role(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", "webhook.enabled=false")
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
     assert permissions(rendered, "di-operator")["di-system"] == OWN | {

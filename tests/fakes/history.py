@@ -52,11 +52,7 @@ KEPT: Object = {
             "from": "2026-03-01T11:20:00.000Z",
             "changed": ["status.phase"],
         },
-        {
-            "kind": "deleted",
-            "at": "2026-03-01T11:30:00.000Z",
-            "after": "2026-03-01T11:29:00.000Z",
-        },
+        {"kind": "deleted", "at": "2026-03-01T11:30:00.000Z", "after": "2026-03-01T11:29:00.000Z"},
     ],
     "revisions": [{"number": 1, "at": "2026-03-01T09:00:00.000Z", "who": "kubectl-create"}],
     "placements": [

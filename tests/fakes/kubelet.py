@@ -106,10 +106,7 @@ class FakeKubelet:
         await self._register(self.node, self._taints)
         for other in self._others:
             await self._register(other, [{"key": "fake/other", "effect": "NoSchedule"}])
-        self._daemons = [
-            asyncio.create_task(self.cache.run()),
-            asyncio.create_task(self._beat()),
-        ]
+        self._daemons = [asyncio.create_task(self.cache.run()), asyncio.create_task(self._beat())]
         await self.cache.synced.wait()
         return self
 

@@ -95,19 +95,11 @@ def process_groups() -> ClusterModel:
     torch: Object = {"framework": "torch", "processesPerReplica": 1}
     return ClusterModel(
         job(
-            task(
-                "learner",
-                2,
-                processGroup=torch,
-                template={"spec": {"containers": [container]}},
-            ),
+            task("learner", 2, processGroup=torch, template={"spec": {"containers": [container]}}),
             task("replay", 2, processGroup={**torch, "processesPerReplica": 4}),
             task("evaluator", processGroup={"framework": "jax"}),
             task(
-                "collector",
-                processGroup={**torch, "elastic": True},
-                minReplicas=1,
-                maxReplicas=2,
+                "collector", processGroup={**torch, "elastic": True}, minReplicas=1, maxReplicas=2
             ),
         )
     )

@@ -110,9 +110,7 @@ def test_a_request_its_reconciles_and_its_pods_are_one_trace(receiver: OtlpRecei
     assert whole.seconds >= max(each.seconds for each in receiver.named("pod")) > 0
 
 
-def test_a_refused_request_is_a_failed_span_without_a_note(
-    receiver: OtlpReceiver,
-) -> None:
+def test_a_refused_request_is_a_failed_span_without_a_note(receiver: OtlpReceiver) -> None:
     traces = Exported(receiver.url, service="di-server", ratio=1)
     harness = make_harness(traces=traces)
     harness.add(stored_job())
@@ -203,9 +201,7 @@ def test_an_old_or_unreadable_note_makes_no_spans(receiver: OtlpReceiver, note: 
     assert receiver.spans == []
 
 
-def test_traces_are_bounded_in_pods_and_time(
-    receiver: OtlpReceiver,
-) -> None:
+def test_traces_are_bounded_in_pods_and_time(receiver: OtlpReceiver) -> None:
     traced = Traced(receiver.url, f"{PARENT} {START.isoformat()}")
     traced.cluster.scale("collector", MOST_PODS + 10)
     traced.settle()

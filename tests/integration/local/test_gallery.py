@@ -44,8 +44,7 @@ def test_examples_without_a_cluster_run_by_the_gallerys_command(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("program", "said"),
-    [("plain", " after 300 steps"), ("gymnasium", " steps of the environment")],
+    ("program", "said"), [("plain", " after 300 steps"), ("gymnasium", " steps of the environment")]
 )
 def test_a_program_of_one_file_runs_outside_a_job(program: str, said: str) -> None:
     done = subprocess.run(

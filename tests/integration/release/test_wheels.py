@@ -117,9 +117,7 @@ def _closure(wheels: dict[str, Path], wanted: str) -> tuple[list[str], list[Dist
     return list(own), list(others.values())
 
 
-def test_every_wheel_has_the_licence_and_requires_its_own_release(
-    wheels: dict[str, Path],
-) -> None:
+def test_every_wheel_has_the_licence_and_requires_its_own_release(wheels: dict[str, Path]) -> None:
     assert set(wheels) == set(packages(ROOT)) >= {PUBLISHED, "di-api", "di-cli", "di-local"}
     for name, wheel in wheels.items():
         said = metadata(wheel)

@@ -90,9 +90,7 @@ class World:
                     server=True,
                 )
                 self.secrets[step.leaf.secret] = encode(
-                    tls_crt=pair.certificate_pem,
-                    tls_key=pair.private_key_pem,
-                    ca_crt=step.bundle,
+                    tls_crt=pair.certificate_pem, tls_key=pair.private_key_pem, ca_crt=step.bundle
                 )
             case ConfirmAdmission():
                 self.confirmed = step.bundle

@@ -307,9 +307,7 @@ def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
     assert "▇▇▇▇▇▁▁▁  62%" in shown
 
 
-def test_followed_logs_include_new_pods_and_restarted_containers(
-    di: Di,
-) -> None:
+def test_followed_logs_include_new_pods_and_restarted_containers(di: Di) -> None:
     di.job()
     first, second = "cartpole-learner-0", "cartpole-collector-0"
     for name in (first, second):

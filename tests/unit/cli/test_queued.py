@@ -32,9 +32,7 @@ def waiting(di: Di) -> Di:
     return di
 
 
-def test_the_list_shows_the_queue_place_and_kueues_message(
-    waiting: Di,
-) -> None:
+def test_the_list_shows_the_queue_place_and_kueues_message(waiting: Di) -> None:
     lines = {line.split()[0]: line for line in waiting("list").lines}
     assert lines["first"].endswith("2 of 4 in queue team-a")
     assert lines["second"].endswith("3 of 4 in queue team-a")

@@ -187,10 +187,7 @@ def test_a_watched_list_shows_each_change_once(di: Di, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         "di_cli.commands.listing.follow",
         lambda *_, **__: iter(
-            [
-                *({("rl", "cartpole"): job("cartpole", phase)} for phase in phases),
-                {},
-            ]
+            [*({("rl", "cartpole"): job("cartpole", phase)} for phase in phases), {}]
         ),
     )
     lines = di("list", "--watch").lines

@@ -94,11 +94,7 @@ def test_a_planted_secret_never_gets_in(place: str, secret: str) -> None:
     repeated = (
         ()
         if place in NOT_PRINTED
-        else (
-            f"starts with {planted} now",
-            json.dumps({"x": planted}),
-            f"b64 {encoded}",
-        )
+        else (f"starts with {planted} now", json.dumps({"x": planted}), f"b64 {encoded}")
     )
     archive = _archive(PLACES[place](secret), *repeated).decode()
     for form in (planted, json.dumps(planted)[1:-1], encoded.rstrip("=")):

@@ -72,9 +72,7 @@ def test_a_job_that_fits_shows_its_nodes(simulate: Simulate) -> None:
     ]
 
 
-def test_a_job_that_does_not_fit_shows_the_shortage_and_a_time(
-    simulate: Simulate,
-) -> None:
+def test_a_job_that_does_not_fit_shows_the_shortage_and_a_time(simulate: Simulate) -> None:
     simulate.policy("fit")
     began = {"startTime": "2026-03-01T11:00:00Z"}
     simulate.running("x", 4, **began, expectedCompletion=ends(1230))

@@ -19,7 +19,17 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOT_HUNG = {"type": "Hung", "status": "False"}
 _WORDS = st.sampled_from(
     [
-        *("metadata", "status", "spec", "phase", "Failed", "Running", "conditions", "tasks"),
+        *(
+            "series",
+            "metadata",
+            "status",
+            "spec",
+            "phase",
+            "Failed",
+            "Running",
+            "conditions",
+            "tasks",
+        ),
         *("name", "replicas", "template", "containers", "resources", "limits", "nvidia.com/gpu"),
         *("progress", "step", "totalSteps", "2026-03-01T11:00:00Z", "0001-01-01T00:00:00+14:00"),
         *(

@@ -66,11 +66,7 @@ def test_device_names_fit_the_kernel() -> None:
 
 @pytest.mark.parametrize(
     ("number", "conflict"),
-    [
-        (0, None),
-        (1, "10.241.7.0/24 on eth0"),
-        (3, "10.243.0.0/16 on blackhole"),
-    ],
+    [(0, None), (1, "10.241.7.0/24 on eth0"), (3, "10.243.0.0/16 on blackhole")],
 )
 def test_an_address_or_route_of_the_machine_blocks_a_range(
     number: int, conflict: str | None

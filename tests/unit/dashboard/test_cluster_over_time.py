@@ -47,9 +47,7 @@ def drawn(*placements: Object, totals: Mapping[str, int] | None = None, **more: 
 # ---------------------------------------------------------------- the map
 def test_a_node_is_divided_by_job_and_time() -> None:
     found = drawn(
-        stay("a", 0, "gpu-1", "10:00", "11:00"),
-        stay("b", 0, "gpu-1", "10:30"),
-        totals={"gpu-1": 8},
+        stay("a", 0, "gpu-1", "10:00", "11:00"), stay("b", 0, "gpu-1", "10:30"), totals={"gpu-1": 8}
     )
     (line,) = found.lines
     shown = [(p.key, p.left, p.width, p.top, p.height) for p in line.pieces]

@@ -133,11 +133,7 @@ def test_phases_scalings_and_reports_are_remembered_as_they_come() -> None:
         "profilings": {"episodeReturn": 2.0, "reportedAt": "2026-03-01T11:00:10Z"},
     }
     seen.look(body, NOW)
-    assert [each.text for each in seen.changes(body)] == [
-        "Starting",
-        "Running",
-        "collector 2 -> 4",
-    ]
+    assert [each.text for each in seen.changes(body)] == ["Starting", "Running", "collector 2 -> 4"]
     assert [value for _, value in seen.series(body).points("episodeReturn")] == [1.0, 2.0]
 
 

@@ -155,10 +155,7 @@ def _train(monkeypatch: pytest.MonkeyPatch) -> Train:
             cluster.di_server, namespace="rl", pod="x-coordinator", patience=Patience(0)
         )
         Coordinator(
-            server=server,
-            resources={"cpus": "200m"},
-            leaving=leaving or threading.Event(),
-            seed=1,
+            server=server, resources={"cpus": "200m"}, leaving=leaving or threading.Event(), seed=1
         ).run()
 
     return train

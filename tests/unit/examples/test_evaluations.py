@@ -45,9 +45,7 @@ def test_a_solved_policy_is_not_evaluated_again(monkeypatch: pytest.MonkeyPatch)
     assert run(Learner(3, 5, 2, 6, 7), monkeypatch, mean=SOLVED) == [3, 7]
 
 
-def test_a_removed_collector_sends_its_results_and_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_removed_collector_sends_its_results_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     leaving, told = threading.Event(), list[str]()
 
     def learner(url: str, body: dict[str, Any], _: threading.Event) -> dict[str, Any]:

@@ -85,17 +85,11 @@ def test_the_gradient_matches_the_loss(weights: Weights) -> None:
     assert along == pytest.approx(slope, rel=0.02)
 
 
-def test_a_clipped_ratio_has_no_gradient(
-    weights: Weights,
-) -> None:
+def test_a_clipped_ratio_has_no_gradient(weights: Weights) -> None:
     share = share_of(weights, np.ones(ROWS, np.float32))
     before = share.log_probabilities - np.float32(np.log(1 + 2 * CLIP))
     far = Share(
-        index=0,
-        version=0,
-        texts=share.texts,
-        advantages=share.advantages,
-        log_probabilities=before,
+        index=0, version=0, texts=share.texts, advantages=share.advantages, log_probabilities=before
     )
     assert all((part == 0).all() for part in gradient(weights, far).values())
     assert any((part != 0).any() for part in gradient(weights, share).values())

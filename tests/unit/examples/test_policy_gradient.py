@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from di_coordinated.collector import MAX_EPISODES, player
 from di_coordinated.episodes import Episodes
-from di_coordinated.policy import (
-    SIZE,
-    Episode,
-    Learner,
-    advantages,
-    initial_weights,
-    probabilities,
-)
+from di_coordinated.policy import SIZE, Episode, Learner, advantages, initial_weights, probabilities
 
 OBSERVATION = np.array([0.1, -0.2, 0.03, 0.4])
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from di_cartpole.policy import (
-    Search,
-    SearchSettings,
-    Weights,
-    perturbation,
-)
+from di_cartpole.policy import Search, SearchSettings, Weights, perturbation
 
 SEEDS = list(range(24))
 

@@ -9,10 +9,7 @@ import pytest
 
 from examples.demo.records import record_of
 
-RETURNS: dict[str, Any] = {
-    "curve": [[1.0, 100, 20.0], [2.0, 200, 480.0]],
-    "scaling": [[1.5, 2]],
-}
+RETURNS: dict[str, Any] = {"curve": [[1.0, 100, 20.0], [2.0, 200, 480.0]], "scaling": [[1.5, 2]]}
 SERIES: dict[str, Any] = {
     "target": 0.85,
     "series": {

@@ -169,10 +169,7 @@ def test_a_missing_log_is_recorded_as_lost() -> None:
 def test_the_kubelets_error_message_is_no_log() -> None:
     ((log,), _) = read(["unable to retrieve container logs for containerd://1"], wanted())
 
-    assert (log.text, log.note) == (
-        None,
-        "unable to retrieve container logs for containerd://1\n",
-    )
+    assert (log.text, log.note) == (None, "unable to retrieve container logs for containerd://1\n")
 
 
 def test_a_log_of_a_running_container_is_not_lost_yet() -> None:

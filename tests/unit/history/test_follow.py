@@ -64,9 +64,7 @@ def until(
     return records, metrics
 
 
-def test_an_unreadable_object_does_not_block_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unreadable_object_does_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def changes(before: Any, after: Any, seen: Millis) -> list[Record]:
         if after["metadata"]["name"] == "bad":
             raise ValueError("bad")

@@ -114,7 +114,7 @@ def played(story: Callable[[Machine], Awaitable[None]]) -> Callable[[Path], None
 
     def test(tmp_path: Path) -> None:
         async def main() -> None:
-            async with machine(tmp_path) as here, asyncio.timeout(SECONDS):
+            async with machine(tmp_path) as here, asyncio.timeout(DEADLINE):
                 await story(here)
 
         asyncio.run(main())

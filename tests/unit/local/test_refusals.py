@@ -44,11 +44,7 @@ REFUSED: dict[str, Any] = {
         }
     },
     f"{POD}.initContainers[0].restartPolicy": {
-        "pod": {
-            "initContainers": [
-                {"name": "i", "image": "known", "restartPolicy": "Always"},
-            ]
-        }
+        "pod": {"initContainers": [{"name": "i", "image": "known", "restartPolicy": "Always"}]}
     },
     f"{POD}.volumes[0].persistentVolumeClaim": {
         "pod": _volume(persistentVolumeClaim={"claimName": "c"})

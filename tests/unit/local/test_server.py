@@ -30,9 +30,7 @@ class _Front:
         self._stopped.set()
 
 
-def test_a_waiting_request_does_not_keep_di_server_running(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_waiting_request_does_not_keep_di_server_running(monkeypatch: pytest.MonkeyPatch) -> None:
     draining = threading.Event()
     # What a request that waits holds: a thread that Python joins before it ends.
     waiting = threading.Thread(target=draining.wait)

@@ -13,14 +13,7 @@ import pytest
 from di_local.addresses import MAX_NAMES, Names, Network, NoAddress, take_network
 from di_local.images import BadImages, Images, read_images, short_name
 from di_local.manifest import BadManifest, job_name, read_manifest
-from di_local.pods.environment import (
-    Missing,
-    expanded,
-    field_value,
-    inherited,
-    variables,
-    words,
-)
+from di_local.pods.environment import Missing, expanded, field_value, inherited, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.status import Container, pod_status, terminated, waiting
 from examples.demo.manifests import ROOT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -73,6 +74,14 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("DI_TEST", raising=False)
     yield
     mine.close()
+
+
+@pytest.fixture
+def term() -> Iterator[None]:
+    """SIGTERM is afterwards as it was."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 class Clock:

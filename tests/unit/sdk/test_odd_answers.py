@@ -24,28 +24,14 @@ VARIABLES = sorted(
     | {names.task_nodes_env("learner")}
 )
 TEXTS = st.sampled_from(["", "0", "1", "-1", "x", "a:b", "a/b", "9" * 30, "\u0663", "a,b"])
+KEYS = [
+    *("task", "replicas", "pod", "rank", "address", "members", "gone", "complete", "says"),
+    "batchSize",
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "task",
-                    "replicas",
-                    "pod",
-                    "rank",
-                    "address",
-                    "members",
-                    "gone",
-                    "complete",
-                    "says",
-                    "batchSize",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
     ),
     max_leaves=8,
 )

@@ -61,9 +61,7 @@ def test_outside_a_job_there_is_no_asyncio_client(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("learner")
-def test_a_missing_server_address_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_server_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(names.ENV_SERVER_URL)
     with pytest.raises(di.BadEnvironment, match="DI_SERVER_URL is not set"):
         di.peers("collector")

@@ -14,23 +14,7 @@ from di_orchestrator.errors import BadReport
 from di_orchestrator.report import NUMBERS, OBSERVATION, TEXTS, faults_of, keyed
 
 ODD: list[Any] = [
-    None,
-    True,
-    "1",
-    [],
-    {},
-    -1,
-    -1e-9,
-    0,
-    1e-10,
-    0.5,
-    1,
-    1.0,
-    1.5,
-    2,
-    1e12,
-    1e13,
-    math.nan,
+    *(None, True, "1", [], {}, -1, -1e-9, 0, 1e-10, 0.5, 1, 1.0, 1.5, 2, 1e12, 1e13, math.nan)
 ]
 VALUES = st.one_of(
     st.sampled_from([*ODD, math.inf, -math.inf, 10**400]),

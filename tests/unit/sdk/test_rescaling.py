@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +19,8 @@ from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.sdk.test_training import Told, leave, train
 from tests.unit.server.fakes import Harness
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("term")
 
 
 class Bounded:
@@ -46,13 +47,6 @@ class Bounded:
         if self.count is None:
             raise Refused("GET tasks", 404, "no such path")
         return self.count
-
-
-@pytest.fixture
-def term() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 @pytest.mark.parametrize(
@@ -133,7 +127,6 @@ def granted(run: Training) -> int:
     return found[0]
 
 
-@pytest.mark.usefixtures("term")
 def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
@@ -150,7 +143,6 @@ def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> N
         assert server.asked == [4]
 
 
-@pytest.mark.usefixtures("term")
 def test_the_present_count_is_read_at_the_start(clock: Clock) -> None:
     """The pod started with two; what was scaled before its program was started again, it knew."""
     server, told = Bounded(), Told()
@@ -164,7 +156,6 @@ def test_the_present_count_is_read_at_the_start(clock: Clock) -> None:
     assert server.asked == [10]
 
 
-@pytest.mark.usefixtures("term")
 @pytest.mark.parametrize("count", [3, 1])
 def test_a_scaling_by_others_is_measured_first(clock: Clock, count: int) -> None:
     server = Bounded()
@@ -181,7 +172,6 @@ def test_a_scaling_by_others_is_measured_first(clock: Clock, count: int) -> None
     assert server.asked == [4, 2 * count]
 
 
-@pytest.mark.usefixtures("term")
 def test_the_last_report_has_the_granted_count(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
@@ -190,7 +180,6 @@ def test_the_last_report_has_the_granted_count(clock: Clock) -> None:
     assert told.reports[-1]["collectors"] == 4
 
 
-@pytest.mark.usefixtures("term")
 def test_after_a_refusal_the_next_request_follows_a_measurement(clock: Clock) -> None:
     server = Bounded(most=2)
     with make(clock, server) as run:
@@ -204,7 +193,6 @@ def test_after_a_refusal_the_next_request_follows_a_measurement(clock: Clock) ->
         assert run.collectors == 2
 
 
-@pytest.mark.usefixtures("term")
 def test_no_more_collectors_are_requested_while_some_are_starting(clock: Clock) -> None:
     server = Bounded()
     with make(clock, server) as run:
@@ -225,7 +213,7 @@ def test_no_more_collectors_are_requested_while_some_are_starting(clock: Clock) 
     assert server.asked == [4, 2, 2]
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_rescaling_scales_the_job(harness: Harness, clock: Clock) -> None:
     with di.training() as run:
         run._clock = run._stopwatch._clock = clock
@@ -236,7 +224,7 @@ def test_rescaling_scales_the_job(harness: Harness, clock: Clock) -> None:
     assert harness.job()["status"]["profilings"]["collectors"] == 4
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_the_first_of_several_learners_rescales(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
@@ -250,7 +238,7 @@ def test_the_first_of_several_learners_rescales(
     assert harness.replicas() == 2
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_samples_may_come_from_a_task_of_another_name(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:

@@ -22,6 +22,8 @@ from di_orchestrator.training_run import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Tr
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.server.fakes import Harness
 
+pytestmark = pytest.mark.usefixtures("term")
+
 
 class Told:
     """Takes the place of the sender, whose thread has a test of its own."""
@@ -47,20 +49,12 @@ def make(
     return Training(job, told, checkpoint, clock=clock, **known)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def term() -> Iterator[None]:
-    """SIGTERM is afterwards as it was."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
 def leave() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 # ------------------------------------------------------------ against the real di-server
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     with di.training(total_steps=10, init_batch_size=32) as run:
         for step in range(1, 11):
@@ -81,9 +75,7 @@ def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     assert profilings.reported_at is not None
 
 
-def test_the_advised_batch_is_known_after_a_report(
-    harness: Harness, learner: None, term: None
-) -> None:
+def test_the_advised_batch_is_known_after_a_report(harness: Harness, learner: None) -> None:
     found: list[int | None] = []
     for step, (written, reports) in enumerate(((None, True), (512, True), (512, False))):
         harness.job()["status"]["batchSize"] = written
@@ -94,7 +86,7 @@ def test_the_advised_batch_is_known_after_a_report(
     assert found == [None, None, None, 512, None, None]
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_only_the_first_pod_of_a_task_reports(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +99,7 @@ def test_only_the_first_pod_of_a_task_reports(
     assert harness.job()["status"]["profilings"]["step"] == 1
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_a_failing_server_does_not_fail_the_training(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, harness: Harness
 ) -> None:
@@ -123,7 +115,6 @@ def test_a_failing_server_does_not_fail_the_training(
 
 
 # ------------------------------------------------------------ what is measured
-@pytest.mark.usefixtures("term")
 def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -142,7 +133,6 @@ def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     assert told.closed
 
 
-@pytest.mark.usefixtures("term")
 def test_iterations_times_each_batch(clock: Clock) -> None:
     def batches() -> Iterator[list[int]]:
         for size in (8, 4):
@@ -157,7 +147,6 @@ def test_iterations_times_each_batch(clock: Clock) -> None:
         assert run.waiting_share == pytest.approx(1 / 7)
 
 
-@pytest.mark.usefixtures("term")
 def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
     told = Told()
     run = make(clock, told, nodes=1)
@@ -189,7 +178,6 @@ def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     assert told.reports[-1]["learnerWaitFrac"] == 0.5
 
 
-@pytest.mark.usefixtures("term")
 def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -201,7 +189,6 @@ def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     assert "learnerWaitFrac" not in told.reports[-1]
 
 
-@pytest.mark.usefixtures("term")
 def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
     group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
     for nodes, observed in ((2, 1), (None, 0)):
@@ -217,7 +204,6 @@ def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
         assert told.reports[-1]["batchSize"] == 32
 
 
-@pytest.mark.usefixtures("term")
 def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
     with make(clock) as run:
         with run.iteration(samples=8):
@@ -230,7 +216,6 @@ def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
     assert told.reports[0]["observations"] == kept
 
 
-@pytest.mark.usefixtures("term")
 def test_the_programs_own_values_take_precedence(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -242,7 +227,6 @@ def test_the_programs_own_values_take_precedence(clock: Clock) -> None:
     assert (last["learnerWaitFrac"], last["batchSize"], last["envStepsPerSec"]) == (0.9, 7, 50)
 
 
-@pytest.mark.usefixtures("term")
 def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run, run.phase("evaluation"):
@@ -251,7 +235,6 @@ def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
 
 
 # ------------------------------------------------------------ bad reports
-@pytest.mark.usefixtures("term")
 def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -271,7 +254,6 @@ def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
 
 
 # ------------------------------------------------------------ leaving and going on
-@pytest.mark.usefixtures("term")
 def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     told = Told()
     with make(clock, told, checkpoint=Checkpoints(tmp_path, clock=clock)) as run:
@@ -287,7 +269,6 @@ def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     assert (tmp_path / "checkpoint-41").read_text() == "weights"
 
 
-@pytest.mark.usefixtures("term")
 def test_a_signal_during_a_wait_is_noticed(clock: Clock) -> None:
     """As one that another thread has, or one right before the wait begins, does not."""
 
@@ -329,7 +310,6 @@ def test_training_in_a_thread_leaves_signals_alone(clock: Clock) -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-@pytest.mark.usefixtures("term")
 def test_a_checkpoint_needs_a_step(clock: Clock, tmp_path: Path) -> None:
     with make(clock, checkpoint=Checkpoints(tmp_path)) as run:
         with pytest.raises(ValueError, match="report one before"):
@@ -342,7 +322,6 @@ def test_a_checkpoint_needs_a_step(clock: Clock, tmp_path: Path) -> None:
         assert not run.save(lambda path: path.write_text("x"), step=1)
 
 
-@pytest.mark.usefixtures("term")
 def test_a_restored_training_reports_its_restore_time(clock: Clock, tmp_path: Path) -> None:
     for restored in (None, 3):
         told = Told()
@@ -363,7 +342,6 @@ def train(run: Training, clock: Clock, laps: int, *, waiting: float, stale: int 
         clock.pass_(waiting)
 
 
-@pytest.mark.usefixtures("term")
 def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     with make(clock) as run:
         train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
@@ -380,7 +358,7 @@ def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     assert CONCLUSIVE_SECONDS <= CONCLUSIVE_LAPS
 
 
-@pytest.mark.usefixtures("learner", "term")
+@pytest.mark.usefixtures("learner")
 def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> None:
     assert di.advise() is None
     with di.training() as run:
@@ -397,7 +375,6 @@ def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> No
     assert harness.replicas() == 4
 
 
-@pytest.mark.usefixtures("term")
 def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
     with make(clock, environment={}) as run:
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)

@@ -76,9 +76,7 @@ class _Odd(BaseHTTPRequestHandler):
         pass
 
 
-def test_redirects_and_endless_answers_are_not_followed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_redirects_and_endless_answers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     server = HTTPServer(("127.0.0.1", 0), _Odd)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
