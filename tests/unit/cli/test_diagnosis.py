@@ -64,169 +64,135 @@ def _holds(kind: str) -> Any:
     return {"type": kind, "status": "True"}
 
 
-SEEDED: Final[list[tuple[str, Severity, str, dict[str, Any]]]] = [
-    ("cluster", FAULT, "does not answer", {"version": AWAY}),
-    ("cluster", FAULT, "does not know you", {"version": Answer(code=401)}),
-    ("cluster", FAULT, "older than 1.30", {"version": answer(version("29+"))}),
-    ("clocks", WARNING, "90 s behind", {"local_now": NOW - timedelta(seconds=90)}),
-    ("clocks", FAULT, "3600 s ahead", {"local_now": NOW + timedelta(hours=1)}),
-    (
-        "clocks",
-        WARNING,
-        "gpu-2 (120 s)",
-        {"node_leases": answer(lease("gpu-1"), lease("gpu-2", renewed=at(minutes=-2)))},
-    ),
-    ("rights", WARNING, "create dijobs (di submit)", {"rights": answer(rights(READ_ONLY))}),
-    ("rights", WARNING, "may not get pods/log (di logs)", {"rights": answer(rights(BUT_LOGS))}),
-    ("rights", WARNING, "list dijobs", {"rights": answer(rights(ONE_JOB))}),
-    ("definition", FAULT, "knows no DIJobs", {"definition": MISSING}),
-    (
-        "definition",
-        FAULT,
-        "does not serve v2alpha1",
-        {"definition": answer(definition(served=False))},
-    ),
-    (
-        "definition",
-        FAULT,
-        "not Established",
-        {"definition": answer(definition(established="False"))},
-    ),
-    ("installation", FAULT, "no release", {"deployments": answer()}),
-    ("installation", FAULT, "has no di-operator", {"deployments": _services(operator=None)}),
-    ("installation", WARNING, "has no di-server", {"deployments": _services(server=None)}),
-    (
-        "installation",
-        FAULT,
-        "0 of 2 pods of di-webhook",
-        {"deployments": _services(webhook={"ready": 0})},
-    ),
-    (
-        "installation",
-        WARNING,
-        "1 of 2 pods of di-server",
-        {"deployments": _services(server={"ready": 1})},
-    ),
-    (
-        "installation",
-        FAULT,
-        "scaled to none",
-        {"deployments": _services(operator={"ready": 0, "replicas": 0})},
-    ),
-    ("installation", WARNING, "is paused", {"deployments": _services(operator={"paused": True})}),
-    (
-        "installation",
-        WARNING,
-        "di-server 0.0.9, di-operator and di-webhook 0.1.0",
-        {"deployments": _services(server={"version": "0.0.9"})},
-    ),
-    (
-        "installation",
-        WARNING,
-        "the CRD of DIJobs is of version 0.0.9",
-        {"definition": answer(definition(version="0.0.9"))},
-    ),
-    ("installation", WARNING, "di is of version 0.2.0", {"program": "0.2.0"}),
-    ("operator", FAULT, "has ever led", {"leases": answer()}),
-    ("operator", FAULT, "given it up", {"leases": answer(lease(holderIdentity=""))}),
-    ("operator", FAULT, "for 300 s", {"leases": answer(lease(renewed=at(minutes=5)))}),
-    ("webhook", WARNING, "are stored without a review by the webhook", {"refusal": answer(job())}),
-    (
-        "webhook",
-        FAULT,
-        "does not reach the webhook",
-        {"refusal": Answer(code=500, words=UNREACHED)},
-    ),
-    ("webhook", FAULT, "does not trust", {"refusal": Answer(code=500, words=UNTRUSTED)}),
-    (
-        "webhook",
-        WARNING,
-        "has no rules",
-        {"refusal": answer(job()), "validating": answer(configuration("", rules=False))},
-    ),
-    (
-        "webhook",
-        WARNING,
-        "has no rules",
-        {"validating": answer(configuration(authority(900)), configuration("", rules=False))},
-    ),
-    (
-        "webhook",
-        WARNING,
-        "stored unjudged",
-        {"validating": answer(configuration(authority(900), policy="Ignore"))},
-    ),
-    (
-        "certificates",
-        FAULT,
-        "has expired",
-        {
-            "mutating": answer(configuration(EXPIRED)),
-            "validating": answer(configuration(EXPIRED)),
-            "definition": answer(definition(bundle=EXPIRED)),
-        },
-    ),
-    ("certificates", WARNING, "expires 2026-03-06", {"pods": answer(pod(bundle=SHORT))}),
-    (
-        "certificates",
-        WARNING,
-        "different authorities",
-        {"validating": answer(configuration(OTHER))},
-    ),
-    ("certificates", FAULT, "is none", {"pods": answer(pod(bundle="none"))}),
-    ("server", WARNING, "no di-server", {"server": MISSING}),
-    (
-        "server",
-        FAULT,
-        "does not answer",
-        {"server": Answer(code=503, words="no endpoints available")},
-    ),
-    (
-        "nodes",
-        WARNING,
-        "1 of 2 nodes are not ready: gpu-2",
-        {"nodes": answer(node(), node("gpu-2", Ready="Unknown"))},
-    ),
-    ("nodes", FAULT, "1 of 1 nodes", {"nodes": answer(node(Ready="False"))}),
-    (
-        "nodes",
-        WARNING,
-        "DiskPressure on gpu-1",
-        {"nodes": answer(node(DiskPressure="True"), node("gpu-2"))},
-    ),
-    ("nodes", FAULT, "every node is cordoned", {"nodes": answer(node(unschedulable=True))}),
-    ("quota", WARNING, "pods 3 of 3", {"quotas": answer(quota("3", "3"))}),
-    ("jobs", FAULT, "no operator has looked at cartpole", {"jobs": answer(job(""))}),
-    (
-        "jobs",
-        FAULT,
-        "being deleted",
-        {"jobs": answer(job(metadata={"deletionTimestamp": at(hours=1)}))},
-    ),
-    (
-        "jobs",
-        WARNING,
-        "ReconcileFailed is said of cartpole",
-        {"jobs": answer(job(conditions=[_holds("ReconcileFailed")]))},
-    ),
-    ("jobs", WARNING, "waiting for more", {"jobs": answer(job("Pending"))}),
-    (
-        "jobs",
-        WARNING,
-        "suspended for more than a week: cartpole",
-        {"jobs": answer(job("Pending", since=at(days=9), spec={"suspend": True}))},
-    ),
-    ("jobs", WARNING, "201 jobs are over", {"jobs": answer(job(), *[job("Succeeded")] * 201)}),
-    (
-        "jobs",
-        WARNING,
-        "pods of jobs that are gone: old-learner-0",
-        {"pods": answer(pod(), pod("old"))},
-    ),
-    ("local", WARNING, "ended without clearing away", {"killed_runs": ("/home/ann/runs/x",)}),
-    ("metrics", WARNING, "di top", {"metrics": MISSING}),
-]
-"""Topic, severity and message of a finding, and the difference from a good installation."""
+SEEDED: Final[dict[str, list[tuple[Severity, str, dict[str, Any]]]]] = {
+    "cluster": [
+        (FAULT, "does not answer", {"version": AWAY}),
+        (FAULT, "does not know you", {"version": Answer(code=401)}),
+        (FAULT, "older than 1.30", {"version": answer(version("29+"))}),
+    ],
+    "clocks": [
+        (WARNING, "90 s behind", {"local_now": NOW - timedelta(seconds=90)}),
+        (FAULT, "3600 s ahead", {"local_now": NOW + timedelta(hours=1)}),
+        (
+            WARNING,
+            "gpu-2 (120 s)",
+            {"node_leases": answer(lease("gpu-1"), lease("gpu-2", renewed=at(minutes=-2)))},
+        ),
+    ],
+    "rights": [
+        (WARNING, "create dijobs (di submit)", {"rights": answer(rights(READ_ONLY))}),
+        (WARNING, "may not get pods/log (di logs)", {"rights": answer(rights(BUT_LOGS))}),
+        (WARNING, "list dijobs", {"rights": answer(rights(ONE_JOB))}),
+    ],
+    "definition": [
+        (FAULT, "knows no DIJobs", {"definition": MISSING}),
+        (FAULT, "does not serve v2alpha1", {"definition": answer(definition(served=False))}),
+        (FAULT, "not Established", {"definition": answer(definition(established="False"))}),
+    ],
+    "installation": [
+        (FAULT, "no release", {"deployments": answer()}),
+        (FAULT, "has no di-operator", {"deployments": _services(operator=None)}),
+        (WARNING, "has no di-server", {"deployments": _services(server=None)}),
+        (FAULT, "0 of 2 pods of di-webhook", {"deployments": _services(webhook={"ready": 0})}),
+        (WARNING, "1 of 2 pods of di-server", {"deployments": _services(server={"ready": 1})}),
+        (FAULT, "scaled to none", {"deployments": _services(operator={"ready": 0, "replicas": 0})}),
+        (WARNING, "is paused", {"deployments": _services(operator={"paused": True})}),
+        (
+            WARNING,
+            "di-server 0.0.9, di-operator and di-webhook 0.1.0",
+            {"deployments": _services(server={"version": "0.0.9"})},
+        ),
+        (
+            WARNING,
+            "the CRD of DIJobs is of version 0.0.9",
+            {"definition": answer(definition(version="0.0.9"))},
+        ),
+        (WARNING, "di is of version 0.2.0", {"program": "0.2.0"}),
+    ],
+    "operator": [
+        (FAULT, "has ever led", {"leases": answer()}),
+        (FAULT, "given it up", {"leases": answer(lease(holderIdentity=""))}),
+        (FAULT, "for 300 s", {"leases": answer(lease(renewed=at(minutes=5)))}),
+    ],
+    "webhook": [
+        (WARNING, "are stored without a review by the webhook", {"refusal": answer(job())}),
+        (FAULT, "does not reach the webhook", {"refusal": Answer(code=500, words=UNREACHED)}),
+        (FAULT, "does not trust", {"refusal": Answer(code=500, words=UNTRUSTED)}),
+        (
+            WARNING,
+            "has no rules",
+            {"refusal": answer(job()), "validating": answer(configuration("", rules=False))},
+        ),
+        (
+            WARNING,
+            "has no rules",
+            {"validating": answer(configuration(authority(900)), configuration("", rules=False))},
+        ),
+        (
+            WARNING,
+            "stored unjudged",
+            {"validating": answer(configuration(authority(900), policy="Ignore"))},
+        ),
+    ],
+    "certificates": [
+        (
+            FAULT,
+            "has expired",
+            {
+                "mutating": answer(configuration(EXPIRED)),
+                "validating": answer(configuration(EXPIRED)),
+                "definition": answer(definition(bundle=EXPIRED)),
+            },
+        ),
+        (WARNING, "expires 2026-03-06", {"pods": answer(pod(bundle=SHORT))}),
+        (WARNING, "different authorities", {"validating": answer(configuration(OTHER))}),
+        (FAULT, "is none", {"pods": answer(pod(bundle="none"))}),
+    ],
+    "server": [
+        (WARNING, "no di-server", {"server": MISSING}),
+        (FAULT, "does not answer", {"server": Answer(code=503, words="no endpoints available")}),
+    ],
+    "nodes": [
+        (
+            WARNING,
+            "1 of 2 nodes are not ready: gpu-2",
+            {"nodes": answer(node(), node("gpu-2", Ready="Unknown"))},
+        ),
+        (FAULT, "1 of 1 nodes", {"nodes": answer(node(Ready="False"))}),
+        (
+            WARNING,
+            "DiskPressure on gpu-1",
+            {"nodes": answer(node(DiskPressure="True"), node("gpu-2"))},
+        ),
+        (FAULT, "every node is cordoned", {"nodes": answer(node(unschedulable=True))}),
+    ],
+    "quota": [(WARNING, "pods 3 of 3", {"quotas": answer(quota("3", "3"))})],
+    "jobs": [
+        (FAULT, "no operator has looked at cartpole", {"jobs": answer(job(""))}),
+        (
+            FAULT,
+            "being deleted",
+            {"jobs": answer(job(metadata={"deletionTimestamp": at(hours=1)}))},
+        ),
+        (
+            WARNING,
+            "ReconcileFailed is said of cartpole",
+            {"jobs": answer(job(conditions=[_holds("ReconcileFailed")]))},
+        ),
+        (WARNING, "waiting for more", {"jobs": answer(job("Pending"))}),
+        (
+            WARNING,
+            "suspended for more than a week: cartpole",
+            {"jobs": answer(job("Pending", since=at(days=9), spec={"suspend": True}))},
+        ),
+        (WARNING, "201 jobs are over", {"jobs": answer(job(), *[job("Succeeded")] * 201)}),
+        (WARNING, "pods of jobs that are gone: old-learner-0", {"pods": answer(pod(), pod("old"))}),
+    ],
+    "local": [(WARNING, "ended without clearing away", {"killed_runs": ("/home/ann/runs/x",)})],
+    "metrics": [(WARNING, "di top", {"metrics": MISSING})],
+}
+"""By topic: severity and message of a finding, and the difference from a good installation."""
+ROWS: Final = [(topic, *row) for topic, rows in SEEDED.items() for row in rows]
 
 
 def test_a_good_installation_has_no_findings() -> None:
@@ -236,7 +202,7 @@ def test_a_good_installation_has_no_findings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "severity", "message", "changes"), SEEDED, ids=[row[2] for row in SEEDED]
+    ("topic", "severity", "message", "changes"), ROWS, ids=[row[2] for row in ROWS]
 )
 def test_a_seeded_fault_is_the_only_finding(
     topic: str, severity: Severity, message: str, changes: dict[str, Any]

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 from di_cartpole import learner
-from di_cartpole.learner import PAIRS, Checkpoint, Interrupted, Record, Training
+from di_cartpole.learner import Checkpoint, Interrupted, Record, Training
 from di_cartpole.policy import SIZE, Search, SearchSettings
 from di_cartpole.work import Book
-from typing_extensions import override
 
 import di_orchestrator as di
 from di_orchestrator.checkpoint import Checkpoints
@@ -44,22 +43,6 @@ class Told:
 
     def close(self, seconds: float) -> bool:
         return True
-
-
-class Playing(Book):
-    """Every generation comes back at once; after the second the pod is asked to leave."""
-
-    def __init__(self) -> None:
-        super().__init__(clock=lambda: 0.0)
-        self.played: list[int] = []
-
-    @override
-    def open(self, number: int, weights: list[float], seeds: list[int], *, sigma: float) -> None:
-        super().open(number, weights, seeds, sigma=sigma)
-        self.results(number, [(seed, 1.0, 2.0, 10) for seed in seeds])
-        self.played.append(number)
-        if len(self.played) == 2:
-            leave()
 
 
 def leave() -> None:
@@ -113,18 +96,6 @@ def test_a_leaving_learner_saves_first(tmp_path: Path) -> None:
             learner.train(going, run)
     kept = found(tmp_path, 900)
     assert (kept.generation, kept.env_steps, kept.curve) == (7, 900, KEPT.curve)
-
-
-def test_a_learner_reports_its_restore_time_and_checkpoint(tmp_path: Path) -> None:
-    book, told = Playing(), Told()
-    going = training(book)
-    going.go_on_from(KEPT)
-    with here(tmp_path, restored=900, told=told) as run, pytest.raises(Interrupted):
-        learner.train(going, run)
-    assert book.played == [7, 8]
-    assert told.reports[-1]["restoreSeconds"] > 0
-    assert told.reports[-1]["checkpointStep"] == 900 + 20 * PAIRS
-    assert found(tmp_path, 900 + 20 * PAIRS).generation == 9
 
 
 def test_the_next_learner_starts_at_the_saved_step(

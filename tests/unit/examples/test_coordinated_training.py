@@ -192,24 +192,6 @@ def test_a_lost_collector_is_replaced(train: Train, monkeypatch: pytest.MonkeyPa
     assert {"x-collector-1", "x-collector-2"} <= names
 
 
-def test_training_outlives_an_outage_of_di_server(train: Train) -> None:
-    cluster = solved_after(2)
-    cluster.outages = 5
-    train(cluster)
-    assert cluster.outages == 0
-    assert cluster.asked[0][0] == "POST /v1alpha1/replicas"
-
-
-def test_training_gives_up_without_collectors(
-    train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(coordinator, "PATIENCE_SECONDS", 0.1)
-    cluster = solved_after(2)
-    cluster.outages = 1 << 30
-    with pytest.raises(NotSolved, match="no episode"):
-        train(cluster)
-
-
 def test_training_without_progress_fails(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "MAX_UPDATES", 3)
     with pytest.raises(NotSolved, match=r"mean return 10\.0 after 3 updates"):

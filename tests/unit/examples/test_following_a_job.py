@@ -20,19 +20,10 @@ def job(
     """A job of a learner and collectors, as the API server would show it."""
     status: dict[str, Any] = {}
     if phase:
-        status = {
-            "phase": phase,
-            "replicas": 1 + collectors,
-            "readyReplicas": ready,
-            "conditions": [
-                {
-                    "type": phase,
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                    "reason": reason or f"Job{phase}",
-                    "message": message,
-                }
-            ],
-        }
+        held = {"type": phase, "lastTransitionTime": "2026-01-01T00:00:00Z", "message": message}
+        conditions = [{**held, "reason": reason or f"Job{phase}"}]
+        status = {"phase": phase, "replicas": 1 + collectors, "readyReplicas": ready}
+        status["conditions"] = conditions
     if returns:
         curve = [[float(at), 100 * at, value] for at, value in enumerate(returns)]
         status["profilings"] = {"curve": curve}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from di_grpo import judge, worker
-from di_grpo.book import GONE, PRESENT_SECONDS, Book
+from di_grpo.book import GONE, Book
 from di_grpo.learner import BATCHES, ENGINES, NotLearned, Settings, Training
 from di_grpo.model.adam import Adam
 from di_grpo.model.weights import Weights, initial_weights
@@ -82,17 +82,6 @@ class TestBook:
         assert book.take_share() is None
         assert book.mean_gradient()["x"] == 1
 
-    def test_present_engines_and_learners_receive_the_end(self, book: Book, clock: Clock) -> None:
-        for who in ("gone", "engine"):
-            book.answer(request("GET", "/weights", who=who, have="5"))
-            clock.now += PRESENT_SECONDS
-        book.finish()
-        assert not book.everyone_told(awaited={"learner-1"})
-        assert book.answer(request("GET", "/share", who="learner-1")).status == GONE
-        assert not book.everyone_told(awaited={"learner-1"})
-        assert book.answer(request("GET", "/weights", who="engine", have="5")).status == GONE
-        assert book.everyone_told(awaited={"learner-1"})
-
 
 def test_other_learners_relay_requests_to_the_first() -> None:
     def answer(asked: di.Asked) -> di.Reply:
@@ -138,13 +127,6 @@ class TestState:
         gradient = {"x": np.full(3, 0.1, np.float32)}
         one, other = (s.adam.step(s.weights, gradient)["x"] for s in (state, found))
         assert one.tolist() == other.tolist()
-
-    def test_a_partially_written_state_is_ignored(self, state: State, tmp_path: Path) -> None:
-        state.save(tmp_path)
-        (tmp_path / "state.npz.part").write_bytes(b"half")
-        found = State.load(tmp_path)
-        assert found is not None
-        assert found.version == 7
 
 
 class TestRecord:

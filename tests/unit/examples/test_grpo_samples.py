@@ -30,13 +30,6 @@ def versions(batches: list[Batch]) -> list[int]:
 
 
 class TestBuffer:
-    def test_the_newest_go_first(self) -> None:
-        buffer = Buffer()
-        for version in (1, 2, 3):
-            buffer.add(batch(version), version=3)
-        assert versions(buffer.take(2, version=3)) == [2, 3]
-        assert versions(buffer.take(1, version=3)) == [1]
-
     def test_old_batches_are_dropped_and_counted_once(self) -> None:
         buffer = Buffer()
         for version in (0, 1):

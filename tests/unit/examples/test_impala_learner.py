@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 from di_impala import collector
-from di_impala.book import EPISODES, PRESENT_SECONDS, Book
-from di_impala.learner import POINTS, UNROLLS, NotLearned, Settings, Training
+from di_impala.book import EPISODES, Book
+from di_impala.learner import UNROLLS, NotLearned, Settings, Training
 from di_impala.network import first_weights
 from di_impala.unrolls import STEPS
 
@@ -20,8 +19,6 @@ from tests.unit.examples.test_impala_learning import floats, played
 from tests.unit.sdk.conftest import Clock
 
 WEIGHTS = first_weights(1)
-MAX_BYTES = 32 * 1024
-"""Of all profilings of a job."""
 SETTINGS = Settings(target=50, most_steps=3, seed=1)
 
 
@@ -63,15 +60,6 @@ class TestBook:
         book.answer(brought("a", 5, EPISODES - 1, EPISODES))
         assert book.mean_return() == (1 + EPISODES) / 2
 
-    def test_silent_collectors_are_not_counted(self, book: Book, clock: Clock) -> None:
-        book.answer(asked("a", -1))
-        clock.now += PRESENT_SECONDS
-        book.answer(asked("b", -1))
-        book.answer(brought("b", 5))
-        assert book.collectors() == 2
-        clock.now += 1
-        assert book.collectors() == 1
-
 
 @pytest.fixture
 def book() -> Book:
@@ -108,15 +96,6 @@ class TestTraining:
         # Its weights are the newest, and those of the first step three behind.
         assert unpack(book.answer(asked("a", 0)).body)["version"] == 3
         assert training.profilings()["policy_lag"] == 2
-
-    def test_a_long_record_fits_into_a_report(self, book: Book, here: di.Training) -> None:
-        training = Training(SETTINGS, book, here)
-        for second in range(10 * POINTS):
-            training.curve.append([1000.25 + second, 10_000_000 + second, 123.4])
-        report = training.profilings()
-        assert len(json.dumps(report)) < MAX_BYTES / 2
-        assert len(report["curve"]) <= POINTS + 1
-        assert report["curve"][-1] == training.curve[-1]
 
 
 def test_a_collector_sends_unrolls_until_it_leaves(book: Book) -> None:

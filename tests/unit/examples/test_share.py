@@ -17,23 +17,8 @@ from di_share.policy import blank, improved, mean_reward, play, share
 from di_share.worlds import Worlds
 
 import di_orchestrator as di
-from di_operator.allocator.goodput.fit import Observation, fit
-from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams
-from di_operator.allocator.job import JobInfo
-from di_operator.allocator.policies.goodput import GoodputPolicy
 from examples.demo.manifests import EXAMPLES
-from examples.demo.share import (
-    ARRANGEMENTS,
-    BATCH,
-    GOODPUT,
-    JOBS,
-    MOST,
-    SLOT,
-    SLOTS,
-    Course,
-    draw_all,
-)
-from tests.unit.allocator.worlds import counts, job, nodes, task
+from examples.demo.share import ARRANGEMENTS, BATCH, JOBS, SLOT, Course, draw_all
 
 SETTINGS = Settings(steps=12, batch=8, sample_seconds=0.0)
 
@@ -166,43 +151,3 @@ def test_an_arrangement_sets_the_bounds_of_its_jobs(name: str, sizes: tuple[int,
     assert made["metadata"]["name"] == JOBS[1].name
     assert manifest["metadata"]["name"] == "share"
     assert f"operator.allocator.policy={ARRANGEMENTS[name].policy}" in ARRANGEMENTS[name].values()
-
-
-def measured(*sizes: int) -> GoodputModel:
-    """What a job of the demonstration reports after so many learners: 64 samples of 4 ms."""
-    seen = [
-        Observation(
-            nodes=1,
-            replicas=size,
-            samples=64 // size,
-            computing=0.256 / size,
-            iteration=0.256 / size + 0.01 * (size > 1) * size,
-        )
-        for size in sizes
-    ]
-    limits = BatchLimits(initial=64, maximum=64, local_min=1, local_max=64)
-    return GoodputModel(perf=fit(seen), grad=GradParams(sqr=1.0, var=0.0), limits=limits)
-
-
-def sized(key: str, explored: int, **options: Any) -> JobInfo:
-    learners = task(MOST, minimum=1, maximum=MOST, elastic=True)
-    return job(key, learners, explored=explored, **options)
-
-
-def test_two_jobs_share_the_slots_until_one_ends() -> None:
-    policy, room = GoodputPolicy(**GOODPUT), nodes(1, slot=SLOTS)
-    alone = {"early": sized("early", 0)}
-    held = policy.optimize(alone, room, {})
-    assert counts(held) == {"early": MOST}
-
-    early = sized("early", MOST, model=measured(MOST), attained=80.0, age=20.0)
-    held = policy.optimize({"early": early, "late": sized("late", 0)}, room, held)
-    assert counts(held) == {"early": 2, "late": 2}
-
-    late = sized("late", 2, model=measured(2), attained=60.0, age=30.0)
-    early = sized("early", MOST, model=measured(MOST, 2), attained=140.0, age=50.0)
-    assert policy.optimize({"early": early, "late": late}, room, held) == held
-    alone, had = {"late": late}, {"late": held["late"]}
-    assert counts(policy.optimize(alone, room, had)) == {"late": MOST}
-    # A change that counts with half a minute has to bring more than that.
-    assert counts(GoodputPolicy().optimize(alone, room, had)) == {"late": 2}

@@ -30,11 +30,6 @@ def is_complete(book: Book) -> bool:
 
 
 class TestBook:
-    def test_a_collector_waits_while_all_trials_are_leased(self, book: Book) -> None:
-        book.work(2, 0.0)
-        book.work(3, 0.0)
-        assert set(book.work(4, 0.0)) == {"wait"}
-
     def test_a_lost_collectors_trials_are_leased_again(self, book: Book, clock: Clock) -> None:
         lost = book.work(2, 0.0)["seeds"]
         done = book.work(3, 0.0)["seeds"]
@@ -43,16 +38,6 @@ class TestBook:
         assert book.work(3, 0.0)["seeds"] == lost
         book.results(0, [(seed, 1.0, 2.0, 3) for seed in lost])
         assert is_complete(book)
-
-    def test_a_late_result_of_a_lost_collector_changes_nothing(
-        self, book: Book, clock: Clock
-    ) -> None:
-        late = book.work(2, 0.0)["seeds"]
-        clock.now += LEASE_SECONDS
-        assert book.work(3, 0.0)["seeds"] == late
-        book.results(0, [(seed, 1.0, 1.0, 3) for seed in late])
-        book.results(0, [(seed, 9.0, 9.0, 3) for seed in late])
-        assert book.returns() == {11: (1.0, 1.0), 12: (1.0, 1.0)}
 
     def test_results_of_an_earlier_generation_are_not_used(self, book: Book) -> None:
         book.open(1, [0.6], [11, 22], sigma=0.3)
