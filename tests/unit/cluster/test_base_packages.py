@@ -20,13 +20,7 @@ def test_order_and_repetition_do_not_change_the_base() -> None:
     first = parse_packages("python3-venv\npython3-torch\n")
     second = parse_packages("python3-torch\npython3-venv\npython3-torch\n")
     assert recipe(first) == recipe(second)
-
-
-def test_an_empty_list_is_the_plain_base() -> None:
     assert recipe(parse_packages("# nothing\n")) == recipe()
-
-
-def test_other_packages_make_another_base() -> None:
     assert len({recipe(), recipe(("python3-torch",)), recipe(("python3-numpy",))}) == 3
 
 

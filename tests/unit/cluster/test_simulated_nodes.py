@@ -30,14 +30,9 @@ def test_a_simulated_node_has_the_requested_resources() -> None:
     assert body["status"]["allocatable"] == body["status"]["capacity"]
     assert body["status"]["capacity"]["nvidia.com/gpu"] == "4"
     assert body["status"]["capacity"]["cpu"] == "32"
-
-
-def test_a_node_without_gpus_does_not_name_them() -> None:
     assert "nvidia.com/gpu" not in node_body(0, gpus=0, cpus=1)["status"]["capacity"]
-
-
-def test_a_taint_keeps_real_pods_off() -> None:
-    assert node_body(0, gpus=0, cpus=1)["spec"]["taints"] == [NODE_TAINT]
+    # Real pods are kept off.
+    assert body["spec"]["taints"] == [NODE_TAINT]
     assert NODE_TAINT["effect"] == "NoSchedule"
 
 
@@ -60,23 +55,14 @@ def test_a_node_is_ready_when_pods_can_be_placed(
     assert is_ready(node) is ready
 
 
-def test_simulated_pods_end_by_an_annotation_only(stages: dict[str, dict[str, Any]]) -> None:
+def test_annotations_control_simulated_pods(stages: dict[str, dict[str, Any]]) -> None:
     keys = [each["key"] for each in stages["pod-finish"]["selector"]["matchExpressions"]]
     assert f'.metadata.annotations["{ANNOTATION_EXIT_CODE}"]' in keys
-
-
-@pytest.mark.parametrize(
-    ("stage", "annotation"),
-    [("pod-run", ANNOTATION_READY_AFTER), ("pod-finish", ANNOTATION_RUN_FOR)],
-)
-def test_annotations_set_the_times(
-    stages: dict[str, dict[str, Any]], stage: str, annotation: str
-) -> None:
-    expression = stages[stage]["delay"]["durationFrom"]["expressionFrom"]
-    assert expression == f'.metadata.annotations["{annotation}"]'
-
-
-def test_a_deleted_pod_is_not_moved_on(stages: dict[str, dict[str, Any]]) -> None:
-    for name in ("pod-run", "pod-finish"):
+    for name, annotation in (
+        ("pod-run", ANNOTATION_READY_AFTER),
+        ("pod-finish", ANNOTATION_RUN_FOR),
+    ):
+        expression = stages[name]["delay"]["durationFrom"]["expressionFrom"]
+        assert expression == f'.metadata.annotations["{annotation}"]'
         expressions = stages[name]["selector"]["matchExpressions"]
         assert {"key": ".metadata.deletionTimestamp", "operator": "DoesNotExist"} in expressions
