@@ -43,7 +43,7 @@ class Browser:
         self.driver.get(url)
 
     def open(self, path: str, *, live: bool = True) -> None:
-        """Go to a page, and wait until it is told of changes, if it is one that is."""
+        """Go to a page, and wait until its stream of changes is open, if it has one."""
         self.driver.get(f"{self.root}{path}")
         if live:
             self.until_live()
@@ -100,7 +100,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not allowed})
 
     def complaints(self) -> list[str]:
-        """What the browser says is wrong with the pages since it was last asked."""
+        """The errors in the browser's console since the last call."""
         logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]  # untyped
         return [str(each["message"]) for each in logged]
 

@@ -1,4 +1,4 @@
-"""A cluster to look at, in a stand-in of the API server: what the pictures of the docs show."""
+"""A cluster in a fake API server, which the documents' pictures show."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.unit.cli.conftest import EVENTS, JOBS, PODS, job, node, pod
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-"""By the stand-in's clock."""
+"""By the fake's clock."""
 SHOWN = "grpo-7b"
 """The job that has curves."""
 FAILED = "cartpole"
 _POINTS = 90
 UNSEEN = range(39, 46)
-"""Steps of which nobody has heard: those of the gap in its history."""
+"""Steps in the gap of its history."""
 _GPUS = 8
 
 
 def build(world: StandIn) -> None:
-    """Fill an empty stand-in."""
+    """Fill an empty fake."""
     for index in range(6):
         world.put(f"/api/v1/nodes/gpu-{index}", node(f"gpu-{index}", _GPUS))
     cordoned = node("gpu-6", _GPUS)

@@ -13,7 +13,7 @@ import yaml
 CHART = Path(__file__).resolve().parents[2] / "charts/di-orchestrator"
 COMPONENTS = ("webhook", "operator", "server")
 GIVEN_SECRETS = ("certificates.mode=existingSecret", "server.tls.secretName=given-server-tls")
-"""Values of who makes the certificates himself."""
+"""Values for given certificates."""
 
 Object = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""What is asked of the webhook, which fields are somebody else's, and the policies."""
+"""Webhook configurations and admission policies."""
 
 from __future__ import annotations
 

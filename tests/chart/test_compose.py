@@ -112,7 +112,7 @@ def names_in(folder: Path) -> set[str]:
 
 
 def test_the_image_has_the_mount_points_of_volumes(services: dict[str, Any]) -> None:
-    # Otherwise the volumes would be root's, and nobody could write into them.
+    # Otherwise the volumes would be root's, and no service could write into them.
     text = (ROOT / "services/operator/Dockerfile").read_text()
     volumes = [v.partition(":")[2] for v in services["certificates"]["volumes"]]
     made = re.findall(r"install -d -m \d+ /opt/volumes(/\S+)", text)

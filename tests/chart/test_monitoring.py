@@ -106,7 +106,7 @@ def _test(
 
 
 def promtool(folder: Path, *words: str) -> None:
-    """Run it; fails with what it says."""
+    """Run promtool; fails with its output."""
     done = subprocess.run(
         [program("promtool"), *words],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Pods run under Pod Security "restricted" and are told only what they understand."""
+"""Pods run under Pod Security "restricted" and understand their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PriorityClass of jobs with high priority: who makes it, and what the operator is told."""
+"""The PriorityClass of jobs with high priority, and the operator's setting."""
 
 from __future__ import annotations
 

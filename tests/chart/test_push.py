@@ -69,7 +69,7 @@ class Builder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """A release in a registry, and the folder of one who looks at it."""
+    """A release in a registry, and the folder of a user who verifies it."""
 
     there: Registry
     builder: Builder
@@ -194,7 +194,7 @@ def test_every_artifact_is_signed_by_the_release_key(pushed: Pushed) -> None:
     files = {name: (pushed.directory / name).read_bytes() for name in pushed.content(release)}
     assert pushed.content(release) == files
     assert pushed.oras("manifest", "fetch", release)["content"]["artifactType"] == RELEASE
-    # An image that somebody puts in the place of another has no signature.
+    # A substituted image has no signature.
     pushed.builder.push_image(pushed.builder.pushed[images[0]][0], f"{images[0]}-other", plain=True)
     assert not pushed.verified(f"{images[0]}-other", pushed.key.certificate)
 

@@ -1,4 +1,4 @@
-"""A small stand-in for the API server, for programs that use it: objects in memory, over real HTTP.
+"""A small fake API server for programs that use one: objects in memory, over HTTP.
 
 It knows reading, listing, watching from a list on, creating, patching and deleting, and can refuse.
 Everything that an API server judges is tested on the real one.
@@ -72,7 +72,7 @@ class StandIn:
         return f"http://{host!s}:{port}"
 
     def put(self, path: str, obj: Object, kind: str = "MODIFIED") -> None:
-        """Store an object; watches that are open are told."""
+        """Store an object; open watches receive it."""
         with self.changed:
             obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": self._next()}}
             self.objects[path] = obj
@@ -80,7 +80,7 @@ class StandIn:
             self.changed.notify_all()
 
     def remove(self, path: str) -> Object:
-        """Take an object away; watches that are open are told."""
+        """Remove an object; open watches receive the deletion."""
         with self.changed:
             gone = self.objects.pop(path)
             gone = {**gone, "metadata": {**gone["metadata"], "resourceVersion": self._next()}}

@@ -1,4 +1,4 @@
-"""A stand-in for di-history, over real HTTP: one job that failed and is gone."""
+"""A fake di-history over HTTP: one job that failed and was deleted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LOGS = {
 
 
 class Service:
-    """A stand-in for di-history."""
+    """A fake di-history."""
 
     def __init__(self) -> None:
         self.answers: dict[str, object] = {"/v1/jobs/rl/cartpole": KEPT}

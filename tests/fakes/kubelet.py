@@ -140,7 +140,7 @@ class FakeKubelet:
         await self._write_status(pod, _ended(pod, exit_code, reason))
 
     async def run_on(self, node: str, namespace: str, name: str, *, said: str) -> None:
-        """Run a pod that nobody else binds on another node, after a first init container that
+        """Run an unbound pod on another node, after a first init container that
         ended well with a last word. Nothing there stops it: its grace period has to be 0.
         """
         pod = await self._client.get(PODS, name, namespace)

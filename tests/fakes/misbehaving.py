@@ -110,7 +110,7 @@ class MisbehavingServer:
     # --- replies to watches ---
 
     async def healthy(self, request: web.Request) -> web.StreamResponse:
-        """Every change that was told since the version asked for, or from now on."""
+        """Every change since the requested version, or from now on."""
         stream = await self._open(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         since = int(request.query.get("resourceVersion") or self.version)

@@ -1,4 +1,4 @@
-"""A stand-in for a receiver of OpenTelemetry: takes OTLP over HTTP here, and keeps it."""
+"""A fake receiver of OpenTelemetry: takes OTLP over HTTP and keeps the spans."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def receiving() -> Iterator[Receiver]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
             except OSError:
-                pass  # whoever asked was killed
+                pass  # the client was killed
 
         @override
         def log_message(self, *_: object) -> None:

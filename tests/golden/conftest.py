@@ -1,4 +1,4 @@
-"""`--update` writes the manifests anew in place of comparing them."""
+"""`--update` writes the manifests instead of comparing them."""
 
 from __future__ import annotations
 

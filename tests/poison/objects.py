@@ -64,7 +64,7 @@ _SPECIAL: Final = {
 
 @st.composite
 def owners(draw: st.DrawFn) -> Object:
-    """An owner reference as the API server takes it: who it is of is not its concern."""
+    """An owner reference as the API server takes it, of any owner."""
     owner: Object = {
         "apiVersion": draw(st.sampled_from([API_VERSION, f"{GROUP}/v9", "v1", "x/y"])),
         "kind": draw(st.sampled_from([KIND, "ConfigMap", "dijob"])),

@@ -76,7 +76,7 @@ QUANTITIES: Final = (
 )
 
 
-# Unknown fields of templates are refused by whoever looks, and there is more to be seen then.
+# Unknown fields of templates are refused by all readers, so they are rare.
 _MORE: Final = st.integers(0, 15).flatmap(
     lambda chance: (
         st.just({})

@@ -1,4 +1,4 @@
-"""di-server reads, answers and scales whatever an API server has taken, or says why not."""
+"""di-server reads, answers and scales any object that an API server has taken, or refuses."""
 
 from __future__ import annotations
 

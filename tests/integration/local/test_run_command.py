@@ -58,7 +58,7 @@ class Command:
         return wait_until(lambda: list(runs.runs(self.state)), what="a run")[0]
 
     def processes(self) -> list[int]:
-        """Those of programs, which have said that they are there."""
+        """The ids of the programs' processes."""
         return list(watchdog.marked(self.the_run().name))
 
 
@@ -268,7 +268,7 @@ def test_a_second_terminal_finds_the_run_by_the_jobs_name(
         assert any("3/3 ready" in line for line in process.stdout)
         assert di("why", "tiny")[0] == 0
         assert [line.split()[0] for line in di("list")[1]] == ["NAME", "tiny"]
-        # Ends with the run, after all that was said.
+        # It ends with the run, after all output.
         with subprocess.Popen(
             [Path(sys.executable).with_name("di"), "logs", "tiny", "-f", "--task", "learner"],
             stdout=subprocess.PIPE,

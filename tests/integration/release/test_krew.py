@@ -31,7 +31,7 @@ packages = ["di_cli"]
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive whose command only says what it was asked, and needs nothing of others."""
+    """An archive whose command prints its arguments and has no dependencies."""
     folder = tmp_path_factory.mktemp("krew")
     (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "di_cli").mkdir()

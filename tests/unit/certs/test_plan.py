@@ -46,7 +46,7 @@ def encode(**values: bytes) -> dict[str, Any]:
 
 @dataclass
 class World:
-    """The cluster and a clock; `step` does what the plan says, as the shell would."""
+    """The cluster and a clock; `step` executes the plan's next step."""
 
     settings: CertificateSettings = SETTINGS
     now: datetime = START
@@ -416,7 +416,7 @@ def test_an_untrusted_server_gets_a_certificate_at_once(damage: str) -> None:
 
 
 def test_certificates_outlive_a_month_without_an_operator() -> None:
-    # From the moment of renewal on, before which nobody had reason to do anything.
+    # From the moment of renewal on.
     for lifetime in (SETTINGS.serving_lifetime, SETTINGS.authority_lifetime):
         made = Authority.create("x", now=START, lifetime=lifetime).certificate_pem
         assert not_after(made) - renewal_time(made) >= timedelta(days=30)

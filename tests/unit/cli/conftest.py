@@ -80,7 +80,7 @@ def terminated(code: int, reason: str, at: str) -> Object:
 
 
 def queued(message: str, *, name: str = "waits", reason: str = "WaitingForQuota") -> Object:
-    """A job that waits in queue team-a, as Kueue says for this."""
+    """A job that waits in queue team-a, with Kueue's message."""
     found = job(name, "Pending")
     found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team-a"}
     found["metadata"]["annotations"] = {"diengine/suspended-by": "queue"}

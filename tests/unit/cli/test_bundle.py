@@ -1,4 +1,4 @@
-"""`di bundle`: what is in the archive, that it is listed before, and who may read it."""
+"""`di bundle`: the contents of the archive, their list, and its permissions."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_broken_kubeconfig_is_reported(
 def test_kubeconfigs_are_merged_as_kubectl_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first file that names something says what it is, paths are from the file's own folder."""
+    """The first file with a name wins; paths are relative to their file."""
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
@@ -159,7 +159,7 @@ _SLOW = ("kubernetes", "aiohttp", "marshmallow", "rich", "requests", "structlog"
 
 
 def _imported(code: str, *arguments: str) -> set[str]:
-    """What a process has imported in the end, beside what it says."""
+    """The modules that a process has imported at its end."""
     code = f"{code}; print('imported', *sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, di_cli.main as m; {code}", *arguments],

@@ -1,4 +1,4 @@
-"""`di dashboard`: what it says, and when it cannot."""
+"""`di dashboard`: its output and its failures."""
 
 from __future__ import annotations
 

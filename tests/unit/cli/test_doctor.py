@@ -1,4 +1,4 @@
-"""`di doctor`: what it says and asks, and its exit code."""
+"""`di doctor`: its findings, its requests and its exit code."""
 
 from __future__ import annotations
 

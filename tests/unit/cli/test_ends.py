@@ -1,4 +1,4 @@
-"""When jobs end, by what is expected; and that odd objects cost nobody a view."""
+"""Expected ends of jobs, and views of odd objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ODD: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def running(*, began: str = "2026-03-01T11:00:00Z", deadline: Any = None, **ends: str) -> Any:
-    """A job that is to end at times of this day, as the operator says."""
+    """A job with an expected completion at times of this day."""
     told = {key: f"2026-03-01T{time}:00Z" for key, time in ends.items()}
     return {
         "metadata": {"name": "x", "namespace": "rl", "uid": "uid-x"},

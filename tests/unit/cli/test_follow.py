@@ -20,7 +20,7 @@ def _job(name: str, version: int) -> Any:
 
 
 class Scripted:
-    """A client whose watches end as a script says."""
+    """A client whose watches are scripted."""
 
     is_over = False
 

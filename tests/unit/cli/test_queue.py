@@ -1,4 +1,4 @@
-"""di queue and di allocation: what waits for what, and who holds what it waits for."""
+"""di queue and di allocation: pending jobs and the holders of resources."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ REFUSED = {"code": 403, "reason": "Forbidden", "message": "you may not"}
 
 @pytest.fixture
 def waiting(di: Di) -> Di:
-    """Two jobs that wait behind somebody's Job of more priority, and one that has been admitted."""
+    """Two jobs that wait behind another user's Job, and one that has been admitted."""
     di.job("runs")
     for name in ("first", "second"):
         di.world.put(f"{JOBS}/{name}", queued(MISSING, name=name))

@@ -70,7 +70,7 @@ PLACES: dict[str, Callable[[str], Any]] = {
 }
 """Objects with a secret in them."""
 NOT_PRINTED = {"managed fields", "a registry's Secret", "a Secret"}
-"""Of which nobody can tell, if a program prints it, that it is secret."""
+"""Places whose values are not recognised in a log."""
 
 
 def _plain(secret: str) -> str:

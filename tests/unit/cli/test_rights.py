@@ -1,4 +1,4 @@
-"""What a command asks of the API server is what docs/cli.md says that its user needs."""
+"""The requests of a command need exactly the rights in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _COLLECTIONS: Final = (
 
 
 def _rows() -> dict[str, set[str]]:
-    """What the table says of each command."""
+    """The documented rights of each command."""
     rows = {
         command: set(re.findall(r"`([a-z]+ [a-z/]+)`", text))
         for command, text in _ROW.findall(DOCUMENT.read_text())

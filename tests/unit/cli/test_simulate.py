@@ -33,7 +33,7 @@ def _gpus(count: int) -> dict[str, str]:
 
 
 class Simulate:
-    """Tries a job, on a node of eight GPUs that a job has as many of as it is said."""
+    """Simulates a job on a node of eight GPUs."""
 
     def __init__(self, di: Di, folder: Path) -> None:
         self.di, self._file = di, folder / "big.yaml"
@@ -229,7 +229,7 @@ def test_a_quota_counts_the_pods_that_would_start(simulate: Simulate) -> None:
     assert simulate(fixed).lines[0] == (
         "does not start: quota team of namespace rl has 2 of 3 pods left, the job needs 3"
     )
-    # The allocator starts it with fewer, where there is no room for all.
+    # The allocator starts it with fewer, where capacity for all is missing.
     simulate.policy("fit")
     simulate.running("x", 6)
     elastic = manifest(tasks=[task | {"minReplicas": 2, "maxReplicas": 3}])
@@ -288,7 +288,7 @@ def test_a_priority_class_preempts_pods_of_lower_priority(simulate: Simulate) ->
         (manifest(preemptible=False), 0, None),
         (urgent(), 1000, None),
         (urgent(), 0, "Never"),
-        # The allocator places that one, and takes nobody's room by PriorityClass.
+        # The allocator places that one, and preempts no pods by PriorityClass.
         (urgent(preemptible=True), 0, None),
     ],
     ids=["no class", "pods as urgent", "a class that says so", "a job of the allocator"],

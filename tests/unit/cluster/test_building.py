@@ -28,7 +28,7 @@ esac
 
 
 def _builder(tmp_path: Path, stream: io.StringIO) -> Builder:
-    """Of a module `thing`, whose build ends when somebody writes into the gate."""
+    """A builder of a module `thing`, whose build ends when the test writes into the gate."""
     for module in ("thing", "other"):
         (tmp_path / module).mkdir()
         (tmp_path / module / "go.mod").write_text(f"module {module}\n\ngo 1.26\n")

@@ -1,4 +1,4 @@
-"""What the control plane is told by its command lines."""
+"""The command lines of the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node's programs are told."""
+"""The configuration of a node's programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says, what a person is told, and waiting."""
+"""Settings of the environment, progress messages, and waiting."""
 
 from __future__ import annotations
 

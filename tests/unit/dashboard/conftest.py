@@ -1,4 +1,4 @@
-"""The page over HTTP, against a stand-in of the API server."""
+"""The page over HTTP, with a fake API server."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class Clock:
 
 
 class Source:
-    """Answers what it is told to, when it is let."""
+    """Returns a configured answer once it is released."""
 
     def __init__(self) -> None:
         self.asked = 0

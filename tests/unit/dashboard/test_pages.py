@@ -1,4 +1,4 @@
-"""The pages over HTTP: what they say, who may see them, and what they change."""
+"""The pages over HTTP: their contents, access and changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATHS = (
 )
 
 
-# ---------------------------------------------------------------- who may look
+# ---------------------------------------------------------------- access
 @pytest.mark.parametrize("path", [*PATHS, "/static/style.css"])
 def test_without_the_token_nothing_is_shown(page: Page, path: str) -> None:
     answer = requests.get(f"{page.root}{path}", timeout=60)
@@ -64,7 +64,7 @@ def test_every_answer_forbids_scripts_in_pages_and_other_hosts(page: Page) -> No
         assert not re.search(r"\son\w+=|\sstyle=|(src|href)=\"(https?:)?//", answer.text)
 
 
-# ---------------------------------------------------------------- what they say
+# ---------------------------------------------------------------- contents
 def test_jobs_are_listed_as_di_list_has_them(page: Page) -> None:
     text = page.enter().text
     assert "in about" not in text.split("cartpole")[0]

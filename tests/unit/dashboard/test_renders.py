@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 
 class Slow:
-    """Pages that are rendered when the test says so."""
+    """Pages whose rendering a test releases."""
 
     def __init__(self) -> None:
         self.renders = Renders()

@@ -1,4 +1,4 @@
-"""The page for many: who is let in, what is kept open for them, and when it is closed."""
+"""The shared dashboard: sign-in, sessions and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster in memory: who is told of what, and what is remembered."""
+"""The cluster in memory: notifications, and what is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A learner goes on where the last one was, and says so if it cannot."""
+"""A learner resumes at the last checkpoint."""
 
 from __future__ import annotations
 

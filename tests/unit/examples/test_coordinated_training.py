@@ -183,7 +183,7 @@ def test_the_coordinator_adds_collectors_and_removes_all(
 def test_a_lost_collector_is_replaced(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = solved_after(8 * coordinator.EPISODES)
     cluster.dies_in_mid_work = "x-collector-1.rl:22270"
-    # Until the lost one is replaced, nobody else is there: the rest depends on it.
+    # Until the lost one is replaced, there is no other collector.
     cluster.dead.add("x-collector-2.rl:22270")
     monkeypatch.setattr(health, "STARTING_SECONDS", 0.05)
     train(cluster)

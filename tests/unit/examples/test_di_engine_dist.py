@@ -1,4 +1,4 @@
-"""A pod of DI-engine's `dist` mode ends when DI-engine says so; a stand-in plays DI-engine."""
+"""A pod of DI-engine's `dist` mode ends with DI-engine, of which there is a fake here."""
 
 from __future__ import annotations
 

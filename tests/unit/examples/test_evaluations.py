@@ -1,4 +1,4 @@
-"""The evaluator evaluates each policy that somebody waits for; collectors say that they go."""
+"""The evaluator evaluates each policy once; a removed collector leaves properly."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyP
         di.call("GET", f"http://127.0.0.1:{port}/drain")
         assert book.left() == [0]
         assert said[0] == {"url": f"http://c:{port}", "weightVersion": 0, "load": 0.0}
-        # It goes when it is told to.
+        # It ends when its pod leaves.
         assert engine.is_alive()
         leaving.set()
         engine.join(60)

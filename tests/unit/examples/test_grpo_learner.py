@@ -1,4 +1,4 @@
-"""What the first learner of the GRPO example says to others, keeps, and reports; and the judge."""
+"""What the first learner of the GRPO example sends, saves and reports; and the judge."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ ENVIRONMENT = {
 class TestTraining:
     @pytest.fixture
     def here(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[di.Training]:
-        """Of the first of two learners; who tells nobody, and nobody tells it."""
+        """The training of the first of two learners, without a server."""
         monkeypatch.setattr(di, "watch_members", lambda task: iter(()))
         for name, value in {**ENVIRONMENT, names.ENV_SERVER_URL: "http://127.0.0.1:1"}.items():
             monkeypatch.setenv(name, value)

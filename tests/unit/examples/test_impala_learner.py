@@ -1,4 +1,4 @@
-"""What the learner of the IMPALA example says to its collectors and of itself, and when."""
+"""What the learner of the IMPALA example sends to its collectors, and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs, pods and Events as the API server tells of them."""
+"""Jobs, pods and Events as the API server returns them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ends of logs, read from a stand-in for the API server."""
+"""The ends of logs, read from a fake API server."""
 
 from __future__ import annotations
 

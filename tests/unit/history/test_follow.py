@@ -1,4 +1,4 @@
-"""Following, from a stand-in for the API server: what one object, or want of room, does to it."""
+"""Following a fake API server: unreadable objects, outages and overflow."""
 
 from __future__ import annotations
 

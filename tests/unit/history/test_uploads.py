@@ -1,4 +1,4 @@
-"""Whole logs wait for the storage, and for nobody else."""
+"""Whole logs wait for the storage only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 class Unsteady(WholeLogs):
-    """Fails as often as it is told to, and always for some keys."""
+    """Fails a number of times, and always for some keys."""
 
     def __init__(self, *, failures: int = 0, never: Iterable[str] = ()) -> None:
         self.store = MemoryStore()

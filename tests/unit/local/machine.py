@@ -46,7 +46,7 @@ class Machine:
         self.objects.create(DIJOBS, job)
 
     async def until(self, is_so: Callable[[], Any]) -> Any:
-        """Return what `is_so` says once that is true; it is asked after each write."""
+        """Return the result of `is_so` once it is true; it is called after each write."""
         async with asyncio.timeout(DEADLINE):
             while not (found := is_so()):
                 self._news.clear()
@@ -77,7 +77,7 @@ class Machine:
         return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
     def said(self, pod: str) -> str:
-        """What all lives of a pod have said, one after another."""
+        """The logs of all containers of a pod, by time."""
         found = sorted(self.runs.glob(f"{pod}/*/*.log"), key=lambda path: path.stat().st_mtime_ns)
         return "".join(path.read_text() for path in found)
 

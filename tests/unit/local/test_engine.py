@@ -1,4 +1,4 @@
-"""Which container engine is found, and what is said where none works. The real one: tests/e2e."""
+"""Which container engine is found, and the message without one. The real one: tests/e2e."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ async def test_pods_get_their_rank_and_the_addresses_of_others(here: Machine) ->
         "print(json.dumps({key: os.environ[key] for key in keys}), flush=True)\n"
     )
     spoken = str(here.folder / "spoken")
-    # The job ends with its learner, and with it whoever has not spoken yet.
+    # The job ends with its learner, so the learner waits for the collector's output.
     collect = f"{program}pathlib.Path({spoken!r} + os.environ['DI_TASK_RANK']).touch()"
     learn = f"{program}while not pathlib.Path({spoken!r} + '1').exists(): time.sleep(0.01)"
     here.submit(job(task(learn), task(collect, "collector", replicas=2)))
@@ -260,7 +260,7 @@ async def _connected(address: str) -> None:
 
 
 def _once_there(path: Path) -> dict[str, Any]:
-    """A probe that answers when a file is there; one that says no is asked again a second later."""
+    """A probe that waits for a file; a failed probe would be repeated a second later."""
     wait = f"until test -e {path}; do sleep 0.02; done"
     return {"exec": {"command": ["sh", "-c", wait]}, "timeoutSeconds": 60}
 

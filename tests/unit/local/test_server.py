@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 
 class _Front:
-    """Serves nobody."""
+    """Serves no request."""
 
     def __init__(self) -> None:
         self._stopped = asyncio.Event()

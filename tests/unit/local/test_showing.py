@@ -1,4 +1,4 @@
-"""What a run says while it runs, and what it leaves."""
+"""The output of a run, and the files that it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page has from npm is what the lock says."""
+"""The dashboard's files from npm match the lock."""
 
 from __future__ import annotations
 

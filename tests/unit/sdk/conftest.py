@@ -67,7 +67,7 @@ def learner(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 @pytest.fixture(autouse=True)
 def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing was said in this process before, and nothing is afterwards."""
+    """A fresh state of the package for each test."""
     mine = here._Here()
     monkeypatch.setattr(here, "_here", mine)
     say_once.forget()
@@ -85,7 +85,7 @@ def term() -> Iterator[None]:
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,6 +1,6 @@
-"""A `ditask` of DI-engine tells of itself, and its processes come and go alone.
+"""A `ditask` of DI-engine reports, and its processes end independently.
 
-Against a stand-in of its `Task`: the order in which middlewares run, what an end tells the others,
+With a fake of its `Task`: the order in which middlewares run, what an end sends to others,
 and that what is sent goes out from a thread are those of DI-engine 0.5.3.
 """
 
@@ -189,7 +189,7 @@ def test_a_failing_process_ends_alone(late: bool, clock: Clock) -> None:
 
 
 def test_without_the_hook_a_failure_finishes_all_processes() -> None:
-    """The stand-in does as DI-engine does."""
+    """The fake behaves like DI-engine."""
 
     def fail(_: Context) -> None:
         raise RuntimeError("an environment")

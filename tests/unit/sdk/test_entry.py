@@ -1,4 +1,4 @@
-"""An entry on the board: said at once when it is new, and again while the program goes on."""
+"""An entry on the board: sent at once when it changes, and repeated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEVER = 3600.0
 
 
 class Board:
-    """Takes entries, or fails as it is told."""
+    """Takes entries, or raises configured failures."""
 
     def __init__(self, *failures: DIError, seconds: float = NEVER) -> None:
         self.failures = list(failures)

@@ -17,7 +17,7 @@ DONE = Answer(200, b'{"data": 7}')
 
 
 class Server:
-    """Answers as it is told, the last way for ever; every request takes a second."""
+    """Returns configured answers, the last one forever; every request takes a second."""
 
     def __init__(self, clock: Clock, *said: Answer | Silence) -> None:
         self.clock = clock

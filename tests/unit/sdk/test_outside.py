@@ -1,4 +1,4 @@
-"""Outside a job every call works, does nothing harmful, and says so once."""
+"""Outside a job every call works without an effect, with one warning."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ NOBODY = "http://127.0.0.1:1/x"
 
 
 class Other:
-    """A pod that answers as it is told, and notes what it was asked."""
+    """A pod with configured answers that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[di.Asked] = []

@@ -24,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("term")
 
 
 class Bounded:
-    """Takes the place of di-server, with a bound."""
+    """A fake di-server with a bound."""
 
     def __init__(self, least: int = 1, most: int = 100) -> None:
         self.least, self.most = least, most
         self.count: int | None = None
-        """Of an own, which it tells; None: it is one of before, and does not."""
+        """The present count; None: an older server, which does not return it."""
         self.asked: list[int] = []
         self.go_on = threading.Event()
         self.go_on.set()

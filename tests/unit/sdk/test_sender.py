@@ -1,4 +1,4 @@
-"""Reports on their way: the newest wins, nobody waits for them, the last one gets there."""
+"""Sending reports: the newest wins, callers do not wait, the last one arrives."""
 
 from __future__ import annotations
 

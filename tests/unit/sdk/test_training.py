@@ -1,4 +1,4 @@
-"""A training tells how far it is, without being held up or ended by that."""
+"""A training reports its progress and does not wait or fail because of it."""
 
 from __future__ import annotations
 

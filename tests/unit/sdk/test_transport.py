@@ -1,4 +1,4 @@
-"""Requests on the wire: what is read anew for each, what is not followed, what is not raised."""
+"""Requests on the wire: files read for each, redirects, and errors."""
 
 from __future__ import annotations
 
