@@ -57,8 +57,12 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
         job(),
         job(11, **RUNNING),
         line(
-            *(EntryKind.PHASE, 20),
-            **{"phase": "Running", "before": "", "reason": "JobRunning", "message": "3 pods ready"},
+            EntryKind.PHASE,
+            20,
+            phase="Running",
+            before="",
+            reason="JobRunning",
+            message="3 pods ready",
         ),
     ),
     "a phase without a condition when it is seen": (
