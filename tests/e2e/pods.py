@@ -34,7 +34,7 @@ trust = ssl.create_default_context(cafile=os.environ["DI_SERVER_CA_FILE"])
 job = os.environ["DI_SERVER_URL"] + "/v2alpha1/job/" + os.environ["DI_JOB_ID"]
 request = urllib.request.Request(job + {path!r}, method="POST", data={body!r})
 try:
-    with urllib.request.urlopen(request, timeout=15, context=trust) as answer:
+    with urllib.request.urlopen(request, timeout=60, context=trust) as answer:
         print(answer.status)
 except urllib.error.HTTPError as error:
     print(error.code if error.headers["Retry-After"] else -error.code)

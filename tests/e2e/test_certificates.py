@@ -36,7 +36,7 @@ import json, os, ssl, urllib.request
 file = os.environ["DI_SERVER_CA_FILE"]
 trust = ssl.create_default_context(cafile=file)
 url = os.environ["DI_SERVER_URL"] + "/healthz"
-with urllib.request.urlopen(url, timeout=10, context=trust):
+with urllib.request.urlopen(url, timeout=60, context=trust):
     print(json.dumps(open(file).read()))
 """
 """Asks di-server, and tells whom the pod of a job trusts for it."""

@@ -39,7 +39,7 @@ deadline = time.monotonic() + 240
 def visit(node):
     while True:
         try:
-            with urllib.request.urlopen(f"http://{{node}}:{DI_PORT}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{{node}}:{DI_PORT}", timeout=60) as answer:
                 return answer.read().decode()
         except OSError:
             if time.monotonic() > deadline:
@@ -73,7 +73,7 @@ CALL = """
 import json, os, urllib.request
 url = "http://" + os.environ["DI_LEARNER_NODES"] + ":" + os.environ["DI_PORT_MEETING"]
 try:
-    print(json.dumps(urllib.request.urlopen(url, timeout=10).read().decode()))
+    print(json.dumps(urllib.request.urlopen(url, timeout=60).read().decode()))
 except OSError as error:
     print(json.dumps(str(error)))
 """
@@ -90,7 +90,7 @@ request = urllib.request.Request(
     headers={headers!r},
 )
 try:
-    with urllib.request.urlopen(request, timeout=10, context=trust) as answer:
+    with urllib.request.urlopen(request, timeout=60, context=trust) as answer:
         print(json.dumps([answer.status, json.load(answer)["data"]]))
 except urllib.error.HTTPError as error:
     print(json.dumps([error.code, json.load(error)["message"]]))
