@@ -53,7 +53,7 @@ def test_the_end_is_that_of_a_clean_run(plan: str, verdicts: Mapping[str, Verdic
 
 
 def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> None:
-    """Otherwise plans miss their moment: record them again with `python -m tools.faults --record`."""
+    """Otherwise plans miss their moment: record again with `python -m tools.faults --record`."""
     recorded = trace.load(WORKLOADS)
     for workload, found in results.traces.items():
         seen = {str(write) for write in found.writes}
