@@ -220,7 +220,7 @@ def test_a_pod_that_vanishes_does_not_affect_the_others(
     for index in left:
         pods.start(index)
     with stranger(pods, 0, {"rank": 1, "node": "n1"}) as gone:
-        # It is told to wait for another one, and goes.
+        # It gets a partner to wait for, and goes.
         order = json.loads(gone.makefile().readline())
         assert (order["with"], order["calls"]) == (2, False)
     found = {index: pods.exchanges(index) for index in left}
@@ -244,7 +244,7 @@ def test_connections_of_other_programs_change_nothing(folder: tuple[Path, ExitSt
 
 
 class Silent:
-    """A connection on which nothing is said and nobody listens."""
+    """A connection that carries nothing."""
 
     def write(self, _: bytes) -> None:
         pass
@@ -305,7 +305,7 @@ def test_each_pod_meets_two_others_and_none_twice(nodes: list[float]) -> None:
     if len(nodes) >= 3:
         assert all(len(member.met) >= 2 for member in meeting.members.values())
     if 4 * sum(seconds > 1.0 for seconds in nodes) <= len(nodes) > 1:
-        # So few that nobody has had two partners who are slow.
+        # So few that no pod has had two slow partners.
         assert [meeting.members[rank].best for rank in range(len(nodes))] == nodes
 
 

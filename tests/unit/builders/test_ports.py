@@ -23,7 +23,7 @@ def settled(*tasks: Any, uid: str = "uid-x") -> ClusterModel:
 
 
 def told(cluster: ClusterModel, pod: str) -> dict[str, int]:
-    """The ports that a pod is told."""
+    """The ports in a pod's variables."""
     prefix = "DI_PORT_"
     found = cluster.env(pod).items()
     return {name.removeprefix(prefix): int(n) for name, n in found if name.startswith(prefix)}

@@ -21,7 +21,7 @@ TASKS = (task("learner", 2), task("collector", 2))
 
 
 def restart(cluster: ClusterModel, *tasks: str, phase: Phase | None = Phase.RESTARTING) -> None:
-    """A policy says that these tasks begin anew, and its word is written."""
+    """A policy restarts these tasks, and the status is written."""
     snapshot = cluster.snapshot()
     phase = phase or Phase(cluster.status["phase"])
     verdict = Verdict(phase=phase, message="anew", restarted=frozenset(tasks))

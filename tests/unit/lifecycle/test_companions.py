@@ -88,21 +88,13 @@ def test_companions_are_named_after_the_job_in_templates() -> None:
     assert plain.objects["Pod", "x-learner-0"]["spec"]["volumes"] == [named]
 
 
-def test_companions_are_named_in_a_coordinators_template() -> None:
+def test_a_coordinated_job_makes_and_names_its_companions() -> None:
     named = {"name": "data", "persistentVolumeClaim": {"claimName": "$(JOB)"}}
     cluster = coordinated(companions=BOTH, volumes=[named])
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
-    cluster.settle()
-    (volume,) = cluster.objects["Pod", "x-coordinator"]["spec"]["volumes"]
+    assert cluster.settle().writes[:2] == MADE
+    (volume,) = cluster.pods["x-coordinator"]["spec"]["volumes"]
     assert volume["persistentVolumeClaim"] == {"claimName": "x"}
-
-
-def test_a_coordinated_job_makes_its_companions() -> None:
-    cluster = coordinated(companions=BOTH)
-    cluster.settings = replace(SETTINGS, companion_kinds=KINDS)
-    cluster.settle()
-    assert cluster.writes[:2] == MADE
-    assert "x-coordinator" in cluster.pods
 
 
 def test_a_job_without_companions_costs_no_extra_read() -> None:

@@ -114,7 +114,7 @@ def test_a_job_taken_back_from_a_worker_waits_again() -> None:
 
 @pytest.mark.parametrize("change", [{"tasks": [tiered(4)]}, {"backoffLimit": 7}])
 def test_a_job_changed_during_dispatch_is_dispatched_again(change: dict[str, Any]) -> None:
-    """What the other cluster was sent may have been read before or after: nobody knows."""
+    # The other cluster may have read the job before the change or after it.
     cluster = manager().admit(CORE)
     before = cluster.workloads[CORE]["metadata"]["uid"]
     cluster.edit(**change).settle()

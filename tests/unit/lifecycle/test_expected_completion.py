@@ -1,4 +1,4 @@
-"""When a job is expected to be complete: what is said, when anew, and when nothing is."""
+"""The estimate of when a job is complete, when it is renewed, and when there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job that waits is told of its start: by the allocator, and what was said first is kept."""
+"""The expected start of a waiting job: the latest forecast of the allocator, and its first one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_waiting_job_shows_its_expected_start_and_the_first_one() -> None:
     cluster.grant = foretold(60)
     cluster.settle()
     assert cluster.status["expectedStart"] == {**start(60).dump(), "promised": first}
-    # Nobody can say any more.
+    # There is no forecast any more.
     cluster.wait(600)
     cluster.grant = foretold(None)
     cluster.settle()

@@ -219,7 +219,7 @@ def test_ignored_failures_are_retried_with_exponential_backoff() -> None:
     assert cluster.status["restarts"] == 0
     assert not {"taskRestarts", "jobRestarts"} & {*cluster.status}
     assert record(cluster, "collector", 7)["restarts"] == 0
-    # One that did not fail for ten minutes begins anew.
+    # The backoff starts from zero after ten minutes without a failure.
     cluster.pass_time(600)
     fail(cluster, COLLECTOR)
     come_back(cluster)

@@ -87,7 +87,7 @@ def test_the_group_of_kubernetes_itself_has_the_pods_name_it_in_their_spec() -> 
     assert pod["spec"]["schedulingGroup"] == {"podGroupName": "x"}
     # The scheduler is that of any pod.
     assert "schedulerName" not in pod["spec"]
-    # Its priority class is what nobody may change.
+    # Its priority class is immutable.
     group(cluster)["priorityClassName"] = "default"
     cluster.scale("learner", 3).settle()
     assert group(cluster) == {
@@ -138,13 +138,13 @@ def test_the_minimum_follows_the_replicas() -> None:
     assert group(cluster)["minMember"] == 5
     cluster.run().settle().scale("collector", 3).settle()
     cluster.delete_pod("x-collector-0", force=True).settle()
-    # The one that is made anew waits for two others, not for four.
+    # The replaced pod waits for two others, not for four.
     assert group(cluster)["minMember"] == 3
 
 
 def test_pods_that_have_succeeded_are_not_waited_for() -> None:
     cluster = up(gang(asking("collector", 3))).succeed("x-collector-0").settle()
-    # Nothing waits for the group now: a write for each pod that succeeds would be for nobody.
+    # Nothing waits for the group now: a write for each pod that succeeds would be wasted.
     assert "patch PodGroup x" not in cluster.writes
     cluster.delete_pod("x-collector-1", force=True).settle()
     assert group(cluster)["minMember"] == 2

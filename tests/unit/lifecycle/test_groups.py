@@ -133,7 +133,7 @@ def test_a_new_pod_takes_its_predecessors_place_in_the_group() -> None:
     assert world(cluster) == (2, [0, 1, 2, 3])
     assert group(cluster)["members"] == uids(cluster, 0, 1, 2, 3)
     assert before.items() <= group(cluster)["members"].items()
-    # And one that nobody was seen to leave.
+    # And after a pod that vanished.
     cluster.delete_pod(LEARNERS[0], force=True).settle().run().wait(0)
     assert world(cluster) == (3, [0, 1, 2, 3])
 

@@ -214,7 +214,7 @@ def by_code(code: int, action: str, **more: Any) -> Object:
 
 
 def replaced(cluster: ClusterModel, before: dict[str, str]) -> list[str]:
-    """The pods that are others by now, once those that are told to end have."""
+    """The pods that were replaced, once all deleted pods have ended."""
     for _ in range(2):
         cluster.end_deleted().settle()
     return [name for name, uid in cluster.uids.items() if before[name] != uid]
@@ -239,7 +239,7 @@ def test_an_earlier_rule_replaces_pods_instead(
     if not waits:
         cluster.begin_again(SECOND)
     cluster.reconcile()
-    # What it does until it is gone is nobody's business.
+    # What it does until it is gone does not count.
     cluster.begin_again(SECOND).restart(SECOND).settle()
     assert (replaced(cluster, before), cluster.counts) == (who, (restarts, reschedules))
     cluster.run().settle()

@@ -1,4 +1,4 @@
-"""A job whose annotation names targets that there are not is told so itself, until they are."""
+"""The condition of a job whose annotation names unknown notification targets."""
 
 from __future__ import annotations
 

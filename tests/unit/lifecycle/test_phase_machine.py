@@ -134,7 +134,7 @@ TABLE = {
         lambda c: c.say("x-learner-0", phase="Failed", conditions=[DISRUPTED]),
         "Rescheduling 0+1",
     ),
-    "a pod that somebody deletes is no failure": row(
+    "a pod that a user deletes is no failure": row(
         on_its_last_try, lambda c: c.delete_pod("x-learner-0"), "Rescheduling 0+1"
     ),
     "a pod that fails while it is deleted is no failure": row(

@@ -32,7 +32,7 @@ def placed(**nodes: str) -> ClusterModel:
 
 
 def where(cluster: ClusterModel) -> dict[str, str]:
-    """The node of each pod that nobody deleted."""
+    """The node of each pod that is not being deleted."""
     return {
         name.removeprefix("x-"): node_of(pod["spec"])
         for name, pod in cluster.pods.items()
@@ -129,7 +129,7 @@ def test_a_resized_group_of_learners_restarts() -> None:
     assert after["learner-0"] != before["learner-0"]
     assert after["collector-0"] == before["collector-0"]
     assert cluster.status["reschedules"] == 1
-    # Those that begin anew know each other.
+    # The restarted learners list each other.
     assert cluster.env("x-learner-0")["DI_LEARNER_NODES"].count(",") == 1
     assert cluster.status["allocation"][int(cluster.env("x-learner-1")["DI_RANK"])] == "b"
 

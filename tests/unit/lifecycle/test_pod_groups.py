@@ -1,4 +1,4 @@
-"""Replicas of several pods: what is told to whom, and that they come and go as one."""
+"""Replicas of several pods: their variables, and that they are made and deleted as one."""
 
 from __future__ import annotations
 

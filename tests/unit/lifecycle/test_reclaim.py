@@ -1,4 +1,4 @@
-"""Marks that somebody took off a job's objects: put back, or left where they are another's."""
+"""Labels and annotations of a job's objects that users changed: they are restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restart that somebody asks for: pods begin anew once, and nothing of it counts."""
+"""Restarts that users request: pods are replaced once, and no counter moves."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def ask(cluster: ClusterModel, task_name: str | None = None, text: str = "now") 
     cluster.edit(tasks=tasks)
 
 
-def anew(cluster: ClusterModel) -> set[str]:
-    """Let the job do all there is to do, with a kubelet that helps; the pods that are new."""
+def replaced(cluster: ClusterModel) -> set[str]:
+    """The pods that are new once the operator and the kubelet have done all they can."""
     before = cluster.uids
     for _ in range(6):
         cluster.settle().end_deleted().settle()
@@ -54,15 +54,15 @@ def test_a_requested_restart_replaces_the_pods_once_and_counts_nothing(
     cluster.reconcile()
     assert cluster.phase == "Restarting"
     assert cluster.condition("Restarting")["reason"] == "RestartRequested"
-    assert (anew(cluster), cluster.phase, cluster.counts) == (pods, "Running", (0, 0))
+    assert (replaced(cluster), cluster.phase, cluster.counts) == (pods, "Running", (0, 0))
     message = f"a restart of {whose} was asked for, {len(pods)} pods to replace"
-    assert (told(cluster), anew(cluster)) == ([("RestartRequested", message)], set())
+    assert (told(cluster), replaced(cluster)) == ([("RestartRequested", message)], set())
     # The same text again is no new request, nor is none.
     ask(cluster, name)
     cluster.edit(restartedAt=None)
-    assert anew(cluster) == set()
+    assert replaced(cluster) == set()
     ask(cluster, name, "later")
-    assert (anew(cluster), cluster.counts, len(told(cluster))) == (pods, (0, 0), 2)
+    assert (replaced(cluster), cluster.counts, len(told(cluster))) == (pods, (0, 0), 2)
 
 
 def test_no_new_pod_meets_an_old_one_of_its_task() -> None:
@@ -78,16 +78,16 @@ def test_requests_for_two_tasks_are_two() -> None:
     cluster = running(*TASKS)
     ask(cluster, "learner")
     ask(cluster, "collector")
-    assert anew(cluster) == ALL
+    assert replaced(cluster) == ALL
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}
 
 
 def test_a_request_for_a_task_leaves_that_for_the_job_handled() -> None:
     cluster = running(*TASKS)
     ask(cluster)
-    assert anew(cluster) == ALL
+    assert replaced(cluster) == ALL
     ask(cluster, "learner", "later")
-    assert (anew(cluster), anew(cluster)) == (LEARNERS, set())
+    assert (replaced(cluster), replaced(cluster)) == (LEARNERS, set())
     handled = cluster.status["restartedAt"]
     assert (handled["job"], handled["tasks"]["learner"]) == ("now", "later")
 
@@ -97,13 +97,13 @@ def test_a_second_request_is_handled_while_pods_end() -> None:
     ask(cluster, "learner")
     cluster.settle()
     ask(cluster, "learner", "later")
-    assert (anew(cluster), cluster.status["restartAttempts"]) == (LEARNERS, {"learner": 2})
+    assert (replaced(cluster), cluster.status["restartAttempts"]) == (LEARNERS, {"learner": 2})
     assert len(told(cluster)) == 2
 
 
 def test_a_job_that_is_made_with_the_field_starts_once() -> None:
     cluster = ClusterModel(job(*TASKS, restartedAt="then"))
-    assert (anew(cluster), cluster.phase, told(cluster)) == (ALL, "Running", [])
+    assert (replaced(cluster), cluster.phase, told(cluster)) == (ALL, "Running", [])
     assert cluster.status["restartedAt"] == {"job": "then"}
 
 
@@ -113,7 +113,7 @@ def test_a_waiting_job_ignores_a_restart_request() -> None:
     assert (cluster.phase, {*cluster.pods}) == ("Pending", {"x-learner-0"})
     ask(cluster, "collector")
     cluster.settle()
-    assert (told(cluster), anew(cluster), told(cluster)) == ([], {"x-collector-0"}, [])
+    assert (told(cluster), replaced(cluster), told(cluster)) == ([], {"x-collector-0"}, [])
 
 
 def test_a_requested_restart_covers_the_pods_of_a_waiting_job() -> None:
@@ -122,24 +122,24 @@ def test_a_requested_restart_covers_the_pods_of_a_waiting_job() -> None:
     ask(cluster)
     cluster.reconcile()
     assert cluster.phase == "Restarting"
-    assert (anew(cluster), len(told(cluster))) == ({"x-learner-0", "x-collector-0"}, 1)
+    assert (replaced(cluster), len(told(cluster))) == ({"x-learner-0", "x-collector-0"}, 1)
 
 
 def test_a_suspended_job_restarts_when_it_is_resumed() -> None:
     cluster = running(*TASKS).edit(suspend=True)
-    anew(cluster)
+    replaced(cluster)
     assert not cluster.pods
     ask(cluster)
-    anew(cluster)
+    replaced(cluster)
     assert not cluster.pods
     cluster.edit(suspend=False)
-    assert (anew(cluster), told(cluster)) == (ALL, [])
+    assert (replaced(cluster), told(cluster)) == (ALL, [])
 
 
 def test_a_failure_that_is_seen_with_it_is_counted_first() -> None:
     cluster = running(*TASKS).fail("x-collector-0")
     ask(cluster)
-    assert (anew(cluster), cluster.counts, cluster.phase) == (ALL, (1, 0), "Running")
+    assert (replaced(cluster), cluster.counts, cluster.phase) == (ALL, (1, 0), "Running")
     cluster = running(*TASKS, backoffLimit=0).fail("x-collector-0")
     ask(cluster)
     cluster.settle()
@@ -150,14 +150,14 @@ def test_a_restart_by_a_rule_is_the_one_that_was_asked_for() -> None:
     policy = {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]}
     cluster = running(*TASKS, failurePolicy=policy).fail("x-learner-0")
     ask(cluster, "learner")
-    assert (anew(cluster), cluster.counts, told(cluster)) == (LEARNERS, (1, 0), [])
+    assert (replaced(cluster), cluster.counts, told(cluster)) == (LEARNERS, (1, 0), [])
     assert cluster.status["restartAttempts"] == {"learner": 1}
 
 
 def test_succeeded_pods_restart_and_finished_jobs_do_not() -> None:
     cluster = running(*TASKS).succeed(*LEARNERS)
     ask(cluster)
-    assert anew(cluster) == ALL
+    assert replaced(cluster) == ALL
     cluster.succeed()
     ask(cluster, text="later")
     cluster.settle()
@@ -166,19 +166,19 @@ def test_succeeded_pods_restart_and_finished_jobs_do_not() -> None:
 
 def test_a_requested_restart_replaces_standby_pods() -> None:
     cluster = running(task("learner"), task("work", 2, standby=1))
-    anew(cluster)
+    replaced(cluster)
     assert "x-work-standby-0" in cluster.pods
     ask(cluster, "work")
-    assert anew(cluster) == {"x-work-0", "x-work-1", "x-work-standby-0"}
+    assert replaced(cluster) == {"x-work-0", "x-work-1", "x-work-standby-0"}
     assert cluster.counts == (0, 0)
 
 
 def test_a_placed_job_stays_on_its_nodes() -> None:
     cluster = ClusterModel(job(*TASKS, preemptible=True))
     cluster.place(learner="a a", collector="b b")
-    anew(cluster)
+    replaced(cluster)
     ask(cluster)
-    assert (anew(cluster), cluster.phase, cluster.counts) == (ALL, "Running", (0, 0))
+    assert (replaced(cluster), cluster.phase, cluster.counts) == (ALL, "Running", (0, 0))
     assert {pod["metadata"]["annotations"]["diengine/node"] for pod in cluster.pods.values()} == {
         *("a", "b")
     }
@@ -190,7 +190,7 @@ def test_a_hanging_job_is_restarted_without_being_counted() -> None:
     cluster.report(envSteps=10).settle()
     ask(cluster)
     cluster.pass_time(61)
-    assert (anew(cluster), cluster.counts) == (ALL, (0, 0))
+    assert (replaced(cluster), cluster.counts) == (ALL, (0, 0))
 
 
 @pytest.mark.parametrize("crash_after", range(1, 8))
@@ -201,7 +201,7 @@ def test_a_crash_repeats_no_restart(crash_after: int) -> None:
     for _ in range(3):
         with suppress(Crash):
             cluster.reconcile(crash_after=crash_after)
-    anew(cluster)
+    replaced(cluster)
     assert cluster.pods.keys() == ALL
     assert all(uid != before[name] for name, uid in cluster.uids.items())
     assert cluster.status["restartAttempts"] == {"learner": 1, "collector": 1}
@@ -211,9 +211,9 @@ def test_a_crash_repeats_no_restart(crash_after: int) -> None:
 def test_a_status_that_was_wiped_restarts_nothing() -> None:
     cluster = running(*TASKS)
     ask(cluster)
-    assert anew(cluster) == ALL
+    assert replaced(cluster) == ALL
     cluster.job["status"] = {}
-    assert (anew(cluster), cluster.status["restartedAt"]) == (set(), {"job": "now"})
+    assert (replaced(cluster), cluster.status["restartedAt"]) == (set(), {"job": "now"})
 
 
 @pytest.mark.parametrize(
@@ -223,16 +223,16 @@ def test_a_status_that_was_wiped_restarts_nothing() -> None:
 def test_a_malformed_handled_request_counts_as_unhandled(written: Any) -> None:
     cluster = running(*TASKS)
     ask(cluster)
-    anew(cluster)
+    replaced(cluster)
     cluster.job["status"]["restartedAt"] = written
-    assert (anew(cluster), cluster.status["restartedAt"]["job"]) == (ALL, "now")
+    assert (replaced(cluster), cluster.status["restartedAt"]["job"]) == (ALL, "now")
 
 
 def test_a_coordinated_job_restarts_as_a_whole() -> None:
     cluster = test_coordinated.running(replica(FIRST))
     ask(cluster)
     cluster.reconcile()
-    assert (cluster.phase, anew(cluster)) == ("Restarting", {"x-coordinator", FIRST})
+    assert (cluster.phase, replaced(cluster)) == ("Restarting", {"x-coordinator", FIRST})
     assert (cluster.phase, cluster.counts) == ("Running", (0, 0))
     assert not is_true(well_formed(cluster.status["conditions"]), "Restarting")
-    assert anew(cluster) == set()
+    assert replaced(cluster) == set()

@@ -86,7 +86,7 @@ def test_a_counted_failure_is_not_counted_again_from_stale_pods() -> None:
 
 
 def test_a_failure_is_counted_again_only_from_an_older_status() -> None:
-    """The status patch carries the resourceVersion, so this decision is refused and made anew."""
+    """The status patch carries the resourceVersion, so this decision is refused and made again."""
     cluster = failing()
     before = cluster.snapshot()
     cluster.reconcile()

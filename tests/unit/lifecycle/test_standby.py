@@ -1,4 +1,4 @@
-"""Pods that stand by: they take the places of replicas that are lost, whoever dies meanwhile."""
+"""Standby pods: they take the places of lost replicas, also if the operator crashes."""
 
 from __future__ import annotations
 

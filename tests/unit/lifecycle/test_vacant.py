@@ -1,4 +1,4 @@
-"""Indexes that are left out: who goes, who stays, and what the others are told."""
+"""Vacant indexes: which pods go, which stay, and what the node lists contain."""
 
 from __future__ import annotations
 

@@ -50,13 +50,6 @@ def test_a_clock_that_was_set_back_does_not_silence_the_counts() -> None:
     assert cluster.status["readyReplicas"] == 1
 
 
-def test_a_running_job_at_rest_is_left_alone() -> None:
-    cluster = running()
-    written = len(cluster.writes)
-    cluster.pass_time(3600).settle()
-    assert len(cluster.writes) == written
-
-
 def test_sixty_four_pods_leave_fewer_than_ten_other_writes_and_events() -> None:
     cluster = running(task("learner"), task("collector", 63)).succeed().settle()
     others = [write for write in cluster.writes if "Pod" not in write]
