@@ -100,7 +100,10 @@ def test_created_replicas_are_listed_until_they_are_deleted(
     empty = {"namespace": "rl", "coordinator": COORDINATOR, "collectors": [], "learners": []}
     assert _get(harness, coordinator=COORDINATOR) == empty
     asked = {"collectors": {"replicas": 2}, "learners": {"replicas": 1}}
-    created = _send(harness, asked, "POST", path)
+    whole = {"namespace": "rl", "coordinator": COORDINATOR, **asked}
+    answer = envelope(harness.client.post(path, json=whole))
+    assert answer["message"] == "successfully create replicas"
+    created = answer["data"]
     first, second = created["collectors"]
     assert len(created["learners"]) == 1
     assert first.startswith("cartpole-collector-")
