@@ -132,14 +132,6 @@ def test_a_deleted_object_stays_hidden_while_the_watch_is_behind() -> None:
     assert list(bench.informers.pods(KEY)) == [successor]
 
 
-def test_a_deleted_job_stays_hidden_while_the_watch_is_behind() -> None:
-    bench = Bench()
-    bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
-    assert bench.informers.job(KEY) is not None
-    bench.informers.forget("uid-a")
-    assert bench.informers.job(KEY) is None
-
-
 @pytest.mark.parametrize(("pods", "delay"), [(4, 0.0), (16, 0.0), (100, 0.05), (1000, SETTLE_MAX)])
 def test_pod_events_of_a_large_job_are_batched(pods: int, delay: float) -> None:
     bench = Bench()
@@ -173,25 +165,25 @@ def test_a_pod_ahead_of_its_task_is_reconciled_with_the_others(stage: str) -> No
     assert bench.woken == [(KEY, SETTLE_MAX), (KEY, SETTLE_MAX), (KEY, 0.0)]
 
 
-@pytest.mark.parametrize("stage", ["Failed", "Unknown"])
-def test_a_failed_pod_is_reconciled_at_once(stage: str) -> None:
+DELETED = at("Pending", "a", deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("MODIFIED", at("Failed", "a")),
+        ("MODIFIED", at("Unknown", "a")),
+        ("MODIFIED", DELETED),
+        ("DELETED", DELETED),
+    ],
+)
+def test_a_failed_or_deleted_pod_is_reconciled_at_once(kind: str, body: Object) -> None:
     bench = Bench()
     for name in "ab":
         bench.caches[PODS].deliver("ADDED", at("Ready", name))
     bench.woken.clear()
-    bench.caches[PODS].deliver("MODIFIED", at(stage, "a"))
+    bench.caches[PODS].deliver(kind, body)
     assert bench.woken == [(KEY, 0.0)]
-
-
-def test_a_deleted_pod_is_reconciled_at_once() -> None:
-    bench = Bench()
-    for name in "ab":
-        bench.caches[PODS].deliver("ADDED", at("Ready", name))
-    bench.woken.clear()
-    deleted = at("Pending", "a", deletionTimestamp="2026-01-01T00:00:00Z")
-    bench.caches[PODS].deliver("MODIFIED", deleted)
-    bench.caches[PODS].deliver("DELETED", deleted)
-    assert bench.woken == [(KEY, 0.0), (KEY, 0.0)]
 
 
 @pytest.mark.parametrize("resource", [PODS, SERVICES])
@@ -211,32 +203,26 @@ def test_the_deletion_of_a_job_already_taken_for_gone_wakes_it() -> None:
     """Its Workload is given back when its pods are gone."""
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
+    assert bench.informers.job(KEY) is not None
     bench.informers.forget("uid-a")
+    assert bench.informers.job(KEY) is None
     bench.woken.clear()
     bench.caches[DIJOBS].deliver("DELETED", pod("a", None))
     assert bench.woken == [(KEY, 0.0)]
 
 
-def test_the_poll_wakes_every_job() -> None:
-    bench = Bench()
-    for name in "abc":
-        bench.caches[DIJOBS].deliver("ADDED", pod(name, None))
-    bench.woken.clear()
-    bench.informers.wake_all()
-    assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
-
-
-def test_the_poll_wakes_deleted_jobs_that_left_workloads() -> None:
+def test_the_poll_wakes_every_job_and_deleted_ones_that_left_workloads() -> None:
     """As after a start: the Workload was seen before all that is known of Kueue was there."""
     bench = Bench()
-    bench.caches[DIJOBS].deliver("ADDED", pod("a", None))
+    for name in "ab":
+        bench.caches[DIJOBS].deliver("ADDED", pod(name, None))
     workloads = Cache()
     bench.informers.adopt(WORKLOADS, cast("WatchCache", workloads))
-    for job in "ab":
+    for job in "bc":
         workloads.deliver("ADDED", pod(f"{job}-core", job))
     bench.woken.clear()
     bench.informers.wake_all()
-    assert [key.name for key, _ in bench.woken] == ["a", "b"]
+    assert [key.name for key, _ in bench.woken] == ["a", "b", "c"]
 
 
 def test_an_object_wrongly_taken_for_gone_returns_after_a_relist() -> None:

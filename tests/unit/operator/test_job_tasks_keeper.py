@@ -20,7 +20,7 @@ from di_operator.job_tasks.keeper import SWEEP, JobTasks, index_owner
 from di_operator.leadership import NotLeading
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
-from tests.unit.operator.test_job_tasks import job, task
+from tests.unit.operator.test_job_tasks import job, pod, task
 
 Object = dict[str, Any]
 KEY = JobKey("rl", "a")
@@ -130,6 +130,12 @@ class Cluster:
         asked = self.objects[DIJOBS.kind, "a"]["spec"]["tasks"][0]["replicas"]
         return asked, self.objects[DIJOB_TASKS.kind, "a-collect"]["spec"]["replicas"]
 
+    def change_job(self, **fields: int) -> None:
+        """Change fields of its task."""
+        changed = copy.deepcopy(self.objects[DIJOBS.kind, "a"])
+        changed["spec"]["tasks"][0] |= fields
+        self.put(DIJOBS, changed)
+
     def write(self, replicas: int) -> None:
         """Somebody writes to the view."""
         one = self.objects[DIJOB_TASKS.kind, "a-collect"]
@@ -181,9 +187,7 @@ def test_a_refused_scale_is_reported_and_reset() -> None:
 def test_a_scale_outside_the_bounds_is_reported() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
-    narrowed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
-    narrowed["spec"]["tasks"][0]["maxReplicas"] = 4
-    cluster.put(DIJOBS, narrowed)
+    cluster.change_job(maxReplicas=4)
     asyncio.run(keeper.reconcile(KEY))
     assert cluster.replicas == (4, 4)
     ((reason, message),) = cluster.events
@@ -200,9 +204,7 @@ def test_a_job_with_an_unseen_change_is_read_again_and_scaled() -> None:
 
 def test_an_unseen_scale_request_is_not_overwritten() -> None:
     cluster, keeper = scaled()
-    changed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
-    changed["spec"]["tasks"][0]["replicas"] = 3
-    cluster.put(DIJOBS, changed)
+    cluster.change_job(replicas=3)
     seen = cluster.known[DIJOB_TASKS.kind, "a-collect"]
     cluster.write(6)
     cluster.known[DIJOB_TASKS.kind, "a-collect"] = seen
@@ -223,9 +225,7 @@ def test_an_outage_loses_no_scale_request() -> None:
 
 def test_a_job_task_deleted_unseen_is_decided_again() -> None:
     cluster, keeper = scaled()
-    changed = copy.deepcopy(cluster.objects[DIJOBS.kind, "a"])
-    changed["spec"]["tasks"][0]["replicas"] = 3
-    cluster.put(DIJOBS, changed)
+    cluster.change_job(replicas=3)
     del cluster.objects[DIJOB_TASKS.kind, "a-collect"]
     with pytest.raises(Outdated):
         asyncio.run(keeper.reconcile(KEY))
@@ -278,22 +278,10 @@ def test_a_job_without_scalable_tasks_is_read_once_per_spec() -> None:
 def test_a_pod_of_a_job_with_scalable_tasks_wakes_it() -> None:
     cluster, keeper = scaled()
     cluster.woken.clear()
-    pod = {
-        "metadata": {
-            **{"namespace": "rl", "name": "p"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "diengine.opendilab.org/v2alpha1",
-                    "kind": "DIJob",
-                    **{"name": "a", "uid": "job-1", "controller": True},
-                }
-            ],
-        }
-    }
-    keeper.follow_pod("MODIFIED", pod)
+    keeper.follow_pod("MODIFIED", pod("p"))
     assert cluster.woken == [KEY]
     keeper.follow_job("DELETED", cluster.objects[DIJOBS.kind, "a"])
-    keeper.follow_pod("MODIFIED", pod)
+    keeper.follow_pod("MODIFIED", pod("p"))
     assert cluster.woken == [KEY]
 
 

@@ -1,4 +1,4 @@
-"""What of a Secret becomes the authorities that pods are told of."""
+"""Which certificates of a Secret become the authorities that pods trust."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from di_api.kube.errors import NotFound, Unavailable
 from di_certs.authority import Authority
-from di_operator.clock import SystemClock
 from di_operator.server_ca import MAX_BYTES, ServerAuthorities
+from tests.unit.operator import virtual_time
+from tests.unit.operator.virtual_time import VirtualClock
 
 
 def authority(name: str) -> bytes:
@@ -32,13 +33,14 @@ class Cluster:
         self.answers: asyncio.Queue[Answer] = asyncio.Queue()
         self.told: asyncio.Queue[str] = asyncio.Queue()
         self.read = asyncio.Event()
+        self.running: asyncio.Task[None] | None = None
         self.current: Answer = NotFound(kind="Secret")
         self.authorities = ServerAuthorities(
             self,  # type: ignore[arg-type]  # the part of the client it uses
             namespace="di-system",
             secret="tls",
             on_change=lambda: self.told.put_nowait(self.authorities()),
-            clock=SystemClock(),
+            clock=VirtualClock(),
         )
 
     async def list(self, *_: Any, **__: Any) -> tuple[list[Any], str]:
@@ -56,19 +58,10 @@ class Cluster:
         return {"data": {"ca.crt": base64.b64encode(self.current).decode()}}
 
     async def becomes(self, answer: Answer) -> None:
+        self.running = self.running or asyncio.create_task(self.authorities.run())
         self.read.clear()
         self.answers.put_nowait(answer)
         await self.read.wait()
-
-
-def on_cluster(scenario: Any) -> None:
-    async def main() -> None:
-        cluster = Cluster()
-        task = asyncio.create_task(cluster.authorities.run())
-        await asyncio.wait_for(scenario(cluster), 20)
-        task.cancel()
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize(
@@ -76,28 +69,24 @@ def on_cluster(scenario: Any) -> None:
     [b"", b"\0garbage", b"-----BEGIN CERTIFICATE-----\nAAAA", MANY, NotFound(kind="Secret")],
     ids=["empty", "garbage", "cut", "too many", "deleted"],
 )
-def test_an_unusable_authority_keeps_the_previous_one(useless: Answer) -> None:
-    async def scenario(cluster: Cluster) -> None:
-        assert cluster.authorities() == ""
-        await cluster.becomes(useless)
-        assert cluster.authorities() == ""
-        await cluster.becomes(GOOD)
-        assert await cluster.told.get() == GOOD.decode()
-        await cluster.becomes(useless)
-        await cluster.becomes(GOOD)
-        await cluster.becomes(b"# a comment\n" + OTHER + GOOD)
-        # Neither the useless one nor the same again is news; and nothing but certificates is told.
-        assert await cluster.told.get() == (OTHER + GOOD).decode()
+@virtual_time.in_virtual_time
+async def test_an_unusable_authority_keeps_the_previous_one(useless: Answer) -> None:
+    cluster = Cluster()
+    assert cluster.authorities() == ""
+    await cluster.becomes(useless)
+    assert cluster.authorities() == ""
+    await cluster.becomes(GOOD)
+    assert await cluster.told.get() == GOOD.decode()
+    await cluster.becomes(useless)
+    await cluster.becomes(GOOD)
+    await cluster.becomes(b"# a comment\n" + OTHER + GOOD)
+    # Neither the unusable one nor the same again is a change; and only certificates are kept.
+    assert await cluster.told.get() == (OTHER + GOOD).decode()
 
-    on_cluster(scenario)
 
-
-def test_a_failed_read_of_the_secret_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("di_operator.server_ca.RETRY", 0.0)
-
-    async def scenario(cluster: Cluster) -> None:
-        await cluster.becomes(Unavailable(kind="Secret"))
-        cluster.current = GOOD
-        assert await cluster.told.get() == GOOD.decode()
-
-    on_cluster(scenario)
+@virtual_time.in_virtual_time
+async def test_a_failed_read_of_the_secret_is_repeated() -> None:
+    cluster = Cluster()
+    await cluster.becomes(Unavailable(kind="Secret"))
+    cluster.current = GOOD
+    assert await cluster.told.get() == GOOD.decode()

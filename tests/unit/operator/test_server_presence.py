@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 from di_api.kube.errors import ApiError, NotFound, Unavailable
 from di_api.kube.resources import DEPLOYMENTS, DIJOBS
 from di_operator.server_presence import PATIENCE, PERIOD, ServerPresence
-from tests.unit.operator.virtual_time import VirtualClock, run
+from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 
 READY: dict[str, Any] = {"status": {"readyReplicas": 1}}
 AWAY = Unavailable(kind="Deployment", reason="Timeout")
@@ -28,6 +27,7 @@ class Cluster:
     def __init__(self, deployment: str | None = "di-server") -> None:
         self.answer: dict[str, Any] | ApiError = READY
         self.asked: list[Any] = []
+        self.duty: asyncio.Task[None] | None = None
         self.clock = VirtualClock()
         self.presence = ServerPresence(
             self,  # type: ignore[arg-type]  # the part of the client it uses
@@ -56,62 +56,54 @@ class Cluster:
         return None if found is None else (found - self.clock.wall) / timedelta(seconds=1)
 
 
-def watched(story: Callable[[Cluster], Awaitable[None]], *, deployment: str | None = "s") -> None:
-    async def play() -> None:
-        cluster = Cluster(deployment)
-        assert cluster.since() is None
-        duty = asyncio.create_task(cluster.presence.run())
-        # Between two questions, so that both have their order.
-        await cluster.clock.sleep(1)
-        await story(cluster)
-        duty.cancel()
-
-    run(play())
+async def watched(deployment: str | None = "s") -> Cluster:
+    cluster = Cluster(deployment)
+    assert cluster.since() is None
+    cluster.duty = asyncio.create_task(cluster.presence.run())
+    # Between two questions, so that both have their order.
+    await cluster.clock.sleep(1)
+    return cluster
 
 
-def test_reports_count_from_the_start_of_the_replica() -> None:
-    async def story(cluster: Cluster) -> None:
-        assert cluster.since() == 0
-        await cluster.clock.sleep(10 * PERIOD)
-        assert cluster.since() == 0
-        assert cluster.asked[-1] == (DEPLOYMENTS, "s", "di-system")
-
-    watched(story)
-
-
-def test_reports_count_from_the_end_of_an_outage() -> None:
-    async def story(cluster: Cluster) -> None:
-        for down in NOT_THERE:
-            cluster.answer = down
-            await cluster.clock.sleep(PATIENCE + PERIOD)
-            assert cluster.since() is None
-            await cluster.clock.sleep(400)
-            cluster.answer = READY
-            await cluster.clock.sleep(PERIOD)
-            back = cluster.since()
-            assert back is not None
-            assert 0 <= cluster.clock.monotonic() - back <= PERIOD
-
-    watched(story)
+@in_virtual_time
+async def test_reports_count_from_the_start_of_the_replica() -> None:
+    cluster = await watched()
+    assert cluster.since() == 0
+    await cluster.clock.sleep(10 * PERIOD)
+    assert cluster.since() == 0
+    assert cluster.asked[-1] == (DEPLOYMENTS, "s", "di-system")
 
 
-def test_a_short_failure_is_not_an_outage() -> None:
-    async def story(cluster: Cluster) -> None:
-        cluster.answer = AWAY
-        await cluster.clock.sleep(PATIENCE - PERIOD)
-        cluster.answer = READY
-        await cluster.clock.sleep(2 * PERIOD)
-        assert cluster.since() == 0
-
-    watched(story)
-
-
-def test_only_the_api_server_is_checked_for_an_external_server() -> None:
-    async def story(cluster: Cluster) -> None:
-        assert cluster.asked == [(DIJOBS, "rl")]
-        assert cluster.since() == 0
-        cluster.answer = AWAY
+@in_virtual_time
+async def test_reports_count_from_the_end_of_an_outage() -> None:
+    cluster = await watched()
+    for down in NOT_THERE:
+        cluster.answer = down
         await cluster.clock.sleep(PATIENCE + PERIOD)
         assert cluster.since() is None
+        await cluster.clock.sleep(400)
+        cluster.answer = READY
+        await cluster.clock.sleep(PERIOD)
+        back = cluster.since()
+        assert back is not None
+        assert 0 <= cluster.clock.monotonic() - back <= PERIOD
 
-    watched(story, deployment=None)
+
+@in_virtual_time
+async def test_a_short_failure_is_not_an_outage() -> None:
+    cluster = await watched()
+    cluster.answer = AWAY
+    await cluster.clock.sleep(PATIENCE - PERIOD)
+    cluster.answer = READY
+    await cluster.clock.sleep(2 * PERIOD)
+    assert cluster.since() == 0
+
+
+@in_virtual_time
+async def test_only_the_api_server_is_checked_for_an_external_server() -> None:
+    cluster = await watched(deployment=None)
+    assert cluster.asked == [(DIJOBS, "rl")]
+    assert cluster.since() == 0
+    cluster.answer = AWAY
+    await cluster.clock.sleep(PATIENCE + PERIOD)
+    assert cluster.since() is None
