@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from di_operator.allocator.backfill import Backfill, read_backfill
 from di_operator.allocator.inventory import read_job
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.policies.binpack import BinpackPolicy
@@ -31,8 +32,12 @@ def small(key: str, slots: int = 1, **options: Any) -> JobInfo:
 @pytest.mark.parametrize("name", PARENTS)
 @pytest.mark.parametrize("given_value", ["all", 1, None, "Reserve"])
 def test_an_invalid_backfill_argument_is_refused(name: str, given_value: Any) -> None:
-    with pytest.raises(ValueError, match="must be true, false or"):
+    with pytest.raises(ValueError, match=r'^backfill: .*: must be true, false or "reserve"$'):
         PARENTS[name](backfill=given_value)
+
+
+def test_a_backfill_argument_is_compared_by_value() -> None:
+    assert read_backfill("".join(list("reserve"))) is Backfill.RESERVE
 
 
 def held(**placed: str) -> dict[str, NodeList]:
@@ -67,6 +72,7 @@ def test_a_job_that_ends_before_the_reservation_may_use_it(name: str) -> None:
     big = job("big", task(1, slot=4), age=9.0)
     for longest, ends, starts in (
         (60.0, 90.0, 2),
+        (60.0, 60.0, 2),
         (90.0, 60.0, 0),
         (None, 60.0, 0),
         (60.0, None, 0),

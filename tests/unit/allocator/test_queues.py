@@ -70,6 +70,11 @@ def usage(jobs: Mapping[str, JobInfo], answer: Mapping[str, NodeList]) -> dict[s
         ({"a": {}}, "queues: a: {}: must have some of weight, guarantee, quota"),
         ({"a": {"weight": 0}}, "queues: a: weight: 0: must be a number above 0"),
         ({"a": {"weight": True}}, "queues: a: weight: True: must be a number above 0"),
+        ({"a": {"weight": "3"}}, "queues: a: weight: '3': must be a number above 0"),
+        ({"a": {"weight": float("inf")}}, "queues: a: weight: inf: must be a number above 0"),
+        ({"a": 3}, "queues: a: 3: must have some of weight, guarantee, quota"),
+        ({"a": {"quota": {}}}, "queues: a: quota: {}: must map resources to amounts"),
+        ({"a": {"quota": {"cpu": None}}}, "queues: a: quota: cpu: None: must be a quantity"),
         (
             {"a": {"qouta": {"cpu": 1}}},
             "queues: a: qouta: there is no such key; there are weight, guarantee, quota",
@@ -104,6 +109,9 @@ def test_a_policy_without_queues_has_none() -> None:
     assert queues_of(None) is NO_QUEUES
     assert queues_of(FitPolicy()) == NO_QUEUES
     assert not NO_QUEUES
+    many = read_queues({f"n{number}": {"weight": 1} for number in range(MOST)})
+    assert len(many.weights) == MOST
+    assert many.account("n0", {}) is None
     assert queues_of(FitPolicy(queues={"a": {"weight": 2}})).weights == {"a": 2}
 
 
@@ -373,7 +381,10 @@ def test_a_job_waiting_for_its_quota_reports_the_amounts() -> None:
 
 def test_the_usage_of_queues_is_reported_and_measured() -> None:
     queues = read_queues(
-        {"rl": {"guarantee": {objects.SLOT: 2}, "weight": 3}, "web": {"weight": 1}}
+        {
+            "rl": {"guarantee": {objects.SLOT: 2}, "quota": {objects.SLOT: 8}, "weight": 3},
+            "web": {"weight": 1},
+        }
     )
     running = objects.job(
         "x", objects.task("learner", 2), status={"placement": {"learner": ["a", "a"]}}
@@ -390,8 +401,9 @@ def test_the_usage_of_queues_is_reported_and_measured() -> None:
     metrics.queues(by_amount(states))
     name = "di_allocator_queue_resources"
     labels = {"namespace": "rl", "resource": objects.SLOT}
-    assert metrics.registry.get_sample_value(name, {**labels, "amount": "used"}) == 3
-    assert metrics.registry.get_sample_value(name, {**labels, "amount": "guarantee"}) == 2
+    for amount, value in (("used", 3), ("guarantee", 2), ("quota", 8), ("borrowed", 1)):
+        assert metrics.registry.get_sample_value(name, {**labels, "amount": amount}) == value
+    labels["namespace"] = "web"
     assert metrics.registry.get_sample_value(name, {**labels, "amount": "quota"}) is None
 
 
@@ -457,3 +469,63 @@ def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     )
     plan = make_plan({"b/x": NodeList.of({"learner": ("n000",) * 6})}, jobs, nodes(1, gpu=8), {})
     assert plan.allocations["b/x"] == WAIT
+    waiting = objects.job("g", objects.task("learner", 2), phase="Pending", **objects.GANG)
+    promised = read_queues({"web": {"guarantee": {objects.SLOT: 7}}})
+    seen = look(waiting, pods=[], queues=promised)
+    grant = step(NOTHING_SAID, seen, {}, whole=True, explain=True).words["uid-g"].grant
+    assert grant.reason is Reason.WAITING_FOR_NODES
+    assert grant.message.startswith(f"of the 8 {objects.SLOT}, so much is guaranteed")
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "elsewhere", "gpus", "is_barred"),
+    [(4, 0, 4, False), (4, 0, 5, True), (4, 1, 5, False), (2, 3, 8, False)],
+)
+def test_a_gang_may_take_exactly_what_is_not_guaranteed_to_others(
+    guarantee: int, elsewhere: int, gpus: int, is_barred: bool
+) -> None:
+    queues = {"a": {"guarantee": {GPU: guarantee}}, "b": {"quota": {GPU: 9}}}
+    jobs = queued(by_key(gang("b/x", gpus)), queues)
+    besides = {"a": amounts(gpu=elsewhere)}
+    account = bar_gangs(jobs, {}, nodes(8, gpu=1), read_queues(queues), besides)["b/x"].account
+    assert account is not None
+    assert (bool(account.barred), account.quota) == (is_barred, amounts(gpu=9))
+
+
+def test_guarantees_bar_no_running_gang_no_preemptible_job_and_no_other_resource() -> None:
+    of_cpu = job("c/z", task(1, cpu=1), preemptible=False, gang=True)
+    jobs = by_key(gang("b/x", 8), wants("b/y", 8, 8), of_cpu)
+    held = {"b/x": NodeList.of({"learner": ("n000",) * 8})}
+    queues = read_queues({"a": {"guarantee": {GPU: 9}}})
+    assert bar_gangs(jobs, held, nodes(8, gpu=1), queues, {}) == jobs
+
+
+def test_an_arrival_counts_what_its_namespace_already_has() -> None:
+    status = {"placement": {"learner": ["a"] * 3}}
+    runs = objects.job("x", objects.task("learner", 3), status=status)
+    new = objects.job("y", objects.task("learner", 2), phase="Pending")
+    found = ask_for_arrivals(NOTHING_SAID, look(runs, new, pods=[]), FitPolicy().allocate)
+    assert found == {"rl/y": WAIT}
+
+
+def test_a_quota_is_used_to_its_end_in_whole_replicas_beside_other_pods() -> None:
+    queues = read_queues({"a": {"quota": {GPU: 6, "cpu": 2}}})
+
+    def counted(one: JobInfo) -> JobInfo:
+        return replace(one, account=queues.account("a", amounts(gpu=1)))
+
+    units = Allowance().within(
+        counted(job("a/x", task(6, minimum=3, maximum=6, unit=3, gpu=1, cpu=0)))
+    )
+    assert units is not None
+    assert units.tasks[0].replicas == 3
+    exact = counted(wants("a/x", 5, 8))
+    five, eight = (NodeList.of({"learner": ("n000",) * count}) for count in (5, 8))
+    assert Allowance().within(exact) is not None
+    assert Allowance().allows(exact, five)
+    assert Allowance().cut(exact, eight, eight) == five
+    assert Allowance().cut(counted(gang("a/g", 8)), eight, eight) == eight
+    large = counted(job("a/z", task(1, gpu=6, cpu=2)))
+    assert Allowance().shortage(large) == (
+        f"the quota of namespace a: it has 1 of its 6 {GPU}, and the job needs 6"
+    )

@@ -88,6 +88,9 @@ TABLE = {
     "what fits on no empty node keeps nothing": Row(
         pods=(waiting(5, 5),), holders=(holder(0, a=4, b=4),)
     ),
+    "and it does not stop the next one": Row(
+        pods=(waiting(5, 6, "x"), waiting(2, 5, "y")), holders=(holder(0, a=4, b=4),), kept={"a": 2}
+    ),
     "where it may not go nothing is kept": Row(
         pods=(waiting(2, 5, affinity=pin("b")),), holders=(holder(0, a=1, b=4),), kept={"b": 2}
     ),

@@ -281,6 +281,8 @@ def test_a_grant_leaves_the_capacity_of_earlier_grants() -> None:
     second = job("y", task("learner", 2), phase="Pending")
     found = snapshot(first, second, granted={"uid-x": placed(learner="a a a")})
     room = PresentRoom(found)
+    # A move that fails leaves the job what it was granted.
+    assert not room.take("rl/x", placed(learner="b b b b b"))
     assert not room.take("rl/y", placed(learner="a a"))
     assert room.take("rl/y", placed(learner="a b"))
 
