@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from di_certs.authority import Authority, is_issued_by, not_after, renewal_time
@@ -331,6 +332,7 @@ LOSSES: dict[str, Callable[[World], None]] = {
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, BOTH], ids=["webhook", "both"])
+@limits(max_examples=20)
 @given(history=st.lists(st.sampled_from(sorted(LOSSES)), max_size=8))
 def test_any_history_ends_with_verifiable_certificates(
     settings: CertificateSettings, history: list[str]
@@ -353,6 +355,7 @@ def test_any_history_ends_with_verifiable_certificates(
         assert is_issued_by(world.leaf(SERVER), world.ca())
 
 
+@limits(max_examples=20)
 @given(st.lists(st.sampled_from(["authority", "step", "overlap"]), max_size=12))
 def test_a_served_certificate_is_always_trusted(history: list[str]) -> None:
     world = World(settings=BOTH)

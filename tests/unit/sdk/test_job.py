@@ -98,6 +98,8 @@ def test_a_process_group_is_read_for_each_framework() -> None:
     }
     assert Job.of({**LEARNER, **jax}).process_group == ProcessGroup("m", 10314, 2, 0)
     assert Job.of(LEARNER).process_group is None
+    with pytest.raises(BadEnvironment, match=names.ENV_JAX_COORDINATOR):
+        _ = Job.of({**LEARNER, **jax, names.ENV_JAX_COORDINATOR: "m"}).process_group
 
 
 def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:

@@ -350,6 +350,11 @@ def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
         assert run.advise() == 4  # two collectors when it started
         run.now_collects(4)
         assert run.advise() is None
+        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
+        run.now_collects(4)  # the same count keeps the measurement
+        assert run.advise() == 8
+        run.now_collects(5)
+        run.now_collects(4)
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.1)
         assert run.advise() is None
         train(run, clock, 2 * CONCLUSIVE_LAPS, waiting=0.0, stale=10)
