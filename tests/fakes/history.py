@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from typing_extensions import override
+from tests.fakes.web import Handler, serving
 
 Object = dict[str, Any]
 KEPT: Object = {
@@ -99,7 +98,7 @@ class Service:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         world = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Keeping(Handler):
             def do_GET(self) -> None:
                 world.asked.append((self.path, self.headers["Authorization"]))
                 found = world.answers.get(urlsplit(self.path).path)
@@ -107,29 +106,14 @@ class Service:
                 status = world.status if is_there else 404
                 body = found if status == 200 else {"message": "refused: x"}
                 raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
+                self.answer(status, raw)
 
-            @override
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        return Handler
+        return Keeping
 
 
 @contextmanager
 def answering() -> Iterator[Service]:
     """One that answers until the end of the block."""
     found = Service()
-    thread = threading.Thread(
-        target=found.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-    )
-    thread.start()
-    try:
+    with serving(found.server):
         yield found
-    finally:
-        found.server.shutdown()
-        thread.join()
-        found.server.server_close()

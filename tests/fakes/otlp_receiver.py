@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from typing_extensions import override
+
+from tests.fakes.web import Handler, serving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,31 +44,19 @@ def receiving() -> Iterator[OtlpReceiver]:
     """A receiver on a free port of this machine."""
     found = OtlpReceiver("")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Taking(Handler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             if self.path == "/v1/traces":
                 found.spans.extend(_spans(body))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(200)
 
-        @override
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
     found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving(server):
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _spans(body: bytes) -> Iterator[Span]:

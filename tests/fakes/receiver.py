@@ -7,10 +7,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
-from typing_extensions import override
+from tests.fakes.web import Handler, serving
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Receiver:
 def receiving() -> Iterator[Receiver]:
     """Receive on a port of this machine's loopback."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Taking(Handler):
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"]))
             receiver.got.append((self.path, json.loads(text)))
@@ -45,19 +45,11 @@ def receiving() -> Iterator[Receiver]:
             except OSError:
                 pass  # the client was killed
 
-        @override
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
     receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")
     receiver.open.set()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield receiver
-    finally:
-        receiver.open.set()
-        server.shutdown()
-        thread.join(60)
-        server.server_close()
+    with serving(server):
+        try:
+            yield receiver
+        finally:
+            receiver.open.set()

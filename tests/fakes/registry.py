@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from typing_extensions import override
+from tests.fakes.web import Handler, serving
 
 
 class Registry(ThreadingHTTPServer):
@@ -33,17 +32,12 @@ class Registry(ThreadingHTTPServer):
 @contextmanager
 def registry() -> Iterator[Registry]:
     """One that runs."""
-    with Registry() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = Registry()
+    with serving(server):
+        yield server
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Registry
     protocol_version = "HTTP/1.1"
 
@@ -117,7 +111,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-    @override
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import ssl
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typing_extensions import override
 
 from di_certs.files import write_certificates
 from di_cli.exit_codes import ExitCode
+from tests.fakes.web import Handler, serving
 from tests.unit.cli.conftest import JOBS, Di
 
 MANIFEST = """
@@ -339,37 +338,26 @@ def _di_server(folder: Path) -> Iterator[tuple[str, list[tuple[str, str, Any, st
     each request."""
     asked: list[tuple[str, str, Any, str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Scaling(Handler):
         def _serve(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             assert self.path == "/v2alpha1/rl.cartpole/replicas"
             key = self.headers["Idempotency-Key"]
             asked.append((self.command, self.headers["Authorization"], body, key))
             is_refused = len(asked) == 3
-            self.send_response(403 if is_refused else 200)
-            self.end_headers()
             data = {"task": "collector", "replicas": 3}
             answer = {"message": "you may not"} if is_refused else {"data": data}
-            self.wfile.write(json.dumps(answer).encode())
+            self.answer(403 if is_refused else 200, json.dumps(answer).encode())
 
         do_POST = do_DELETE = _serve
 
-        @override
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Scaling) as server:
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # of a client that left
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"https://localhost:{server.server_address[1]}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+        with serving(server):
+            yield f"https://localhost:{server.server_port}", asked
 
 
 def test_a_token_file_is_private_and_removed_when_it_expires(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
 from di_certs.authority import Authority
 from di_orchestrator import api, exchange
@@ -17,7 +15,8 @@ from di_orchestrator.exchange import Answer, Request
 from di_orchestrator.transport import MAX_ANSWER, Transport
 from di_server.config import AuthMode
 from di_server.deadline import LONGEST_WAIT, REQUEST_SECONDS
-from tests.unit.sdk.conftest import serving
+from tests.fakes.web import Handler, serving
+from tests.unit.sdk import conftest
 from tests.unit.server.fakes import job, make_harness, pod, watch
 
 
@@ -40,7 +39,7 @@ def test_the_token_is_read_for_each_request(tmp_path: Path) -> None:
     harness.add_pods(pod("cartpole-learner-0", 0, "127.0.0.1", task="learner"))
     watch(harness)
     token = tmp_path / "token"
-    for url in serving(harness):
+    for url in conftest.serving(harness):
         way = Transport(url, str(token))
         request = Request("GET", "/v2alpha1/job/rl/cartpole/replicas")
         token.write_text("first\n")
@@ -53,7 +52,7 @@ def test_the_token_is_read_for_each_request(tmp_path: Path) -> None:
         assert found.status == 200
 
 
-class _Odd(BaseHTTPRequestHandler):
+class _Odd(Handler):
     """Redirects, and answers without end."""
 
     def do_GET(self) -> None:
@@ -71,25 +70,17 @@ class _Odd(BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    @override
-    def log_message(self, *args: object) -> None:
-        pass
-
 
 def test_redirects_and_endless_answers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     server = HTTPServer(("127.0.0.1", 0), _Odd)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    way = Transport(f"http://127.0.0.1:{server.server_port}")
-    redirected = way.send(Request("GET", "/redirect"))
-    assert isinstance(redirected, Answer)
-    assert redirected.status == 302
-    endless = way.send(Request("GET", "/endless"))
-    assert "longer than" in endless.reason  # type: ignore[union-attr]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server) as address:
+        way = Transport(f"http://{address}")
+        redirected = way.send(Request("GET", "/redirect"))
+        assert isinstance(redirected, Answer)
+        assert redirected.status == 302
+        endless = way.send(Request("GET", "/endless"))
+        assert "longer than" in endless.reason  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -105,17 +96,11 @@ def test_a_transport_failure_is_returned_and_not_raised(way: Transport) -> None:
     assert way.send(Request("GET", "/x", seconds=2)).reason  # type: ignore[union-attr]
 
 
-class _Plain(BaseHTTPRequestHandler):
-    """Is there."""
+class _Plain(Handler):
+    """Answers every request."""
 
     def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    @override
-    def log_message(self, *args: object) -> None:
-        pass
+        self.answer(200)
 
 
 def test_the_authorities_are_read_for_each_request(tmp_path: Path) -> None:
@@ -128,17 +113,13 @@ def test_the_authorities_are_read_for_each_request(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
     server = HTTPServer(("127.0.0.1", 0), _Plain)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
     bundle = tmp_path / "ca.crt"
-    way = Transport(f"https://127.0.0.1:{server.server_port}", ca_file=str(bundle))
     found = []
-    for authority in (known, other, known):
-        bundle.write_bytes(authority.certificate_pem)
-        answer = way.send(Request("GET", "/"))
-        found.append(answer.status if isinstance(answer, Answer) else answer.reason)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server) as address:
+        way = Transport(f"https://{address}", ca_file=str(bundle))
+        for authority in (known, other, known):
+            bundle.write_bytes(authority.certificate_pem)
+            answer = way.send(Request("GET", "/"))
+            found.append(answer.status if isinstance(answer, Answer) else answer.reason)
     assert (found[0], found[2]) == (200, 200)
     assert "CERTIFICATE_VERIFY_FAILED" in str(found[1])
