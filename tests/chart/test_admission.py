@@ -132,7 +132,6 @@ def test_cert_manager_creates_a_trusted_authority(chart: Chart) -> None:
     issuers = {name: issuer["spec"] for name, issuer in rendered.of_kind("Issuer").items()}
     authority = certificates["di-webhook-ca"]["spec"]
     leaves = {name: certificates[name]["spec"] for name in ("di-webhook", "di-server")}
-
     # A renewed leaf is of the same authority, and that is what the API server and pods trust.
     assert [leaf["secretName"] for leaf in leaves.values()] == ["tls", "di-server-tls"]
     assert "di-webhook.di-system.svc" in leaves["di-webhook"]["dnsNames"]
@@ -146,7 +145,6 @@ def test_cert_manager_creates_a_trusted_authority(chart: Chart) -> None:
         }
     assert issuers["di-webhook-ca"] == {"ca": {"secretName": authority["secretName"]}}
     assert injected_from(rendered) == {"di-system/di-webhook-ca"}
-
     # A renewed authority has the key of the one before.
     assert authority["isCA"] is True
     assert authority["commonName"]

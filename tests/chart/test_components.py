@@ -73,7 +73,6 @@ def test_two_replicas_survive_a_drain_and_an_update(chart: Chart, component: str
     deployment = rendered.one("Deployment", f"di-{component}")["spec"]
     budget = rendered.one("PodDisruptionBudget", f"di-{component}")["spec"]
     (spread,) = deployment["template"]["spec"]["topologySpreadConstraints"]
-
     assert deployment["replicas"] == 2
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     assert budget["maxUnavailable"] == 1

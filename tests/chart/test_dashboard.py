@@ -28,9 +28,7 @@ def test_the_dashboard_has_no_rights_and_no_token(chart: Chart) -> None:
 def test_the_dashboard_gets_its_settings_and_mounts(chart: Chart) -> None:
     values = ("history.enabled=true", "dashboard.readOnly=true", "dashboard.clusterName=west")
     found = dict(chart.render(ON, *values).one("ConfigMap", "di-dashboard")["data"])
-
     config = load_config([], found)
-
     assert (config.read_only, config.cluster, config.callers) == (True, "west", 32)
     assert config.history_server == "https://di-history.di-system.svc:8443"
     mounts = {each["mountPath"] for each in pod(chart, *values)["containers"][0]["volumeMounts"]}

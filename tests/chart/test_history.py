@@ -51,7 +51,6 @@ def test_sqlite_has_one_pod_and_a_kept_volume(chart: Chart) -> None:
     spec = deployment(chart)
     claim = chart.render(ON).one("PersistentVolumeClaim", "di-history")
     volumes = {each["name"]: each for each in spec["template"]["spec"]["volumes"]}
-
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     assert volumes["data"]["persistentVolumeClaim"] == {"claimName": "di-history"}
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
@@ -91,7 +90,6 @@ def test_an_external_database_needs_no_volume(chart: Chart) -> None:
     rendered = chart.render(ON, DATABASE, "history.replicas=2", "networkPolicy.enabled=true")
     spec = rendered.one("Deployment", "di-history")["spec"]
     pod = spec["template"]["spec"]
-
     assert (spec["replicas"], spec["strategy"]["type"]) == (2, "RollingUpdate")
     assert [each["name"] for each in pod["volumes"]] == ["certificate", "tmp"]
     assert pod["containers"][0]["env"] == [
@@ -123,7 +121,6 @@ def test_without_tls_only_a_port_forward_reaches_the_history(chart: Chart) -> No
 def test_with_tls_the_history_serves_https(chart: Chart) -> None:
     found = settings(chart)
     config = load_config([], found)
-
     assert (config.days, config.most_bytes, config.auth) == (90.0, 15 << 30, "required")
     assert (config.log_bytes, config.job_log_bytes) == (1 << 20, 1660 << 10)
     assert (found["DI_HISTORY_BINDS"], found["DI_HISTORY_TLS_PORT"]) == (
@@ -154,7 +151,6 @@ def test_object_storage_has_a_bucket_and_a_spool(chart: Chart) -> None:
     pod = rendered.one("Deployment", "di-history")["spec"]["template"]["spec"]
     volumes = {each["name"]: each for each in pod["volumes"]}
     environment = {each["name"]: each["valueFrom"] for each in pod["containers"][0]["env"]}
-
     assert volumes["spool"] == {"name": "spool", "emptyDir": {"sizeLimit": "164Mi"}}
     assert volumes["object-storage"]["secret"] == {
         "secretName": "mine",

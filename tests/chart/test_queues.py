@@ -41,7 +41,6 @@ def test_the_documents_queue_values_reach_the_policy(chart: Chart, policy: str) 
     settings = chart.render(*as_set(shown())).one("ConfigMap", "di-operator")["data"]
     arguments = json.loads(settings["DI_OPERATOR_POLICY_ARGUMENTS"])
     assert arguments == shown()["operator"]["allocator"]["arguments"]
-
     queues = queues_of(load_policy(policy, arguments)).by_namespace
     assert queues["research"].weight == 3
     assert queues["product"].quota["memory"] == 4 * 2**40 * 1000

@@ -311,7 +311,6 @@ def test_a_logged_in_user_scales_through_di_server(di: Di, tmp_path: Path) -> No
         refused = di("scale", "cartpole", "collector=+1")
         assert (refused.code, asked) == (ExitCode.UNAVAILABLE, [])
         assert "Hostname mismatch" in refused.err
-
         assert di("login", "--account", "ann", *flags, "--tls-server-name", name).code == 0
         assert di("scale", "cartpole", "collector=+1").lines == [
             "dijob/cartpole scaled: collector 2 -> 3, by di-server"

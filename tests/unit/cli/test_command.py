@@ -291,7 +291,6 @@ def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch)
 def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
     di.job()
     console = Console(record=True, width=100, force_terminal=True)
-
     with open_session() as session:
         thread = threading.Thread(
             target=show,

@@ -55,6 +55,5 @@ def test_shells_complete_examples() -> None:
 
 
 def test_every_example_is_one_job() -> None:
-
     for name in examples():
         assert len(jobs_of(documents_of(name), name)) == 1, name

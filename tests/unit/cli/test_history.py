@@ -28,7 +28,6 @@ def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl")
-
     assert (said.code, said.err) == (0, "")
     assert said.lines == [
         "cartpole created 2026-03-01 09:00:00 by kubectl-create, deleted 2026-03-01 11:30:00",
@@ -52,7 +51,6 @@ def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
 
 def test_the_history_shows_where_pods_ran(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--pods")
-
     assert said.lines[1].split() == [
         *("cartpole-learner-0", "gpu-3", "2026-03-01", "09:00:00", "2026-03-01", "11:18:58"),
         *("Failed", "OOMKilled"),
@@ -62,9 +60,7 @@ def test_the_history_shows_where_pods_ran(di: Di, service: Service) -> None:
 def test_a_revision_can_be_submitted_again(di: Di, service: Service) -> None:
     manifest = {"kind": "DIJob", "spec": {"a": 1}}
     service.answers["/v1/jobs/rl/cartpole/revisions/1"] = manifest
-
     said = di("history", "cartpole", "-n", "rl", "--revision", "1", "--uid", "u1")
-
     assert said.out == "kind: DIJob\nspec:\n  a: 1\n"
     assert service.asked[0][0] == "/v1/jobs/rl/cartpole/revisions/1?uid=u1"
 
@@ -85,9 +81,7 @@ def test_a_refusal_of_the_history_names_a_remedy(
     di: Di, service: Service, status: int, code: ExitCode, hint: str
 ) -> None:
     service.status = status
-
     said = di("history", "cartpole", "-n", "rl")
-
     assert said.code == code
     assert "refused: x" in said.err
     assert hint in said.err
@@ -95,7 +89,6 @@ def test_a_refusal_of_the_history_names_a_remedy(
 
 def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--server", "http://history.example:8080")
-
     assert said.code == ExitCode.FAILED
     assert "https address alone" in said.err
     assert not [path for _, path, _ in di.world.requests if path.startswith(TOKENS)]
@@ -114,7 +107,6 @@ def test_without_an_address_kubectl_forwards_a_port(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("DI_HISTORY_URL")
-
     assert di("history", "cartpole", "-n", "rl").code == 0
     assert words.read_text().split() == [
         *("--namespace", "di-system", "port-forward", "deployment/di-history", ":8080"),
@@ -130,16 +122,13 @@ def test_a_failed_port_forward_shows_kubectls_message(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("DI_HISTORY_URL")
-
     said = di("history", "cartpole", "-n", "rl")
-
     assert said.code == ExitCode.UNAVAILABLE
     assert "deployments di-history not found" in said.err
 
 
 def test_logs_of_ended_pods_are_merged_by_time(di: Di, service: Service) -> None:
     said = di("logs", "cartpole", "-n", "rl", "--ended")
-
     assert said.lines == [
         "cartpole-learner-0    a",
         "cartpole-collector-0  b",
@@ -151,17 +140,14 @@ def test_logs_of_ended_pods_are_merged_by_time(di: Di, service: Service) -> None
 
 def test_missing_ended_logs_are_not_found(di: Di, service: Service) -> None:
     said = di("logs", "cartpole", "-n", "rl", "--ended", "--rank", "7")
-
     assert said.code == ExitCode.NOT_FOUND
     assert di("logs", "cartpole", "--ended", "-f").code == ExitCode.USAGE
 
 
 def test_a_rollback_does_what_its_dry_run_shows(di: Di, service: Service) -> None:
     _roll(di, service)
-
     shown = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--dry-run")
     done = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--yes")
-
     assert (shown.code, done.code) == (0, 0)
     assert "-    replicas: 2" in shown.lines
     assert "+    replicas: 1" in shown.lines
@@ -181,7 +167,6 @@ def test_a_declined_rollback_changes_nothing(
 ) -> None:
     _roll(di, service)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
-
     assert di("rollback", "cartpole", "-n", "rl", "--to", "1").code == ExitCode.FAILED
     assert all("dryRun" in path for method, path, _ in di.world.requests if method == "PATCH")
 
@@ -189,15 +174,12 @@ def test_a_declined_rollback_changes_nothing(
 def test_a_rollback_to_the_present_spec_does_nothing(di: Di, service: Service) -> None:
     found = di.job()
     service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": found["spec"]}
-
     said = di("rollback", "cartpole", "-n", "rl", "--to", "1")
-
     assert said.lines == ["dijob/cartpole has the spec of revision 1 already"]
 
 
 def test_a_rollback_patch_tests_the_resource_version() -> None:
     found = {"metadata": {"resourceVersion": "7"}, "spec": {"b": 2}}
-
     assert patch_to(found, {"spec": {"a": 1}}) == [
         {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
         {"op": "replace", "path": "/spec", "value": {"a": 1}},

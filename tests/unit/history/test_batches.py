@@ -71,7 +71,6 @@ def test_records_are_written_once_and_in_order() -> None:
     with running(database) as batches:
         batches.put(records)
         assert batches.drained(10)
-
     assert database.kept == records
 
 
@@ -84,7 +83,6 @@ def test_records_wait_for_an_unreachable_database() -> None:
         assert not batches.drained(0)
         database.away = False
         assert batches.drained(10)
-
     assert database.kept == records
 
 
@@ -92,7 +90,6 @@ def test_pending_records_are_written_at_the_end() -> None:
     database = Database()
     with running(database) as batches:
         batches.put([entry(1)])
-
     assert database.kept == [entry(1)]
 
 
@@ -107,7 +104,6 @@ def test_no_mark_is_written_while_a_watch_is_down() -> None:
     with running(database, followed=None) as batches:
         batches.put([entry(1)])
         assert batches.drained(10)
-
     assert set(database.marks) == {None}
 
 
@@ -128,5 +124,4 @@ def test_after_an_overflow_no_record_is_taken_until_all_are_written(
         taken = len(database.kept)
         batches.put([entry(6000)])
         assert batches.drained(10)
-
     assert database.kept == [*(entry(i) for i in range(taken)), entry(6000)]

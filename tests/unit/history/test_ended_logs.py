@@ -121,7 +121,6 @@ def _async(predicate: Any) -> Any:
 
 def test_a_short_log_is_kept_whole() -> None:
     ((log,), (path,)) = read(LINES, wanted())
-
     assert log.text is not None
     assert log.text.decode().splitlines() == LINES
     assert (log.cut, log.failed, log.at, log.note) == (False, True, 7, "")
@@ -131,7 +130,6 @@ def test_a_short_log_is_kept_whole() -> None:
 
 def test_of_a_longer_log_the_last_whole_lines_are_kept() -> None:
     ((log,), (path,)) = read(LINES, wanted(), most=500)
-
     assert log.text is not None
     kept = log.text.decode().splitlines()
     assert kept == LINES[-len(kept) :]
@@ -143,7 +141,6 @@ def test_of_a_longer_log_the_last_whole_lines_are_kept() -> None:
 def test_a_longer_log_is_stored_whole_in_object_storage() -> None:
     whole = WholeLogs(MemoryStore())
     ((log,), (path,)) = read(LINES, wanted(), most=500, whole=whole)
-
     assert log.text is not None
     assert len(log.text) <= 500
     assert b"".join(whole.read(key_of(wanted()))).decode().splitlines() == LINES
@@ -161,14 +158,12 @@ def test_a_missing_log_is_not_stored() -> None:
 
 def test_a_missing_log_is_recorded_as_lost() -> None:
     ((log,), _) = read(None, wanted())
-
     assert log.text is None
     assert "x-learner-0" in log.note
 
 
 def test_the_kubelets_error_message_is_no_log() -> None:
     ((log,), _) = read(["unable to retrieve container logs for containerd://1"], wanted())
-
     assert (log.text, log.note) == (None, "unable to retrieve container logs for containerd://1\n")
 
 
@@ -191,7 +186,5 @@ def test_with_a_size_of_zero_no_log_is_read() -> None:
         now=lambda: 7,
         metrics=Metrics(),
     )
-
     reader.want([wanted()])
-
     assert reader.waiting == 0

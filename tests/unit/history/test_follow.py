@@ -75,7 +75,6 @@ def test_an_unreadable_object_does_not_block_others(monkeypatch: pytest.MonkeyPa
         for name in ("bad", "good"):
             server.put(f"{JOBS}/{name}", job(name=name, uid=f"uid-{name}"))
         records, metrics = until(server, lambda found, _: bool(found))
-
     assert {each.name for each in records if isinstance(each, JobSeen)} == {"good"}
     assert metrics.registry.get_sample_value("di_history_unreadable_objects_total") == 1
 
@@ -93,7 +92,6 @@ def test_an_event_that_comes_before_its_job_is_kept() -> None:
             return any(isinstance(each, Entry) and each.kind is EntryKind.EVENT for each in found)
 
         records, _ = until(server, told)
-
     assert [each.job for each in records if isinstance(each, Entry)] == ["uid-late"]
 
 
@@ -103,7 +101,6 @@ def test_a_deletion_during_an_outage_is_recorded() -> None:
         records, _ = until(
             server, lambda found, _: bool(found), jobs={"uid-gone": kept}, followed=NOON
         )
-
     gone, entry = records
     assert gone == JobGone(uid="uid-gone", at=NOON + 1000)
     assert isinstance(entry, Entry)

@@ -132,7 +132,6 @@ def test_a_change_is_recorded(before: Any, after: Any, expected: list[Line]) -> 
 
 def test_a_job_is_known_by_its_creator_and_version() -> None:
     found = job_changes(None, job(11, **RUNNING), SEEN)[0]
-
     assert isinstance(found, JobSeen)
     assert (found.uid, found.owner, found.created, found.version, found.phase, found.completed) == (
         UID,
@@ -148,9 +147,7 @@ def test_a_new_spec_is_a_revision_with_its_writer() -> None:
     written = job(
         12, generation=3, managers=(manager("kubectl-create", 0), manager("kubectl-edit", 70))
     )
-
     found = [each for each in job_changes(job(11), written, SEEN) if isinstance(each, Revision)]
-
     assert [(each.number, each.who, each.at) for each in found] == [
         (3, "kubectl-edit", NOON + 70_000)
     ]
@@ -164,19 +161,16 @@ def test_of_two_writers_in_a_second_the_new_one_is_recorded() -> None:
     # As the API server sorts them: by time, then by name.
     both = (manager("ann", 0), manager("kubectl-create", 0))
     written = job(12, generation=2, collectors=4, managers=both)
-
     whos = [
         each.who if isinstance(each, Revision) else json.loads(json.dumps(each.data))["who"]
         for each in job_changes(job(11), written, SEEN)
         if isinstance(each, Revision) or (isinstance(each, Entry) and "who" in each.data)
     ]
-
     assert whos == ["ann", "ann"]
 
 
 def test_a_status_is_no_revision() -> None:
     found = job_changes(job(11), job(12, **RUNNING), SEEN)
-
     assert not [each for each in found if isinstance(each, Revision)]
 
 
@@ -189,11 +183,9 @@ def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
             "bad": 10**400,
         },
     }
-
     found = [
         each for each in job_changes(job(11), job(12, **status), SEEN) if isinstance(each, Sample)
     ]
-
     values = {"reward": 1.5, "loss.actor": 2.0, "step": 40.0, "totalSteps": 100.0}
     assert found == [Sample(job=UID, at=NOON + 77_000, values=values)]
 
@@ -203,19 +195,15 @@ def test_a_report_is_bounded() -> None:
         "progress": {"reportedAt": clock(77)},
         "profilings": {f"n{i}": i for i in range(5000)},
     }
-
     found = [
         each for each in job_changes(None, job(12, **status), SEEN) if isinstance(each, Sample)
     ]
-
     assert len(found[0].values) == MOST_NUMBERS
 
 
 def test_a_report_is_recorded_once() -> None:
     status: dict[str, Any] = {"progress": {"reportedAt": clock(77)}, "profilings": {"reward": 1.0}}
-
     found = job_changes(job(11, **status), job(12, restarts=1, **status), SEEN)
-
     assert not [each for each in found if isinstance(each, Sample)]
 
 
@@ -224,9 +212,7 @@ def test_replicas_of_a_coordinator_are_counted_by_role() -> None:
     for each, roles in ((before, ["collector"]), (after, ["collector", "collector", "learner"])):
         replicas = [{"name": f"x-{i}", "role": role} for i, role in enumerate(roles)]
         each["spec"] = {"coordinated": {"replicas": replicas}}
-
     told = entries(job_changes(before, after, SEEN))
-
     assert sorted((data["task"], data["before"], data["after"]) for _, _, data in told) == [
         ("collector", 1, 2),
         ("learner", 0, 1),
@@ -235,7 +221,6 @@ def test_replicas_of_a_coordinator_are_counted_by_role() -> None:
 
 def test_an_unseen_deletion_has_an_earliest_time() -> None:
     found = job_gone(job(), SEEN, not_before=NOON)
-
     assert found == [
         JobGone(uid=UID, at=SEEN),
         Entry(job=UID, key="deleted", kind=EntryKind.DELETED, at=SEEN, data={"after": NOON}),
@@ -244,9 +229,7 @@ def test_an_unseen_deletion_has_an_earliest_time() -> None:
 
 def test_a_gap_names_the_changed_fields() -> None:
     before = snapshot_of(job(11, phase="Running"))
-
     found = gap(before, job(14, generation=2, collectors=3, phase="Succeeded"), NOON, SEEN)
-
     assert entries(found) == [
         (EntryKind.GAP, 500, {"from": NOON, "changed": ["spec.tasks", "status.phase"]})
     ]

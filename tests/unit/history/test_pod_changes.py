@@ -20,7 +20,6 @@ def kept(**options: Any) -> dict[str, Any]:
 
 def test_a_pod_on_a_node_is_a_placement() -> None:
     (found,) = placement_changes(None, kept(), SEEN)
-
     assert (found.job, found.pod, found.task, found.rank, found.node, found.gpus) == (
         UID,
         "x-learner-0",
@@ -40,7 +39,6 @@ def test_a_pod_without_a_node_or_a_job_is_no_placement(options: dict[str, Any]) 
 def test_an_unchanged_placement_is_not_written_again() -> None:
     before = kept()
     after = kept(version=21, containers=(container(running={}),))
-
     assert placement_changes(before, after, SEEN) == []
 
 
@@ -53,9 +51,7 @@ def test_a_pods_end_is_that_of_its_first_failed_container() -> None:
             container(**ended(137, 60, "OOMKilled")),
         ),
     )
-
     (found,) = placement_changes(kept(), after, SEEN)
-
     assert (found.until, found.outcome, found.reason, found.exit_code) == (
         NOON + 60_000,
         "Failed",
@@ -66,13 +62,11 @@ def test_a_pods_end_is_that_of_its_first_failed_container() -> None:
 
 def test_a_pod_that_is_deleted_has_left_its_node() -> None:
     (found,) = placement_gone(kept(), SEEN)
-
     assert (found.until, found.outcome, found.version) == (SEEN, "Deleted", 21)
 
 
 def test_an_ended_pod_keeps_its_end_when_deleted() -> None:
     (found,) = placement_gone(kept(phase="Succeeded", containers=(container(**ended(0)),)), SEEN)
-
     assert (found.until, found.outcome) == (NOON + 60_000, "Succeeded")
 
 
@@ -119,12 +113,10 @@ WANTED: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[tuple[Any, .
 @pytest.mark.parametrize("name", WANTED)
 def test_a_container_change_requests_logs(name: str) -> None:
     before, after, expected = WANTED[name]
-
     found = [
         (each.container, each.attempt, each.previous, each.final, each.failed)
         for each in logs_wanted(before, after)
     ]
-
     assert found == expected
 
 
@@ -134,7 +126,6 @@ def test_a_container_change_requests_logs(name: str) -> None:
 )
 def test_an_odd_pod_raises_nothing(odd: dict[str, Any]) -> None:
     found = trimmed(odd)
-
     assert placement_changes(None, found, SEEN) == []
     assert placement_gone(found, SEEN) == []
     assert logs_wanted(None, found) == []
@@ -142,7 +133,6 @@ def test_an_odd_pod_raises_nothing(odd: dict[str, Any]) -> None:
 
 def test_a_repeated_event_is_one_entry() -> None:
     first, again = (event_entry(event(30), UID, SEEN), event_entry(event(35, count=4), UID, SEEN))
-
     assert first.key == again.key
     assert (again.version, again.kind, again.at) == (35, EntryKind.EVENT, NOON + 40_000)
     assert again.data == {

@@ -81,9 +81,7 @@ def stored(
 @pytest.mark.parametrize("failures", [0, 2])
 def test_a_log_is_uploaded_once_the_storage_accepts_it(tmp_path: Path, failures: int) -> None:
     logs, log = Unsteady(failures=failures), wanted()
-
     (record,) = stored(logs, {log: b"all of it\n"}, tmp_path)
-
     assert record.key == "rl/u1/x-learner-0-uid-x-learner-0/di-container-0.log.gz"
     assert (record.size, record.cut, record.note) == (10, False, "")
     kept = obstore.get(logs.store, record.key).bytes()
@@ -103,7 +101,6 @@ def test_a_refused_log_does_not_block_others(tmp_path: Path) -> None:
     records = stored(
         Unsteady(never=[key_of(poison)]), {poison: b"x", other: b"y"}, tmp_path, clock=clock
     )
-
     assert [(each.pod_uid, each.note) for each in records] == [
         ("uid-other", ""),
         ("uid-poison", "503 Slow Down"),
@@ -113,6 +110,5 @@ def test_a_refused_log_does_not_block_others(tmp_path: Path) -> None:
 def test_a_log_without_spool_space_is_not_uploaded(tmp_path: Path) -> None:
     logs = Unsteady()
     (record,) = stored(logs, {wanted(): b"x"}, tmp_path, room=0)
-
     assert (record.key, record.note) == ("", "too many logs wait for the storage")
     assert [each for page in obstore.list(logs.store) for each in page] == []
