@@ -48,6 +48,9 @@ def scaled(who: str, *, changed_by: str = "", managers: tuple[str, ...]) -> Any:
     return job(11), after, line(EntryKind.SCALING, 70, task="collector", before=2, after=4, who=who)
 
 
+ENTERED: dict[str, Any] = {
+    **{"phase": "Running", "before": "", "reason": "JobRunning", "message": "3 pods ready"}
+}
 HUNG = condition("Hung", "True", 45, reason="Hung", message="no step")
 RESTARTED = condition("Restarting", "False", 55, reason="JobRestarting")
 FAILED = {key: FAILURE[key] for key in ("uid", "pod", "exitCode", "reason")}
@@ -56,14 +59,7 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
     "a phase at the time of its condition": (
         job(),
         job(11, **RUNNING),
-        line(
-            EntryKind.PHASE,
-            20,
-            phase="Running",
-            before="",
-            reason="JobRunning",
-            message="3 pods ready",
-        ),
+        line(EntryKind.PHASE, 20, **ENTERED),
     ),
     "a phase without a condition when it is seen": (
         job(),
