@@ -117,6 +117,9 @@ TABLE = {
     "a failure while Restarting is another restart": row(
         restarting, lambda c: c.fail("x-collector-1"), "Restarting 2+0"
     ),
+    "a loss while Restarting leaves the job Restarting": row(
+        restarting, lambda c: c.evict("x-collector-1"), "Restarting 1+1"
+    ),
     "a failure while Rescheduling is a restart": row(
         rescheduling, lambda c: c.fail("x-collector-1"), "Restarting 1+1"
     ),

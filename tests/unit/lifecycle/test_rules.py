@@ -76,7 +76,7 @@ def test_the_first_row_that_fits_decides() -> None:
 
 def test_a_case_without_a_row_is_an_error_that_names_it() -> None:
     case = Case(seen=Seen.POD_GONE, part=Part.REPLICA, phase=None)
-    with pytest.raises(LookupError, match=r"no rule for .*vanished"):
+    with pytest.raises(LookupError, match=r"^no rule for .*vanished"):
         rule_for(case, ())
 
 

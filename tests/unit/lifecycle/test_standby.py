@@ -119,6 +119,12 @@ def test_a_standby_pod_takes_the_place_of_a_lost_replica(how: str) -> None:
     assert cluster.counts == (restarts, reschedules)
 
 
+def test_a_standby_pod_is_promoted_beside_a_task_without_any() -> None:
+    cluster = running(task("learner"), work()).run().settle().fail(SECOND)
+    cluster.reconcile()
+    assert places(cluster) == {"work": {"1": BY}}
+
+
 def test_a_promoted_pod_gets_its_rank_and_the_others_keep_theirs() -> None:
     cluster = warm().fail(SECOND).settle()
     told = notes(cluster, BY)
