@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -14,7 +15,9 @@ from di_api.defaults import defaults_patch, with_defaults
 from di_api.difference import first_difference
 from di_api.field_error import FieldError
 from di_api.validation import load_leniently, validate_job, validate_update
-from tests.unit.api.jobs import Job, job, of_spec, task
+from tests.unit.api.jobs import Job, coordinated_job, job, of_spec, task
+from tests.unit.api.refusals import changed
+from tests.unit.api.test_bad_values import ALMOST_ALL
 
 LEAVES = (
     st.none()
@@ -80,6 +83,35 @@ def test_validation_never_raises_and_its_messages_can_be_encoded(old: Any, new: 
 def test_a_name_of_another_type_is_an_error(replica: Job, path: str) -> None:
     errors = validate_job(of_spec({"coordinated": {"replicas": [replica]}}))
     assert f"spec.coordinated.replicas[0].{path}" in {error.path for error in errors}
+
+
+def places(value: Any, path: str) -> Iterator[str]:
+    """The paths of a value and of all values in it."""
+    yield path
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from places(below, f'{path}["{key}"]' if "." in key else f"{path}.{key}")
+    if isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from places(below, f"{path}[{index}]")
+
+
+FULL = [
+    ALMOST_ALL,
+    job(task(replicas=3, minReplicas=1, maxReplicas=4, elastic={"templatePatch": {}}, vacant=[2])),
+    job(task(replicas=2, podsPerReplica=2, processGroup={"lastCallSeconds": 9})),
+    job(task(standby=1, processGroup={"elastic": True}, minReplicas=1, maxReplicas=2)),
+    coordinated_job(coordinated={"replicas": [{"name": "a", "role": "aggregator"}]}),
+]
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 1.5, [], {}, True, -1, 10**30, [None], [[]], [{}]])
+def test_any_value_at_any_place_is_validated(wrong: Any) -> None:
+    for good in FULL:
+        for path in [*places(good["spec"], "spec"), "metadata.name"]:
+            bad = changed(good, path, wrong)
+            for error in [*validate_job(bad), *validate_update(good, bad)]:
+                assert str(error).encode()
 
 
 @given(JOBS)

@@ -29,6 +29,11 @@ NAMES = {
     | {"metadata": {"generateName": "n" * 49 + "-"}},
     too_long("generateName", "a" * 41, "ddp-learner-xxxxx", "a" * 40): coordinated_job()
     | {"metadata": {"generateName": "a" * 41}},
+    'spec.tasks[0].name: "' + "t" * 58 + '": 58 characters are too many, pods are named <job>-'
+    f"{'t' * 58}-0 and may have 63; the longest name that fits has 54": job(
+        task("none", name="t" * 58)
+    )
+    | {"metadata": {"generateName": "a"}},
     "spec.tasks: a list of 1: may reach 4096 pods, whose DNS names take 1368064 bytes of the "
     "1048576 that node lists may have: with names as long as these there is room for 3139 pods; "
     "lower replicas or maxReplicas, or shorten the name of the job, of its tasks or of its "
@@ -62,12 +67,37 @@ def test_all_errors_come_at_once() -> None:
     ]
 
 
+def test_the_errors_of_a_leader_come_beside_others() -> None:
+    bad = job(task("none", podsPerReplica=2, leaderTemplatePatch={"spec": {"containers": []}}))
+    assert [error.path for error in validate_job(bad)] == [
+        "spec.tasks[0].name",
+        "spec.tasks[0].leaderTemplatePatch.spec.containers",
+    ]
+
+
+def test_tasks_above_the_bound_are_not_validated() -> None:
+    bad = job(*(task("none", name=f"t{index}", replicas=0) for index in range(70)))
+    assert len(validate_job(bad)) == 1 + 64
+
+
+def test_the_name_leaves_space_for_the_service_of_the_job() -> None:
+    errors = validate_job({"metadata": {"name": "n" * 61}, "spec": {"tasks": []}})
+    assert [str(error) for error in errors if error.path == "metadata.name"] == [
+        f'metadata.name: "{"n" * 61}": 61 characters are too many, its Service di-<name> may have '
+        f'63; the longest name that fits has 60, such as "{"n" * 60}"'
+    ]
+
+
 GOOD_CHANGES = {
     "nothing": "",
     "replicas at both bounds": "tasks[0].minReplicas=1; tasks[0].maxReplicas=1",
     "no restart allowed": "backoffLimit=0",
     "a volume with the name that one of a claim has": "checkpoint.volume=di-checkpoint; "
     "volumes=[{name: di-checkpoint, hostPath: {path: /a}}]",
+    "the name of a claim's volume beside another one": "checkpoint.volume=disk; volumes=[{name: "
+    "disk, hostPath: {path: /a}}]; tasks[0].template.spec.volumes=[{name: di-checkpoint}]",
+    "the longest label as topology": "scheduling.topology=[{tasks: [learner], required: "
+    f"{'.'.join(['a' * 63] * 3 + ['a' * 61])}/b}}]",
     "a queue of volcano": "scheduling={gangScheduler: volcano, queue: rl}",
     "a label without a prefix as topology": "scheduling.topology=[{tasks: [learner], required: a}]",
     "a label of the user": "tasks[0].template.metadata.labels.team=rl",

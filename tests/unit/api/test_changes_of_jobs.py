@@ -72,6 +72,12 @@ REFUSED: list[tuple[Job, str, Any, str]] = [
         [{"name": "rpc"}],
         f"spec.tasks[0].ports: a list of 1: {FIXED}",
     ),
+    (
+        job(volumes=[{"name": "a"}, {"name": "b"}]),
+        "spec.volumes",
+        [{"name": "a"}],
+        f"spec.volumes[1]: {FIXED}",
+    ),
     (RUNNING, "spec.tasks", [], f"spec.tasks: []: {COUNT}"),
     (RUNNING, "spec.tasks[1]", task("collector"), f"spec.tasks: a list of 2: {COUNT}"),
     (RUNNING, "spec.tasks[0].replicas", 0, "spec.tasks[0].replicas: 0: must be 1 or more"),

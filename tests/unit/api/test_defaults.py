@@ -95,7 +95,12 @@ GIVEN: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "values of other types": {"tasks": [7, None], "backoffLimit": "x", "no": {"a": 1}},
+    "values of other types": {
+        "tasks": [7, None, {"ports": 7, "service": 7}],
+        "backoffLimit": "x",
+        "scheduling": [7],
+        "no": {"a": 1},
+    },
 }
 
 

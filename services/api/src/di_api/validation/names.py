@@ -75,7 +75,7 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
     tasks = list(_largest_pods(spec))
     longest = names.longest_job_name(each.suffix for each in tasks) - added
     if longest < 1:
-        yield from _tasks_without_room(len(name) + added, tasks)
+        yield from _tasks_without_room(len(name), added, tasks)
     elif len(name) > longest:
         suffix = max((each.suffix for each in tasks), key=len, default="")
         reason = (
@@ -187,12 +187,12 @@ def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
         )
 
 
-def _tasks_without_room(length: int, tasks: list[_Largest]) -> Iterator[FieldError]:
+def _tasks_without_room(length: int, added: int, tasks: list[_Largest]) -> Iterator[FieldError]:
     for each in tasks:
-        if len(each.suffix) < names.MAX_LABEL:
+        if len(each.suffix) + added < names.MAX_LABEL:
             continue
         rest = len(each.suffix) - len(each.task)
-        room = max(names.MAX_LABEL - rest - length, 1)
+        room = max(names.MAX_LABEL - rest - length - added, 1)
         yield FieldError(
             each.path,
             each.task,
