@@ -130,7 +130,7 @@ def starts_after(policy: Any, running: int, size: int, rounds: int) -> int | Non
 def test_a_reservation_starts_the_first_waiting_job_without_delay(
     name: str, running: int, size: int
 ) -> None:
-    # So many of those that ran have to end first; whoever came later makes no difference.
+    # So many of those that ran have to end first; later jobs make no difference.
     soonest = max(1, running + size - 8)
     assert starts_after(PARENTS[name](backfill="reserve"), running, size, 12) == soonest
 

@@ -1,4 +1,4 @@
-"""The reader that is told of changes knows what one knows that reads everything anew."""
+"""An incremental reader gives the same snapshot as one that reads everything again."""
 
 from __future__ import annotations
 

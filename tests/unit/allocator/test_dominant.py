@@ -89,7 +89,7 @@ def test_nothing_usable_is_left_and_weights_count(
         assert used_up
         share = max(has[tenant][name] / room[name] for name in room)
         levels[tenant] = share / weights.get(tenant, 1)
-        # Who has less for its weight is held up by something of which nobody has more to spare.
+        # A tenant with less by weight is limited by a resource that those with more do not use.
         for other, level in levels.items():
             if level > levels[tenant] + ALMOST:
                 assert any(not found[other][name] for name in used_up)

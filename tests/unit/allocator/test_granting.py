@@ -1,4 +1,4 @@
-"""What jobs are told of a policy's answer: a table of single steps, and what follows from it."""
+"""Grants that follow from a policy's answer: a table of single steps, and larger cases."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TABLE = {
     "who has what it wants hears nothing new": Row(
         before=word(ON_A), pods=RUNS_ON_A, wants=ON_A, has=ON_A, is_told=False
     ),
-    "its own pods are in nobody's way": Row(
+    "its own pods do not block it": Row(
         before=word(ON_A), pods=RUNS_ON_A, others="a a", answer=ON_A, wants=ON_A, has=ON_A,
         is_told=False,
     ),
@@ -99,7 +99,7 @@ TABLE = {
         wants=placed(learner="b", collector="a a a b"),
         has=placed(learner="b", collector="a a"),
     ),
-    "members of an elastic group that stay go on until there is room for the others": Row(
+    "members of an elastic group that stay run on until the others fit": Row(
         before=word(ON_A), pods=RUNS_ON_A, answer=placed(learner="a a b b"), leaving="b b b",
         tasks=(ELASTIC,), wants=placed(learner="a a b b"), has=ON_A, is_told=False,
     ),
@@ -120,13 +120,13 @@ TABLE = {
         before=word(placed(learner="b b")), answer=placed(learner="a b b"), leaving="a a a a",
         tasks=(ELASTIC,), wants=placed(learner="b b a"), has=placed(learner="b b"), is_told=False,
     ),
-    "who is to wait is told so": Row(
+    "a job that has to wait is notified": Row(
         before=word(ON_A), pods=RUNS_ON_A, answer=WAIT, wants=WAIT, has=WAIT
     ),
     "and not again": Row(
         before=word(WAIT, WAIT, WAITING), wants=WAIT, has=WAIT, is_told=False
     ),
-    "but anew where the reason is another": Row(
+    "but again if the reason changes": Row(
         before=word(WAIT, WAIT, "what was true an hour ago"),
         explain=True,
         wants=WAIT,

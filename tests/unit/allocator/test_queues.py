@@ -290,7 +290,7 @@ def test_a_guarantee_is_returned_within_one_period(
 
     check(answer, jobs, room, held)
     assert by_namespace(answer)["a"] >= min(guarantee, count)
-    # And nothing is kept idle that somebody wants.
+    # And nothing is kept idle that a job wants.
     waits = [key for key, placed in answer.items() if not placed]
     free = 8 - sum(map(len, answer.values()))
     assert not free or all(

@@ -1,4 +1,4 @@
-"""Nodes that the scheduler refused: for how long they are not tried, and what the job is told."""
+"""Nodes that the scheduler refused: for how long they are not tried, and what is reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bound(name: str, index: int) -> Object:
 
 
 class Bench:
-    """One job of two learners, two nodes with room for it, and the policy `fit`."""
+    """One job of two learners, two nodes that fit it, and the policy `fit`."""
 
     def __init__(self, *tasks: Object) -> None:
         self.reader = ClusterReader(read_spec)

@@ -41,7 +41,7 @@ REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
 def waiting(slots: int, priority: int = 0, name: str = "web", **spec: Any) -> Object:
-    """A pod of somebody else's that its scheduler has refused."""
+    """A foreign pod that its scheduler has refused."""
     container = {"resources": {"requests": {SLOT: str(slots)}}}
     return {
         "metadata": {"name": name, "namespace": "web", "uid": f"uid-{name}"},
@@ -201,7 +201,7 @@ def test_capacity_for_a_pod_that_would_fit_is_kept_for_a_minute() -> None:
     assert kept(1001)
     assert kept(1060)
     assert not kept(1061)
-    # Somebody else was quicker.
+    # Another pod took the capacity.
     reader.put_pod(pods[0])
     assert kept(1062)
 

@@ -125,7 +125,7 @@ HALF = {"learner": {"Succeeded": 1}, "collector": {"Running": 2}}
         "one of three is bound",
         "one of three is not made yet",
         "all are bound",
-        "all are made anew",
+        "all are created again",
         "one is replaced",
         "a task waits for another",
         "a task has succeeded",

@@ -31,7 +31,7 @@ THREE_TO_ONE = Shares(weights={"a": 3}, default=1.0, ageing=3600.0)
 
 
 def wants(key: str, least: int = 1, most: int = 64, **options: Any) -> JobInfo:
-    """A job that makes the most of every GPU, as far as anybody knows."""
+    """A job without a model that has run on up to 64 GPUs."""
     defaults: dict[str, Any] = {"explored": 64}
     return job(key, task(most, minimum=least, maximum=most, gpu=1), **defaults | options)
 

@@ -82,7 +82,7 @@ def test_a_job_that_needs_two_ends_starts_after_the_later_one() -> None:
 
 def test_no_start_is_expected_without_expected_ends() -> None:
     assert starts(held("x", "a"), held("y", "b"), waiting("w")) == ({}, 0)
-    # Nor is anybody asked about where nobody waits.
+    # Nor is the policy asked if no job waits.
     assert starts(held("x", "a", ends=end(3)), held("y", "b", ends=end(4))) == ({}, 0)
 
 

@@ -31,7 +31,7 @@ class FakeApi:
         self._versions = itertools.count(1)
 
     def put(self, resource: Resource, namespace: str, body: Object) -> Object:
-        """Place an object as somebody else would."""
+        """Place an object as another client would."""
         metadata = {"uid": f"uid-{next(self._versions)}", **body["metadata"]}
         stored = {
             **body,

@@ -1,4 +1,4 @@
-"""The claim on the jobs: one release, whoever comes at the same time, and none for ever."""
+"""The claim on the jobs: one release holds it at a time, and none for ever."""
 
 from __future__ import annotations
 

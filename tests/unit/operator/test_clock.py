@@ -24,7 +24,7 @@ class LocalClock:
         return self.since
 
     async def sleep(self, seconds: float) -> None:
-        raise AssertionError("nobody sleeps here")
+        raise AssertionError("no test sleeps here")
 
     def pass_time(self, seconds: float) -> None:
         self.wall += timedelta(seconds=seconds)

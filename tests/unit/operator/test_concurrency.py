@@ -179,7 +179,7 @@ def test_jobs_that_wrote_once_are_forgotten() -> None:
 
 
 class Story:
-    """Writes of two namespaces, each until it is told to end."""
+    """Writes of two namespaces, each until the test ends it."""
 
     def __init__(self) -> None:
         self.moment = Moment()
@@ -230,11 +230,11 @@ async def test_writes_of_a_namespace_are_limited_while_another_writes() -> None:
     assert story.begun.count("large") == AMONG_TENANTS
     tasks += story.write("small", 1)
     await story.end(0)
-    assert story.begun[-1] == "small", "it waits for nobody"
+    assert story.begun[-1] == "small", "it does not wait"
     await story.end(3)  # the first small one, and two large ones
     assert story.begun.count("large") == AMONG_TENANTS + 2
     await story.end(len(story.begun))
-    story.moment.now += LINGER  # and nobody else has anything to write any more
+    story.moment.now += LINGER  # and no other namespace writes any more
     while not all(task.done() for task in tasks):
         await story.end(100)
     assert story.begun.count("large") == 100

@@ -32,7 +32,7 @@ class Api:
     ) -> None:
         assert (resource, name, namespace) == (AGGREGATOR_CONFIGS, "mine", "di-system")
         assert options["content_type"] == "application/apply-patch+yaml"
-        # Forced, it would undo what somebody has changed.
+        # Forced, it would undo what another manager has changed.
         assert not options.get("force")
         self.times.append(asyncio.get_running_loop().time())
         self.bodies.append(body)

@@ -123,7 +123,7 @@ async def test_a_lease_changed_meanwhile_is_released_if_it_is_still_ours(
     api = FakeApi()
     leader = candidate(api, "one")
     await leader.acquire()
-    # A renewal that arrived although it was cancelled; or somebody who took the lease.
+    # A renewal that arrived although it was cancelled; or another holder of the lease.
     hand_to(api, holder)
     await leader.release()
     assert api.objects[LEASE]["spec"]["holderIdentity"] == left

@@ -1,4 +1,4 @@
-"""Metrics of single jobs: what is said, of how many, by whom, and of odd ones too."""
+"""Metrics of single jobs: which, of how many jobs, by which replica, and of malformed ones."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ class World:
             self._keep_view(merged(self.views[-1], {"spec": {"replicas": replicas}}))
 
     def forget(self) -> None:
-        """Somebody deletes the view."""
+        """Delete the view as another client does."""
         self.views.clear()
 
     def look(self, job_age: int = 0, view_age: int = 0, killed_after: int = 99) -> int:

@@ -137,7 +137,7 @@ class Cluster:
         self.put(DIJOBS, changed)
 
     def write(self, replicas: int) -> None:
-        """Somebody writes to the view."""
+        """Write to the job task as another client does."""
         one = self.objects[DIJOB_TASKS.kind, "a-collect"]
         self.put(DIJOB_TASKS, merged(one, {"spec": {"replicas": replicas}}))
 

@@ -38,7 +38,7 @@ def test_equal_parts_of_similar_pods_are_shared() -> None:
         return {**body, "spec": spec, "status": {"phase": "Running", "conditions": [ready]}}
 
     def received(name: str, uid: str) -> Object:
-        # Each text anew, as the parser makes them.
+        # Each text is a new object, as from the parser.
         return cast(Object, json.loads(json.dumps(alike(name, uid))))
 
     one, two = transform_pod(received("a-work-0", "1")), transform_pod(received("a-work-1", "2"))

@@ -1,4 +1,4 @@
-"""Who is told what of a job, how often, and what becomes of a target that does not listen."""
+"""Notifications of jobs: to which targets, how often, and what a failing target changes."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def head(name: str, uid: str) -> Object:
 
 
 class Server:
-    """Shows so many objects, each made anew whenever it is read, as a parser does."""
+    """Shows so many objects, each created again at every read, as by a parser."""
 
     def __init__(self) -> None:
         self.polls = 0

@@ -329,7 +329,7 @@ def test_a_status_change_does_not_stop_pod_creation() -> None:
 def test_a_status_decided_from_an_old_read_is_decided_again() -> None:
     bench = Bench()
     old = bench.submit()
-    # Somebody wrote meanwhile: the profilings must survive and the old version must not win.
+    # Another client wrote meanwhile: the profilings must survive and the old version must not win.
     newer = {**old, "status": {"profilings": {"episodes": 3}}}
     bench.api.put(DIJOBS, "ns", newer)
     assert bench.reconcile() == 0.0
@@ -510,7 +510,7 @@ def test_each_action_for_a_job_is_logged_once() -> None:
     assert sorted(done) == [("Pod", "a-work-0"), ("Pod", "a-work-1"), ("Service", "di-a")]
     phases = [line for line in lines if line["event"] == "phase"]
     assert [(line["before"], line["after"]) for line in phases] == [(None, "Starting")]
-    # One line a job and not one a pod, as long as nobody asks for more.
+    # One line a job and not one a pod, unless the log level asks for more.
     assert {line["log_level"] for line in lines if line["event"] != "phase"} == {"debug"}
 
 

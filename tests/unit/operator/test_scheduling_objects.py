@@ -48,7 +48,7 @@ def test_a_group_is_read_often_while_the_job_waits_and_rarely_after() -> None:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        pytest.param(NotFound, "SchedulingKindMissing", id="a kind that nobody serves"),
+        pytest.param(NotFound, "SchedulingKindMissing", id="a kind that is not served"),
         pytest.param(Forbidden, "SchedulingObjectRefused", id="no right to it"),
     ],
 )

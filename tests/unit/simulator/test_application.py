@@ -1,4 +1,4 @@
-"""Recorded applications: what was recorded, what lies between, and what nobody knows."""
+"""Recorded applications: recorded points, points between them, and unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulations on nodes of several kinds: step times by kind, and who is told of them."""
+"""Simulations on several node types: step times by type, and who knows the types."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_tiresias_runs_jobs_at_their_requested_size(simulate: Callable[..., Resu
 
 
 def _told(condition: Condition) -> list[JobInfo]:
-    """What the policy is told of six equal jobs that could say anything."""
+    """What the policy knows of six equal jobs that report everything."""
     job = replace(
         elastic("a", minimum=1, maximum=16, remaining=100.0, model=model()),
         tasks=(task(4, minimum=1, maximum=16, gpu=1),),
