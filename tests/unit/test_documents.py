@@ -80,7 +80,7 @@ def test_every_row_of_the_troubleshooting_table_is_tested() -> None:
         for test in tests:
             file, _, name = test.partition("::")
             files[file] = (ROOT / "tests" / file).read_text()
-            assert re.search(rf"^def {name}\(", files[file], re.MULTILINE), test
+            assert re.search(rf"^(?:async )?def {name}\(", files[file], re.MULTILINE), test
         # Conditions and reasons, by their names.
         told = re.findall(r"`([A-Z][A-Za-z]+)`", troubles()[row])
         declared = {*map(str, Reason), *map(str, Problem)}
