@@ -23,6 +23,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 MERMAID: Final = ROOT / "out" / "mermaid.min.js"
 """Draws the pictures; `make site` puts it there. Without it their text is shown."""
 _DOCS: Final = PurePosixPath("docs")
+_OFF: Final = "docs/tested.md"
+"""The page that is no part of the site: what it links would be pages too, all tests."""
 _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
 _LANGUAGES: Final = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".json": "json"}
 
@@ -62,7 +64,11 @@ def _target(path: PurePosixPath, link: str) -> PurePosixPath | None:
 def beside() -> tuple[PurePosixPath, ...]:
     """All that is not below docs/ and has to be a page: what the README, docs/ and these link."""
     left = [PurePosixPath("README.md")]
-    left += [PurePosixPath(each) for each in sorted(tracked()) if each.startswith("docs/")]
+    left += [
+        PurePosixPath(each)
+        for each in sorted(tracked())
+        if each.startswith("docs/") and each != _OFF
+    ]
     seen = set(left)
     while left:
         path = left.pop()

@@ -39,6 +39,9 @@ def test_with_the_operators_certificates_the_chart_renders_no_rules(
     assert "rules" not in webhook(chart, kind)
 
 
+@pytest.mark.proves(
+    "operations.md#values/certificates-mode", "operations.md#certificates/existingsecret"
+)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [("certificates.mode=cert-manager",), GIVEN_SECRETS])
 def test_other_certificate_modes_render_the_rules(
@@ -112,6 +115,7 @@ def test_the_chart_sets_no_authority_that_others_create(chart: Chart, kind: str,
     assert "caBundle" not in found["clientConfig"]
 
 
+@pytest.mark.proves("operations.md#certificates/existingsecret")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_given_authority_is_published(chart: Chart, kind: str) -> None:
     pem = "-----BEGIN CERTIFICATE-----"
@@ -126,6 +130,9 @@ def injected_from(rendered: Rendered) -> set[str]:
     return {o["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] for o in called}
 
 
+@pytest.mark.proves(
+    "operations.md#certificates/cert-manager", "operations.md#values/certificates-mode"
+)
 def test_cert_manager_creates_a_trusted_authority(chart: Chart) -> None:
     rendered = chart.render("certificates.mode=cert-manager", "certificates.secretName=tls")
     certificates = rendered.of_kind("Certificate")
@@ -233,6 +240,7 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
     }
 
 
+@pytest.mark.proves("operations.md#values/admissionpolicies-enabled")
 @pytest.mark.parametrize(
     ("values", "left"),
     [

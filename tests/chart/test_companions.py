@@ -59,6 +59,7 @@ def guarded(rendered: Rendered) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.proves("operations.md#values/companions-kinds")
 def test_default_companions_are_config_maps_and_claims(chart: Chart) -> None:
     rendered = chart.render()
     for kinds in settings(rendered):
@@ -69,6 +70,7 @@ def test_default_companions_are_config_maps_and_claims(chart: Chart) -> None:
     }
 
 
+@pytest.mark.proves("operations.md#values/companions-kinds")
 def test_role_and_policy_follow_the_companion_kinds(chart: Chart) -> None:
     rendered = chart.render(values(*OTHERS), "watchNamespace=team", *GIVEN_SECRETS)
     found = permissions(rendered, "di-operator")["team"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ def test_every_component_has_the_same_schema(component: str) -> None:
     assert shared_block(properties, component) == shared_block(properties, "webhook")
 
 
+@pytest.mark.proves("operations.md#values/server-scaling-defaultmaxreplicas")
 def test_the_default_bound_of_scaling_matches_the_server() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
@@ -81,6 +83,7 @@ def test_two_replicas_survive_a_drain_and_an_update(chart: Chart, component: str
     assert spread["labelSelector"] == deployment["selector"]
 
 
+@pytest.mark.proves("operations.md#values/webhook-replicas-operator-replicas")
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_replicas_can_be_left_to_an_autoscaler(chart: Chart, component: str) -> None:
     rendered = chart.render(f"{component}.replicas=null")
@@ -108,6 +111,10 @@ def test_scheduling_values_reach_the_pods(chart: Chart, component: str) -> None:
     assert pod["imagePullSecrets"] == [{"name": "regcred"}]
 
 
+@pytest.mark.proves(
+    "operations.md#values/imageregistry-imagepullsecrets",
+    "operations.md#values/webhook-image-digest-and-of-the-others",
+)
 @pytest.mark.parametrize(
     ("values", "image"),
     [
@@ -152,6 +159,7 @@ def test_a_leaving_pod_serves_during_its_drain(chart: Chart, component: str) -> 
     assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 7}}
 
 
+@pytest.mark.proves("operations.md#values/operator-allocator-kindlabel")
 def test_the_node_type_label_reaches_the_operator(chart: Chart) -> None:
     def label(*values: str) -> str:
         found = chart.render(*values).one("ConfigMap", "di-operator")["data"]
@@ -163,3 +171,21 @@ def test_the_node_type_label_reaches_the_operator(chart: Chart) -> None:
     )
     with pytest.raises(Refused):
         label("operator.allocator.kindLabel=gpu=a")
+
+
+def documented() -> dict[str, str]:
+    """The defaults of docs/operations.md, of its rows with a key and a value in words of YAML."""
+    text = (CHART.parents[1] / "docs/operations.md").read_text()
+    part = text.partition("\n## Values\n")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| `([\w.]+)`[^|]*\| `?([\w.]+)`? \|", part, re.MULTILINE)
+    words = {"none": "", "empty": "", "all": ""}
+    return {key: words.get(value, value) for key, value in rows if value not in ("see", "nobody")}
+
+
+@pytest.mark.parametrize("key", documented())
+def test_the_default_of_a_value_is_the_documents(key: str) -> None:
+    found = yaml.safe_load((CHART / "values.yaml").read_text())
+    for name in key.split("."):
+        found = found[name]
+    empty = found in ("", [], {}, None)
+    assert (None if empty else found) == yaml.safe_load(documented()[key])

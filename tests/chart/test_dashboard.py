@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from di_dashboard.shared.config import load_config
 from tests.chart.chart import Chart
 from tests.chart.test_rbac import permissions
@@ -15,6 +17,7 @@ def pod(chart: Chart, *values: str) -> Any:
     return chart.render(ON, *values).pods()["di-dashboard"]["spec"]
 
 
+@pytest.mark.proves("operations.md#values/dashboard-enabled")
 def test_the_dashboard_has_no_rights_and_no_token(chart: Chart) -> None:
     rendered = chart.render(ON)
     assert permissions(rendered, "di-dashboard") == {}

@@ -30,6 +30,11 @@ def settings(chart: Chart, *values: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.proves("operations.md#values/history-enabled")
+@pytest.mark.proves(
+    "security.md#permissions/history-off-by-default-watched-namespaces",
+    "security.md#permissions/history-off-by-default-cluster",
+)
 def test_the_history_has_read_rights_only(chart: Chart) -> None:
     assert permissions(chart.render(ON), "di-history") == {"*": EVERYTHING | TOKENS}
 
@@ -47,6 +52,7 @@ def test_the_history_of_one_namespace_reads_there_only(chart: Chart) -> None:
         )
 
 
+@pytest.mark.proves("history.md#databases/where", "history.md#databases/replicas")
 def test_sqlite_has_one_pod_and_a_kept_volume(chart: Chart) -> None:
     spec = deployment(chart)
     claim = chart.render(ON).one("PersistentVolumeClaim", "di-history")
@@ -86,6 +92,7 @@ def test_the_sqlite_file_may_be_on_another_volume(
     assert not chart.render(ON, *values).of_kind("PersistentVolumeClaim")
 
 
+@pytest.mark.proves("history.md#databases/where", "history.md#databases/replicas")
 def test_an_external_database_needs_no_volume(chart: Chart) -> None:
     rendered = chart.render(ON, DATABASE, "history.replicas=2", "networkPolicy.enabled=true")
     spec = rendered.one("Deployment", "di-history")["spec"]
@@ -140,6 +147,7 @@ def test_the_notes_show_the_historys_address(chart: Chart) -> None:
     assert "history" not in chart.notes()
 
 
+@pytest.mark.proves("operations.md#values/history-objectstorage-bucket")
 def test_object_storage_has_a_bucket_and_a_spool(chart: Chart) -> None:
     storage = "history.objectStorage"
     rendered = chart.render(

@@ -14,6 +14,7 @@ IMAGES = (*COMPONENTS, "history")
 LOCKS = ["build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
 
 
+@pytest.mark.proves("security.md#images-and-dependencies")
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
     text = (SERVICES / lock).read_text()
@@ -26,6 +27,7 @@ def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
     assert "://" not in text
 
 
+@pytest.mark.proves("security.md#images-and-dependencies")
 @pytest.mark.parametrize("component", IMAGES)
 def test_a_dockerfile(component: str) -> None:
     lines = (SERVICES / component / "Dockerfile").read_text().splitlines()

@@ -31,6 +31,7 @@ def test_monitoring_is_off_by_default(chart: Chart) -> None:
     assert not [name for name in chart.render().of_kind("ConfigMap") if "dashboard" in name]
 
 
+@pytest.mark.proves("operations.md#watching-it/monitoring-podmonitor-enabled")
 def test_every_service_is_scraped(chart: Chart) -> None:
     rendered = chart.render(*ALL, "history.enabled=true")
     monitor = rendered.one("PodMonitor", "di-orchestrator")
@@ -47,12 +48,14 @@ def test_every_service_is_scraped(chart: Chart) -> None:
         assert endpoint["port"] in ports
 
 
+@pytest.mark.proves("operations.md#watching-it/monitoring-prometheusrule-enabled")
 def test_the_rendered_rules_match_the_file(chart: Chart) -> None:
     rule = chart.render(*ALL).one("PrometheusRule", "di-orchestrator")
     assert rule["metadata"]["labels"]["release"] == "stack"
     assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
 
 
+@pytest.mark.proves("operations.md#watching-it/monitoring-dashboards-enabled")
 def test_dashboards_have_grafanas_label(chart: Chart) -> None:
     found = chart.render(*ALL).of_kind("ConfigMap")
     for each in dashboards.DASHBOARDS:
@@ -62,6 +65,7 @@ def test_dashboards_have_grafanas_label(chart: Chart) -> None:
         assert [panel["title"] for panel in body["panels"]] == [p.title for p in each.panels]
 
 
+@pytest.mark.proves("runbook.md#*")
 def test_every_alert_fires_in_its_case_only(tmp_path: Path) -> None:
     promtool(tmp_path, "check", "rules", str(ALERTS))
     rules = {

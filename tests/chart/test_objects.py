@@ -39,6 +39,11 @@ def test_clients_find_the_services_under_fixed_names(chart: Chart) -> None:
     }
 
 
+@pytest.mark.proves(
+    "rest.md#running-it/di-server-peers",
+    "rest.md#running-it/di-server-peer-token-file",
+    "rest.md#running-it/di-server-peer-host",
+)
 @pytest.mark.parametrize(
     ("values", "peers", "token"),
     [
@@ -91,6 +96,9 @@ def test_server_replicas_find_each_other(
     assert to[0]["to"] == [{"podSelector": {"matchLabels": service["selector"]}}]
 
 
+@pytest.mark.proves(
+    "operations.md#values/server-plainhttp-enabled", "operations.md#values/server-tls-enabled"
+)
 @pytest.mark.parametrize(
     ("values", "ports", "url"),
     [
@@ -213,6 +221,7 @@ def file_of(name: str) -> Object:
     return body
 
 
+@pytest.mark.proves("operations.md#values/crds-keep", "operations.md#uninstall-and-reinstall")
 @pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS, TASKS])
 def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
     found = crd(chart, name)
@@ -227,6 +236,7 @@ def test_with_the_webhook_every_version_is_served_and_converted(chart: Chart) ->
     assert crd(chart, AGGREGATORS)["spec"] == file_of(AGGREGATORS)["spec"]
 
 
+@pytest.mark.proves("operations.md#values/crds-olderversions")
 @pytest.mark.parametrize("value", ["webhook.enabled=false", "crds.olderVersions=false"])
 def test_without_conversion_only_the_stored_version_is_served(chart: Chart, value: str) -> None:
     spec = crd(chart, DIJOBS, value)["spec"]
@@ -262,11 +272,13 @@ def test_the_default_aggregator_config(chart: Chart) -> None:
     assert server["DI_SERVER_AGGREGATOR_CONFIG"] == "di-system/aggregator-config"
 
 
+@pytest.mark.proves("operations.md#values/aggregatorconfig-template")
 def test_a_given_aggregator_config_is_used(chart: Chart) -> None:
     found = settings(chart, "aggregatorConfig.create=false", "aggregatorConfig.name=mine")
     assert (found.aggregator_config, found.aggregator_template) == (("di-system", "mine"), {})
 
 
+@pytest.mark.proves("security.md#network-policies", "operations.md#values/networkpolicy-enabled")
 def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:
     assert not chart.render().of_kind("NetworkPolicy")
     policies = chart.render("networkPolicy.enabled=true").of_kind("NetworkPolicy")
@@ -283,6 +295,7 @@ def test_network_policies_open_only_the_ports_in_use(chart: Chart) -> None:
     assert policies["di-webhook"]["spec"]["egress"] == []
 
 
+@pytest.mark.proves("operations.md#install")
 def test_the_notes_show_the_next_commands(chart: Chart) -> None:
     notes = chart.notes()
     for command in ("get pods", "helm test di --namespace di-system", "apply --filename"):

@@ -40,6 +40,7 @@ def restricted(spec: Mapping[str, Any]) -> None:
     }
 
 
+@pytest.mark.proves("security.md#the-services-pods")
 @pytest.mark.parametrize("name", PODS)
 def test_a_pod_is_restricted(chart: Chart, name: str) -> None:
     restricted(chart.render().pods()[name]["spec"])
@@ -109,6 +110,15 @@ def environment(chart: Chart, component: str, *values: str) -> dict[str, str]:
     return {**settings, **own}
 
 
+@pytest.mark.proves(
+    "operations.md#values/watchnamespace",
+    "operations.md#values/operator-syncperiodseconds",
+    "operations.md#values/operator-jobmetrics",
+    "operations.md#metrics-of-single-jobs",
+    "operations.md#values/servicedomain",
+    "operations.md#values/operator-allocator-periodseconds",
+    "operations.md#values/operator-allocator-binding",
+)
 def test_the_operator_understands_its_settings(chart: Chart) -> None:
     config = load_config(
         [],
@@ -119,13 +129,18 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
             "rbac.allowClusterRoles=true",
             "operator.syncPeriodSeconds=30",
             "operator.jobMetrics=7",
+            "operator.allocator.periodSeconds=15",
+            "operator.allocator.binding=Direct",
+            "serviceDomain=svc.example.org",
             "operator.logLevel=debug",
         ),
         random_identity=lambda: "random",
     )
     assert config.namespace == config.identity == "from-the-pod"
     assert config.watch_namespace == "team"
-    assert config.server_url == "https://di-server.di-system.svc.cluster.local:8443"
+    assert config.server_url == "https://di-server.di-system.svc.example.org:8443"
+    assert config.service_domain == "svc.example.org"
+    assert (config.scheduling_period, config.binding.value) == (15, "Direct")
     assert config.lease_name == "di-operator"
     assert config.leader_elect
     assert config.sync_period == 30
@@ -171,6 +186,7 @@ def test_urls_of_notifications_are_mounted_from_secrets(chart: Chart) -> None:
     assert mount["readOnly"]
 
 
+@pytest.mark.proves("operations.md#values/operator-notifications")
 def test_without_targets_there_are_no_notifications(chart: Chart) -> None:
     rendered = chart.render()
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_NOTIFICATION_TARGETS"] == (
@@ -221,6 +237,7 @@ def test_the_webhook_understands_its_settings(chart: Chart) -> None:
     assert config.log_level == "warning"
 
 
+@pytest.mark.proves("operations.md#values/server-auth-mode", "operations.md#values/server-limits")
 def test_the_server_understands_its_settings(chart: Chart) -> None:
     config = load_server_config(
         [],

@@ -13,6 +13,7 @@ def told(rendered: Rendered) -> str:
     return found
 
 
+@pytest.mark.proves("operations.md#values/priorityclass", "operations.md#priority")
 def test_the_priority_class_never_preempts(chart: Chart) -> None:
     rendered = chart.render()
     (name,) = rendered.of_kind("PriorityClass")
@@ -27,6 +28,7 @@ def test_each_release_has_its_priority_class(chart: Chart) -> None:
     assert len(names) == 2
 
 
+@pytest.mark.proves("operations.md#values/priorityclass", "operations.md#priority")
 @pytest.mark.parametrize(
     ("values", "made", "name"),
     [

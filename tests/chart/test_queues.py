@@ -36,6 +36,7 @@ def as_set(value: Any, path: str = "") -> Iterator[str]:
         yield from as_set(inner, f"{path}.{name}" if path else name)
 
 
+@pytest.mark.proves("teams.md#the-allocator-s-queues")
 @pytest.mark.parametrize("policy", ["fit", "binpack", "goodput"])
 def test_the_documents_queue_values_reach_the_policy(chart: Chart, policy: str) -> None:
     settings = chart.render(*as_set(shown())).one("ConfigMap", "di-operator")["data"]

@@ -97,6 +97,11 @@ def _keys(rule: Mapping[str, list[str]]) -> list[str]:
     ]
 
 
+@pytest.mark.proves(
+    "security.md#permissions/webhook",
+    "security.md#permissions/operator-*",
+    "security.md#permissions/server-*",
+)
 def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
@@ -111,6 +116,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     assert permissions(rendered, "di-webhook") == {}
 
 
+@pytest.mark.proves("operations.md#values/operator-kueue-enabled")
 def test_without_kueue_there_are_no_permissions_for_workloads(chart: Chart) -> None:
     rendered = chart.render("operator.kueue.enabled=false")
     assert permissions(rendered, "di-operator")["*"] == (
@@ -119,6 +125,7 @@ def test_without_kueue_there_are_no_permissions_for_workloads(chart: Chart) -> N
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_KUEUE"] == "false"
 
 
+@pytest.mark.proves("operations.md#one-namespace")
 def test_permissions_in_one_namespace_are_roles(chart: Chart) -> None:
     rendered = chart.render("watchNamespace=team", *GIVEN_SECRETS)
     assert not {"ClusterRole", "ClusterRoleBinding"} & rendered.kinds()
@@ -167,6 +174,9 @@ def test_in_one_namespace_certificates_need_no_cluster_role(chart: Chart) -> Non
     } | {"secrets di-webhook-tls-ca": "get list update watch"}
 
 
+@pytest.mark.proves(
+    "operations.md#values/operator-jobtasks", "operations.md#values/operator-kueue-enabled"
+)
 def test_without_job_tasks_and_queues_the_operator_changes_no_job(chart: Chart) -> None:
     rendered = chart.render("operator.jobTasks=false", "operator.kueue.enabled=false")
     found = permissions(rendered, "di-operator")["*"]

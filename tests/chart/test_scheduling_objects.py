@@ -23,6 +23,7 @@ def test_without_gang_schedulers_there_are_no_rights_to_pod_groups(chart: Chart)
     assert set(guarded(chart.render())) == {"", "policy"}
 
 
+@pytest.mark.proves("operations.md#values/scheduling-disruptionbudgets")
 def test_the_right_to_disruption_budgets_can_be_removed(chart: Chart) -> None:
     key = "poddisruptionbudgets.policy"
     assert permissions(chart.render(), "di-operator")["*"][key] == "create get patch"
@@ -31,6 +32,9 @@ def test_the_right_to_disruption_budgets_can_be_removed(chart: Chart) -> None:
     assert set(guarded(without)) == {""}
 
 
+@pytest.mark.proves(
+    "teams-gangs.md#what-has-to-be-installed", "operations.md#values/scheduling-gangschedulers"
+)
 def test_each_gang_scheduler_adds_a_right_to_its_pod_groups(chart: Chart) -> None:
     assert pod_groups(chart, ALL) == {
         f"{kind.resource.plural}.{kind.resource.group}": "create get patch"
@@ -48,6 +52,7 @@ def test_pod_groups_must_belong_to_a_job(chart: Chart) -> None:
     }
 
 
+@pytest.mark.proves("operations.md#values/scheduling-provisioningrequests")
 def test_the_right_to_provisioning_requests_follows_the_values(chart: Chart) -> None:
     wanted = {"podtemplates", "provisioningrequests.autoscaling.x-k8s.io"}
     assert not wanted & permissions(chart.render(), "di-operator")["*"].keys()

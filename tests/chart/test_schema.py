@@ -112,6 +112,7 @@ def test_contradicting_values_are_refused_with_a_way_out(
         chart.render(*values)
 
 
+@pytest.mark.proves("operations.md#values/operator-allocator-policy-arguments")
 @pytest.mark.parametrize(
     ("argument", "where"),
     [

@@ -23,6 +23,7 @@ def test_tracing_is_off_by_default(chart: Chart) -> None:
     assert "diengine/trace" not in str(written)
 
 
+@pytest.mark.proves("operations.md#values/tracing-endpoint")
 def test_both_services_get_and_may_reach_the_receiver(chart: Chart) -> None:
     rendered = chart.render(ON, "tracing.ratio=0", "networkPolicy.enabled=true")
     server = server_config([], rendered.one("ConfigMap", "di-server")["data"])

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from di_cluster.simulated import NODE_LABEL
 from tests.e2e.conftest import GPUS, NODES
 from tests.e2e.gpu_jobs import GPU, SIMULATED, learners, report, settled
@@ -192,6 +194,7 @@ def test_a_job_runs_with_a_volume_that_waits_for_its_first_consumer(
         assert claimed["status"]["phase"] == "Bound"
 
 
+@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_job_whose_only_node_is_taken_says_that_it_waits(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:

@@ -94,6 +94,7 @@ def renew(kubectl: Kubectl, certificate: str, *, namespace: str) -> None:
     )
 
 
+@pytest.mark.proves("cluster.md#cert-manager", "operations.md#certificates/cert-manager")
 def test_renewals_by_cert_manager_refuse_no_job_and_restart_nothing(
     kubectl: Kubectl, issued: Release, namespace: str, python_image: str
 ) -> None:

@@ -50,6 +50,7 @@ def run_until_the_learner_fails(
     assert "x-learner-0 failed first: exit code 3" in condition(failed, "Failed")["message"]
 
 
+@pytest.mark.proves("events.md#of-its-life/podsdeleted")
 @pytest.mark.parametrize(
     ("policy", "left"),
     [

@@ -34,6 +34,11 @@ def manifest(image: str, namespace: str) -> dict[str, Any]:
     return job_of(EXAMPLE, image=image, namespace=namespace)
 
 
+@pytest.mark.proves(
+    "di-engine.md#try-it/make-demo-example-coordinated",
+    "di-engine.md#a-coordinator-of-your-own",
+    "sdk.md#in-the-examples/coordinated-cartpole",
+)
 def test_the_example_trains_scales_itself_and_survives_a_loss(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:

@@ -135,6 +135,11 @@ def gpus_of_the_node(kubectl: Kubectl, cluster: Cluster | CurrentCluster) -> Ite
     say(None)
 
 
+@pytest.mark.proves(
+    "di-engine.md#what-was-run-unchanged/operatorserver-get-replicas-as",
+    "di-engine.md#what-was-run-unchanged/operatorserver-post-replicas-post",
+    "di-engine.md#what-was-run-unchanged/get-operator-server-kwargs",
+)
 def test_every_call_of_the_coordinators_client_works(
     kubectl: Kubectl, testbed: Testbed, image: str, python_image: str
 ) -> None:
@@ -169,6 +174,7 @@ def test_every_call_of_the_coordinators_client_works(
     testbed.wait_for(COORDINATOR, pod_of(last))
 
 
+@pytest.mark.proves("di-engine.md#what-was-run-unchanged/learneraggregator-with-the-chart-s")
 def test_the_aggregator_connects_to_every_gpu_of_its_learners(
     kubectl: Kubectl,
     testbed: Testbed,
@@ -193,6 +199,7 @@ def test_the_aggregator_connects_to_every_gpu_of_its_learners(
     wait_until(connected, what="the aggregator is connected", every=0.5)
 
 
+@pytest.mark.proves("di-engine.md#what-was-run-unchanged/ding-mode-dist-add-restart-delete")
 def test_its_commands_add_restart_and_delete_replicas(
     cluster: Cluster | CurrentCluster,
     kubectl: Kubectl,

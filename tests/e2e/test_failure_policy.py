@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_api.names import ANNOTATION_RESTART_ATTEMPT
 from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
@@ -25,6 +27,11 @@ def memory_of(kubectl: Kubectl, pod: str, namespace: str) -> tuple[str, str]:
     return resources["requests"]["memory"], resources["limits"]["memory"]
 
 
+@pytest.mark.proves(
+    "README.md#when-something-is-wrong/the-job-is-failed",
+    "dijob.md#spec-failurepolicy/onexitcodes-operator",
+    "dijob.md#spec-failurepolicy/onexitcodes-values",
+)
 def test_rules_decide_by_reason_exit_code_and_task(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -7,6 +7,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from di_api.names import LABEL_JOB, NODE_CHECK
 from di_cluster.errors import CommandFailed
 from tests.e2e.examples import job_of
@@ -55,6 +57,7 @@ def reports_of_checks(kubectl: Kubectl, job: str, namespace: str) -> list[dict[s
     return said
 
 
+@pytest.mark.proves("events.md#of-problems/nodecheckfailed")
 def test_pods_exchange_data_before_they_begin(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:
@@ -70,6 +73,7 @@ def test_pods_exchange_data_before_they_begin(
     assert not [each for each in ended["conditions"] if each["type"] == "NodeCheckFailed"]
 
 
+@pytest.mark.proves("process-groups.md#try-it/examples-elastic-group")
 def test_members_meet_anew_whenever_one_comes_or_goes_and_who_stays_keeps_its_pod(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -53,6 +53,14 @@ def manifest(cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str
     return found
 
 
+@pytest.mark.proves(
+    "process-groups.md#try-it/make-demo-example-grpo",
+    "grpo.md#language-model-reinforcement-learning/rollout",
+    "grpo.md#language-model-reinforcement-learning/evaluator",
+    "grpo.md#what-is-lost-when-something-dies/an-engine",
+    "grpo.md#how-many-engines",
+    "sdk.md#in-the-examples/grpo",
+)
 def test_it_learns_scales_its_engines_and_survives_losses(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:

@@ -38,6 +38,7 @@ def manifest(image: str, namespace: str) -> dict[str, Any]:
     return job_of(EXAMPLE, image=image, namespace=namespace)
 
 
+@pytest.mark.proves("sdk.md#in-the-examples/impala")
 def test_it_learns_and_has_more_collectors(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:
@@ -64,6 +65,7 @@ def test_it_learns_and_has_more_collectors(
     assert status.get("restarts", 0) == 0
 
 
+@pytest.mark.proves("roles.md#many-small-collectors")
 def test_it_has_fifty_collectors_then_two_hundred_then_twenty(
     kubectl: Kubectl,
     manifest: dict[str, Any],

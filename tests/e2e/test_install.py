@@ -51,6 +51,7 @@ def test_every_replica_is_ready(release: Release, kubectl: Kubectl) -> None:
         assert restarts(pod) == 0, pod["metadata"]["name"]
 
 
+@pytest.mark.proves("operations.md#install")
 def test_helm_test_runs_a_job_to_its_end(release: Release, kubectl: Kubectl) -> None:
     said = release.helm("test", release.name, "--timeout", "180s", "--logs")
     assert "Phase:          Succeeded" in said
@@ -68,6 +69,7 @@ def test_helm_test_runs_a_job_to_its_end(release: Release, kubectl: Kubectl) -> 
     ],
     ids=["no replicas", "an unknown type", "min above max", "an unknown dependency"],
 )
+@pytest.mark.proves("README.md#when-something-is-wrong/kubectl-apply-is-refused")
 def test_a_bad_job_is_refused_with_the_path_of_its_mistake(
     kubectl: Kubectl, namespace: str, python_image: str, fields: dict[str, Any], message: str
 ) -> None:

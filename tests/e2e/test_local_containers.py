@@ -35,6 +35,7 @@ def machine(
         yield engine
 
 
+@pytest.mark.proves("local.md#in-containers/programs-are")
 def test_a_program_runs_in_containers_of_an_image(machine: Engine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import os, pathlib, socket, sys\n"
@@ -109,6 +110,7 @@ def test_a_manifest_runs_in_its_own_images_with_volumes_and_handlers(
     assert machine.containers() == []
 
 
+@pytest.mark.proves("local.md#in-containers/a-container-without-a-command-runs")
 def test_an_image_runs_what_it_says_itself(machine: Engine, tmp_path: Path) -> None:
     learner = task("learner", image=machine.image, program="")
     container = learner["template"]["spec"]["containers"][0]

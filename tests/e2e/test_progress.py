@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_api.names import ANNOTATION_RESTART_ATTEMPT, LABEL_JOB
 from tests.e2e.examples import job_of
 from tests.e2e.jobs import job, sleep, task
@@ -12,6 +14,10 @@ from tests.waiting import wait_until
 SENSELESS = ASK.format(path="/profilings", body=b'{"step": "far"}')
 
 
+@pytest.mark.proves(
+    "README.md#when-something-is-wrong/the-job-is-running-and-gets-no-further",
+    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+)
 def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -97,6 +97,7 @@ def test_failures_that_nobody_watched_are_one_restart(
     assert {after[pod].uid for pod in failed}.isdisjoint({before[pod].uid for pod in failed})
 
 
+@pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-failed")
 def test_a_job_fails_when_its_restarts_are_spent(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

@@ -81,6 +81,7 @@ def manifest(kubectl: Kubectl, image: str, namespace: str) -> Iterator[dict[str,
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.proves("sdk.md#in-the-examples/cartpole")
 def test_the_example_trains_scales_itself_goes_on_when_its_learner_is_killed_and_succeeds(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:

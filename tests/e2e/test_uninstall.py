@@ -39,6 +39,10 @@ def running_job(kubectl: Kubectl, namespace: str, python_image: str) -> str:
     return name
 
 
+@pytest.mark.proves(
+    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "operations.md#uninstall-and-reinstall",
+)
 def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
     release: Release,
     images: dict[str, Image],

@@ -32,6 +32,10 @@ def manifest(cluster: Cluster | CurrentCluster, namespace: str) -> dict[str, Any
     return with_image(found, image=load_image(cluster, "di-engine"), namespace=namespace)
 
 
+@pytest.mark.proves(
+    "di-engine.md#processes-that-come-and-go",
+    "di-engine.md#try-it/make-demo-example-di-engine-elastic",
+)
 def test_a_collector_leaves_alone_and_another_one_joins(
     kubectl: Kubectl, manifest: dict[str, Any], namespace: str
 ) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 
 
+@pytest.mark.proves(
+    "process-groups.md#try-it/make-demo-example-jax",
+    "process-groups.md#try-it/make-test-all-lane-frameworks",
+)
 def test_two_processes_add_up(
     cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str
 ) -> None:

@@ -43,6 +43,7 @@ def test_a_program_of_ray_learns_and_ends_its_cluster(
     assert int(best) > 4 * first, said
 
 
+@pytest.mark.proves("roles.md#ray")
 def test_workers_join_and_leave(kubectl: Kubectl, manifest: dict[str, Any], namespace: str) -> None:
     head, worker = manifest["spec"]["tasks"]
     # Until the test is over.

@@ -79,6 +79,10 @@ def training(cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str
     return Training(kubectl, namespace)
 
 
+@pytest.mark.proves(
+    "process-groups.md#try-it/make-demo-example-torch-ddp",
+    "process-groups.md#try-it/make-test-all-lane-frameworks",
+)
 def test_a_group_of_torch_outlives_its_members_and_grows_and_shrinks(
     training: Training, kubectl: Kubectl, namespace: str
 ) -> None:

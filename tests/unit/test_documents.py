@@ -15,9 +15,11 @@ from di_operator.builders.access import Access
 from di_operator.lifecycle.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
 from tests.e2e.test_blocked import LASTS, TROUBLES
-from tests.e2e.troubles import ROWS
 from tests.monitoring.alert_cases import CASES
 from tools.documents import dashboards, events, metrics
+from tools.documents.proofs import every_proof
+from tools.documents.rows import every_row, plain
+from tools.documents.tested import matched
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -30,7 +32,8 @@ def alerts() -> dict[str, Mapping[str, Any]]:
     return {rule["alert"]: rule for rule in rules}
 
 
-def test_the_runbook_has_one_part_for_each_alert() -> None:
+@pytest.mark.proves("runbook.md#*")
+def test_the_runbook_has_a_part_for_each_alert_and_for_no_other() -> None:
     page = (DOCS / "runbook.md").read_text()
     parts = dict(re.findall(r"^## (\w+)\n\n(.+?)(?=\n## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert list(parts) == list(alerts()) == list(CASES)
@@ -65,30 +68,19 @@ def test_every_declared_reason_is_used() -> None:
     ] == []
 
 
-def troubles() -> dict[str, str]:
-    """The rows of "When something is wrong": what is seen, and all that is said of it."""
-    _, _, part = (ROOT / "README.md").read_text().partition("\n## When something is wrong\n")
-    rows = re.findall(r"^(\| (.+?) \| .+ \|)$", part.partition("\n## ")[0], re.MULTILINE)
-    return {seen: row for row, seen in rows[1:]}
-
-
-def test_every_row_of_the_troubleshooting_table_is_tested() -> None:
-    assert set(ROWS) == set(troubles())
-    for row, tests in ROWS.items():
-        assert any(test.startswith(("e2e/", "integration/")) for test in tests), row
-        files = {}
-        for test in tests:
-            file, _, name = test.partition("::")
-            files[file] = (ROOT / "tests" / file).read_text()
-            assert re.search(rf"^(?:async )?def {name}\(", files[file], re.MULTILINE), test
-        # Conditions and reasons, by their names.
-        told = re.findall(r"`([A-Z][A-Za-z]+)`", troubles()[row])
-        declared = {*map(str, Reason), *map(str, Problem)}
+def test_a_test_of_what_is_wrong_asks_for_the_reasons_that_its_row_names() -> None:
+    """Of "When something is wrong" in README.md."""
+    rows = [row for row in every_row() if row.page == "README.md"]
+    lines = (ROOT / "README.md").read_text().replace("\\|", "|").splitlines()
+    declared = {*map(str, Reason), *map(str, Problem)}
+    for row, proofs in matched(rows, every_proof()).items():
+        line = next(each for each in lines if plain(each).startswith(f"| {row.text} |"))
+        files = [(ROOT / proof.file).read_text() for proof in proofs]
         assert [
             each
-            for each in told
-            if each in declared and not any(each in text for text in files.values())
-        ] == [], row
+            for each in re.findall(r"`([A-Z][A-Za-z]+)`", line)
+            if each in declared and not any(each in text for text in files)
+        ] == [], row.name
 
 
 def test_every_blocked_reason_is_tried_on_a_real_node() -> None:
@@ -96,6 +88,14 @@ def test_every_blocked_reason_is_tried_on_a_real_node() -> None:
     assert tried == set(map(str, BLOCKED_REASONS))
     page = (DOCS / "lifecycle.md").read_text()
     assert [each for each in BLOCKED_REASONS if f"`{each}`" not in page] == []
+
+
+@pytest.mark.proves("operations.md#what-you-need")
+def test_the_oldest_kubernetes_of_the_pages_is_that_of_the_chart() -> None:
+    chart = yaml.safe_load((ROOT / "charts/di-orchestrator/Chart.yaml").read_text())
+    oldest = re.fullmatch(r">=(1\.\d+)\.0-0", chart["kubeVersion"])
+    assert oldest
+    assert f"Kubernetes {oldest[1]} or newer" in (DOCS / "operations.md").read_text()
 
 
 def examples() -> list[tuple[str, str, list[str]]]:
@@ -115,6 +115,7 @@ def test_pages_show_lines_of_the_example() -> None:
         assert [line for line in lines if line not in left] == [], (page, name)
 
 
+@pytest.mark.proves("dijob.md#ends-times-and-groups")
 @pytest.mark.parametrize(
     "field",
     [
@@ -147,6 +148,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
+@pytest.mark.proves("metrics.md#*")
 @pytest.mark.parametrize("made", [events, metrics], ids=["events", "metrics"])
 def test_a_table_is_generated_from_the_declarations(made: ModuleType) -> None:
     assert made.FILE.read_text() == made.document(), "make generate writes it anew"

@@ -167,6 +167,7 @@ def test_a_living_job_may_be_scaled_but_not_rewritten(
     assert "spec.tasks: Invalid value: template of a task may not change" in text
 
 
+@pytest.mark.proves("security.md#admission", "operations.md#availability/all-of-the-webhook")
 def test_without_the_webhook_creates_fail_fast_and_the_rest_goes_on(
     admission: WebhookProcess, kubectl: Kubectl
 ) -> None:

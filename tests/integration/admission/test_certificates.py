@@ -251,6 +251,7 @@ def test_rules_arrive_with_the_authority_and_are_confirmed_last(
     asyncio.run(scenario())
 
 
+@pytest.mark.proves("operations.md#certificates/auto")
 def test_the_authority_is_rotated_under_load_without_a_failed_admission(
     kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:

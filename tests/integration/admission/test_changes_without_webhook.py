@@ -225,6 +225,7 @@ def refused(place: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str
     return ""
 
 
+@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
 @pytest.mark.parametrize("what", CASES)
 def test_the_crd_and_the_library_agree_on_a_change_of(
     place: tuple[SyncKubeClient, str], what: str

@@ -88,6 +88,7 @@ def spec_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     return job
 
 
+@pytest.mark.proves("dijob.md#the-definition-itself")
 def test_plain_client_side_apply_installs_it(kubectl: Kubectl, crd: str) -> None:
     applied = kubectl("apply", "-f", str(CRD_FILE))
     assert applied.returncode == 0, applied.stderr
@@ -328,6 +329,7 @@ STATUS: dict[str, Any] = {
 }
 
 
+@pytest.mark.proves("dijob.md#status/*")
 @pytest.mark.usefixtures("crd")
 def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) -> None:
     assert apply(kubectl, namespace, GOOD).returncode == 0

@@ -205,6 +205,7 @@ def testbed(
             made.call(made.withdraw)
 
 
+@pytest.mark.proves("operations.md#older-versions-and-aggregators")
 def test_a_manifest_of_the_field_is_taken_without_a_word(testbed: Testbed) -> None:
     for version in names.COORDINATED_VERSIONS:
         name = f"taken-{version}"

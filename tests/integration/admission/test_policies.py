@@ -175,6 +175,7 @@ CREATED = {
 }
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/operator")
 @pytest.mark.parametrize("resource", MADE, ids=lambda r: r.plural)
 @pytest.mark.parametrize(("metadata", "message"), CREATED.values(), ids=CREATED)
 def test_the_operator_makes_only_objects_of_jobs(
@@ -186,6 +187,7 @@ def test_the_operator_makes_only_objects_of_jobs(
     assert (message in why) if message else why == ""
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/operator")
 @pytest.mark.parametrize("resource", OBJECTS, ids=lambda r: r.plural)
 @pytest.mark.parametrize(
     ("name", "message"), {"owned": "", "bare": "", "foreign": NOT_OURS}.items(), ids=str
@@ -224,6 +226,7 @@ def test_the_operator_takes_nobodys_objects_and_lets_none_go(
     assert UNOWNED in replace("owned", ownerReferences=[])
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/operator")
 @pytest.mark.parametrize(
     ("resource", "spec"),
     [(PODS, {"activeDeadlineSeconds": 1}), (SERVICES, {"selector": {"a": "b"}})],
@@ -385,6 +388,7 @@ BY_THE_SERVER_IN_COORDINATED: dict[str, tuple[Object, bool]] = {
 }
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/server")
 @pytest.mark.parametrize(("change", "taken"), BY_THE_SERVER.values(), ids=BY_THE_SERVER)
 def test_the_server_changes_only_replicas_and_what_it_has_answered(
     accounts: Accounts, change: Object, taken: bool
@@ -426,6 +430,7 @@ BY_THE_OPERATOR: dict[str, tuple[Object, str]] = {
 }
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/operator")
 @pytest.mark.parametrize(("change", "why"), BY_THE_OPERATOR.values(), ids=BY_THE_OPERATOR)
 def test_the_operator_changes_only_replicas_of_a_job(
     accounts: Accounts, change: Object, why: str
@@ -441,6 +446,7 @@ def _is_refused(why: str) -> bool:
     return any(text in why for text in ("di-server may change only", *fixed))
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/server")
 @pytest.mark.parametrize(
     ("change", "taken"),
     BY_THE_SERVER_IN_COORDINATED.values(),
@@ -454,6 +460,7 @@ def test_the_server_changes_only_the_members_of_a_coordinated_job(
     assert (why == "") if taken else _is_refused(why)
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/server")
 @pytest.mark.parametrize(
     ("change", "taken"),
     [
@@ -486,6 +493,7 @@ FORGED = {
 }
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/everybody-else")
 @pytest.mark.parametrize(("metadata", "taken"), FORGED.values(), ids=FORGED)
 def test_who_may_only_make_pods_makes_none_of_a_job(
     accounts: Accounts, pod_maker: str, metadata: Object, taken: bool
@@ -495,6 +503,7 @@ def test_who_may_only_make_pods_makes_none_of_a_job(
     assert (why == "") if taken else ("only an operator (patch on dijobs/status) or" in why)
 
 
+@pytest.mark.proves("security.md#what-an-account-writes/everybody-else")
 def test_who_may_only_make_pods_gives_none_to_a_job(accounts: Accounts, pod_maker: str) -> None:
     path = PODS.path(accounts.namespace, "foreign")
     given = {"metadata": {"ownerReferences": OWNED["ownerReferences"]}}

@@ -198,6 +198,7 @@ async def refused(testbed: Testbed) -> set[str]:
     return {body["metadata"]["name"] for body in running if validate_job(body)}
 
 
+@pytest.mark.proves("operations.md#upgrade-and-rollback")
 def test_an_upgrade_and_its_rollback_under_load_touch_no_job(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
 ) -> None:

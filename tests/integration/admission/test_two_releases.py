@@ -70,6 +70,7 @@ async def are_published(testbed: Testbed, name: str) -> bool:
     return found == {True}
 
 
+@pytest.mark.proves("operations.md#one-release-for-a-job")
 def test_another_release_does_nothing_until_the_first_is_gone(
     kube_config: KubeConfig, namespace: str
 ) -> None:

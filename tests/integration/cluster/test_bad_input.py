@@ -151,6 +151,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     assert not (cache / "clusters" / "default" / "cluster.json").exists()
 
 
+@pytest.mark.proves("cluster.md#when-something-goes-wrong")
 def test_an_api_server_that_cannot_start_says_why() -> None:
     cluster = Cluster("test-refused", reporter=QUIET, api_server_args=["--no-such-flag=1"])
     try:
@@ -174,6 +175,7 @@ def test_the_current_cluster_without_a_kubeconfig_is_refused(
     assert not cache.exists()
 
 
+@pytest.mark.proves("cluster.md#commands/kubeconfig", "cluster.md#another-cluster-instead")
 def test_the_current_cluster_is_used_and_left_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def test_programs_that_do_not_fit_or_do_not_run_are_built(machine: Machine) -> N
     assert os.access(built, os.X_OK)
 
 
+@pytest.mark.proves("cluster.md#commands/binary-program")
 def test_a_program_is_built_once(machine: Machine) -> None:
     first = machine.binaries().path("kwok")
     assert machine.binaries().path("kwok") == first

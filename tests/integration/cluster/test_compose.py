@@ -24,6 +24,7 @@ CERTIFICATE = Authority.create(
 ).certificate_pem
 
 
+@pytest.mark.proves("operations.md#without-the-chart")
 def test_the_webhook_is_registered_and_taken_away_again(
     kube_config: KubeConfig, crd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from di_cluster.apiserver import ApiServer
 from di_cluster.cgroups import Cgroups
 from di_cluster.cluster import Cluster
+from di_cluster.main import main
 from di_cluster.process import Process
 from di_cluster.reporter import Reporter
 from di_cluster.workfolder import WorkFolder
@@ -74,6 +75,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.proves("cluster.md#from-python")
 def test_the_administrator_reads_and_writes(cluster: Cluster) -> None:
     api = ApiServer(cluster.kubeconfig)
     assert api.create("/api/v1/namespaces", {"metadata": {"name": "mine"}})
@@ -81,6 +83,7 @@ def test_the_administrator_reads_and_writes(cluster: Cluster) -> None:
     assert not api.create("/api/v1/namespaces", {"metadata": {"name": "mine"}})
 
 
+@pytest.mark.proves("cluster.md#commands/up-profile-control-plane-node-nodes-n")
 def test_up_again_starts_nothing_anew(cluster: Cluster) -> None:
     before = {each.name: each.pid for each in cluster.status()}
     cluster.up()
@@ -88,6 +91,7 @@ def test_up_again_starts_nothing_anew(cluster: Cluster) -> None:
     assert None not in before.values()
 
 
+@pytest.mark.proves("README.md#when-something-is-wrong/the-local-cluster-does-not-come-up")
 def test_up_restarts_what_was_killed_and_keeps_the_objects(cluster: Cluster) -> None:
     api = ApiServer(cluster.kubeconfig)
     api.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
@@ -99,6 +103,7 @@ def test_up_restarts_what_was_killed_and_keeps_the_objects(cluster: Cluster) -> 
     assert all(each.pid is not None for each in cluster.status())
 
 
+@pytest.mark.proves("cluster.md#how-it-works/the-host-as-seen-from-pods")
 def test_a_process_on_this_machine_is_reached_from_the_cluster(cluster: Cluster) -> None:
     """Webhooks and controllers under development run outside the box."""
     server = subprocess.Popen(
@@ -143,6 +148,22 @@ def test_clusters_run_side_by_side(cluster: Cluster) -> None:
     assert ApiServer(cluster.kubeconfig).ready()
 
 
+@pytest.mark.proves(
+    "cluster.md#commands/status", "cluster.md#commands/list", "cluster.md#commands/exec-program"
+)
+def test_the_command_shows_clusters_and_runs_programs_in_them(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*words: str) -> str:
+        assert main([words[0], "--name", cluster.name, *words[1:]]) == 0
+        return capsys.readouterr().out
+
+    assert "kube-apiserver" in said("status")
+    assert cluster.name in said("list").splitlines()
+    assert said("exec", "echo", "inside") == "inside\n"
+
+
+@pytest.mark.proves("cluster.md#commands/down-purge")
 def test_down_leaves_nothing_behind() -> None:
     cluster = Cluster("test-down", reporter=QUIET)
     cluster.up()
@@ -228,6 +249,7 @@ def test_a_damaged_record_does_not_stop_down() -> None:
     cluster.down(purge=True)
 
 
+@pytest.mark.proves("cluster.md#commands/add-nodes-n-gpus-g-cpus-c", "cluster.md#simulated-nodes/*")
 def test_simulated_pods_end_as_their_annotations_say(cluster: Cluster) -> None:
     api = ApiServer(cluster.kubeconfig)
     nodes = cluster.add_nodes(3, gpus=4, cpus=32)

@@ -136,6 +136,11 @@ def test_a_service_is_reached_from_this_machine(api: ApiServer) -> None:
     assert wait_until(fetch, every=0.2) == "hello\n"
 
 
+@pytest.mark.proves(
+    "cluster.md#commands/build-image-tag-folder-f-file-build-arg",
+    "cluster.md#commands/load-image-tag",
+    "cluster.md#images-without-a-registry",
+)
 def test_a_built_image_is_loaded_once_and_again_when_it_changed(
     cluster: Cluster, api: ApiServer, tmp_path: Path
 ) -> None:
@@ -163,6 +168,7 @@ def test_a_build_that_fails_shows_why(cluster: Cluster, tmp_path: Path) -> None:
         cluster.build_image(tmp_path, "di-cluster-test:broken")
 
 
+@pytest.mark.proves("cluster.md#commands/up-profile-control-plane-node-nodes-n")
 def test_a_second_node_joins_and_images_outlive_down(cluster: Cluster, api: ApiServer) -> None:
     Cluster(cluster.name, profile="node", nodes=2, reporter=Reporter(None)).up()
     nodes = {each["metadata"]["name"] for each in api.get("/api/v1/nodes")["items"]}

@@ -28,6 +28,7 @@ def program(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.proves("cluster.md#what-it-needs")
 def test_each_missing_package_is_named_once(path: Path) -> None:
     program(path / "runc", "true")
     wanted = [
@@ -60,6 +61,7 @@ def test_without_root_the_command_to_run_is_shown(
         ensure_packages(node=False, images=False, reporter=QUIET)
 
 
+@pytest.mark.proves("cluster.md#what-it-needs")
 def test_missing_packages_are_installed_after_an_update(path: Path) -> None:
     calls = path / "calls"
     program(path / "apt-get", f'echo "$@" >> {calls}')

@@ -239,6 +239,7 @@ def test_a_database_that_is_away_loses_nothing(
         check(whole(history, namespace, {"scaling", "failure", "event"}), uid)
 
 
+@pytest.mark.proves("history.md#asking/403")
 def test_who_may_see_the_job_may_see_its_history(
     kube: SyncKubeClient, namespace: str, api_server: ApiServer, tmp_path: Path
 ) -> None:

@@ -185,6 +185,11 @@ def _client(
     return client
 
 
+@pytest.mark.proves(
+    "history.md#asking/v1-jobs-namespace-name",
+    "history.md#what-is-kept/revisions",
+    "history.md#what-is-kept/phases",
+)
 def test_one_job_is_told_whole(client: FlaskClient) -> None:
     answer = client.get("/v1/jobs/rl/x", headers=GOOD)
 
@@ -217,6 +222,12 @@ def test_one_job_is_told_whole(client: FlaskClient) -> None:
     }
 
 
+@pytest.mark.proves(
+    "history.md#asking/v1-jobs-namespace-name-series",
+    "history.md#asking/v1-jobs-namespace-name-revisions-number",
+    "history.md#asking/v1-jobs-namespace-name-logs-pod",
+    "history.md#asking/v1-placements",
+)
 def test_what_else_is_kept_of_it(client: FlaskClient) -> None:
     series = client.get("/v1/jobs/rl/x/series?since=2026-01-01T12:00:00%2B00:00", headers=GOOD)
     revision = client.get("/v1/jobs/rl/x/revisions/1", headers=GOOD)
@@ -238,6 +249,7 @@ def test_what_else_is_kept_of_it(client: FlaskClient) -> None:
     assert [each["kind"] for each in timeline] == ["deleted"]
 
 
+@pytest.mark.proves("history.md#asking/v1-jobs")
 def test_lists_come_in_pages(engine: Engine, reviews: Reviews) -> None:
     reviews.allowed = {("list", "dijobs", "")}
     client = _client(engine, reviews)
@@ -250,6 +262,7 @@ def test_lists_come_in_pages(engine: Engine, reviews: Reviews) -> None:
     assert last == {"jobs": []}
 
 
+@pytest.mark.proves("history.md#asking/400", "history.md#asking/404")
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -347,6 +360,7 @@ def test_logs_need_the_right_to_logs(engine: Engine, reviews: Reviews) -> None:
     assert client.get("/v1/jobs/rl/x", headers=GOOD).status_code == 200
 
 
+@pytest.mark.proves("history.md#asking/401")
 @pytest.mark.parametrize("header", [None, "Basic good", "Bearer ", "Bearer bad"])
 def test_who_is_not_known_is_told_how_to_be(client: FlaskClient, header: str | None) -> None:
     answer = client.get("/v1/jobs/rl/x", headers={"Authorization": header} if header else {})
@@ -362,6 +376,7 @@ def test_a_token_for_others_does_not_hold(engine: Engine, reviews: Reviews) -> N
     assert _client(engine, reviews).get("/v1/jobs/rl/x", headers=GOOD).status_code == 401
 
 
+@pytest.mark.proves("history.md#asking/403")
 def test_a_token_in_plain_text_is_taken_from_this_machine_alone(client: FlaskClient) -> None:
     def status(address: str, scheme: str) -> int:
         base = {"REMOTE_ADDR": address, "wsgi.url_scheme": scheme}
@@ -392,6 +407,7 @@ def test_a_flood_of_tokens_costs_the_api_server_little(
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 
+@pytest.mark.proves("history.md#asking/503")
 def test_an_api_server_that_is_away_lets_nobody_in(client: FlaskClient, reviews: Reviews) -> None:
     reviews.away = True
 
@@ -404,6 +420,7 @@ def test_before_the_tables_are_there_it_asks_to_wait(engine: Engine, reviews: Re
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
 
 
+@pytest.mark.proves("history.md#asking/503")
 def test_a_database_that_is_away_is_no_mistake_of_ours(reviews: Reviews, tmp_path: Path) -> None:
     empty = open_engine(f"sqlite:///{tmp_path}/empty.db")
 

@@ -119,6 +119,7 @@ def test_migrations_make_the_tables_that_the_code_uses(engine: Engine) -> None:
         assert compare_metadata(context, metadata) == []
 
 
+@pytest.mark.proves("history.md#databases/upgrade")
 def test_a_migration_that_is_cut_short_leaves_nothing_behind(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_migration_that_is_cut_short_leaves_nothing_behind(
     engine.dispose()
 
 
+@pytest.mark.proves("history.md#databases/upgrade")
 def test_replicas_that_start_together_migrate_once(url: str) -> None:
     engines = [open_engine(url) for _ in range(3)]
     errors: list[Exception] = []
@@ -248,6 +250,7 @@ def test_jobs_are_listed_by_pages_newest_first(writer: Writer, reader: Reader) -
     assert reader.jobs(Wanted(namespace="other")) == []
 
 
+@pytest.mark.proves("history.md#what-is-kept/failures-restarts")
 def test_a_failure_has_the_last_lines_of_its_pod(writer: Writer, reader: Reader) -> None:
     failure = Entry(
         job="u1", key="failure/p1", kind=EntryKind.FAILURE, at=T0, data={"uid": "p1", "exitCode": 1}

@@ -40,6 +40,7 @@ def _bring_to(engine: Engine, revision: str) -> MetaData:
         return found
 
 
+@pytest.mark.proves("history.md#databases/rollback")
 @pytest.mark.parametrize("revision", REVISIONS[1:])
 def test_an_earlier_version_finds_all_that_it_had(engine: Engine, revision: str) -> None:
     before = _bring_to(engine, revision)

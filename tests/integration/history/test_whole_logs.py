@@ -136,6 +136,7 @@ def test_a_place_that_means_nothing_is_refused(url: str, endpoint: str) -> None:
         open_bucket(url, endpoint=endpoint, region=REGION, authority=None)
 
 
+@pytest.mark.proves("history.md#whole-logs")
 def test_logs_wait_while_the_storage_is_away(program: Path, tmp_path: Path) -> None:
     records: list[WholeLog] = []
 

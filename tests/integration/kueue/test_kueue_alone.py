@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import WORKLOADS
@@ -20,6 +22,7 @@ from tests.integration.kueue.process import KueueProcess
 from tests.waiting import wait_until_async
 
 
+@pytest.mark.proves("cluster.md#kueue")
 def test_kueue_admits_what_fits_goes_on_after_a_restart_and_says_what_waits_for(
     kube_config: KubeConfig, namespace: str, kueue: KueueProcess
 ) -> None:

@@ -251,6 +251,9 @@ def on_clusters(
         on_bed(config, namespace, lambda bed: main(bed, account))
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/several-clusters", "teams-clusters.md#what-has-to-be-installed"
+)
 def test_a_job_runs_in_the_cluster_that_admits_it_and_is_seen_where_it_was_made(
     kube_config: KubeConfig, worker: KueueServer, namespace: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,11 @@ from tests.integration.operator_testbed import condition
 pytestmark = pytest.mark.usefixtures("admission")
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/queues",
+    "teams.md#feature-by-feature/gang",
+    "teams.md#feature-by-feature/elastic-jobs",
+)
 def test_a_job_is_suspended_at_creation_then_its_core_runs_and_extras_as_quota_comes_and_goes(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -40,6 +45,7 @@ def test_a_job_is_suspended_at_creation_then_its_core_runs_and_extras_as_quota_c
     on_bed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/preemption")
 def test_extras_go_before_cores_one_at_a_time_and_what_was_evicted_comes_back(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -68,6 +74,11 @@ def test_extras_go_before_cores_one_at_a_time_and_what_was_evicted_comes_back(
     on_bed(kube_config, namespace, body).assert_held(ALL, cpu="3")
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/borrowing",
+    "teams.md#feature-by-feature/guarantee",
+    "teams.md#feature-by-feature/reclaim",
+)
 def test_a_cohort_lends_and_takes_back_from_extras_while_cores_run_on(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -114,6 +125,7 @@ def test_a_stopped_queue_takes_no_jobs_and_a_drained_one_gives_its_own_back(
     on_bed(kube_config, namespace, body).assert_held(ALL, cpu="4")
 
 
+@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_job_waits_for_a_queue_that_is_not_there_and_runs_on_where_one_was_deleted(
     kube_config: KubeConfig, namespace: str
 ) -> None:

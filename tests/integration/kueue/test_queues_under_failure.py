@@ -78,6 +78,7 @@ def test_an_operator_that_was_killed_is_followed_by_one_that_goes_on_from_what_i
     on_bed(kube_config, namespace, body).assert_held(ALL, cpu="3")
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/weights", "teams.md#feature-by-feature/drf")
 def test_shares_of_what_is_borrowed_follow_the_weights(
     kube_config: KubeConfig, namespace: str, kueue: KueueProcess
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,6 +68,10 @@ def command(tmp_path: Path) -> Command:
     return Command(tmp_path)
 
 
+@pytest.mark.proves(
+    "local.md#jobs-on-one-machine/0",
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/di-server-url",
+)
 def test_a_job_that_scales_itself_and_reports_succeeds(command: Command) -> None:
     program = """
 import json, os, time, urllib.request
@@ -134,6 +139,10 @@ print("followed", Story.counts)
     assert "1, 2, 1]" in said
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/names-in-answers-of-di-server-such-as",
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/jobs-with-a-coordinator",
+)
 def test_a_coordinator_reaches_its_collectors_by_name(command: Command) -> None:
     coordinator = """
 import socket, time
@@ -173,11 +182,14 @@ while True:
     assert "heard tiny-collector-" in said
 
 
+@pytest.mark.proves("local.md#jobs-on-one-machine/1", "local.md#where-things-are/control-plane-log")
 def test_a_failed_job_shows_its_log_tail_and_returns_1(command: Command) -> None:
     code, said = command.run(command.manifest(job(task("raise SystemExit('out of ideas')"))))
     assert code == 1
     assert "out of ideas" in said
     assert "Failed after" in said
+    (log,) = command.state.rglob("control-plane.log")
+    assert {"di_operator", "di_server"} <= set(re.findall(r"di_[a-z]+", log.read_text()))
 
 
 def test_a_program_is_a_job_with_the_pods_of_its_flags(command: Command) -> None:
@@ -189,6 +201,7 @@ def test_a_program_is_a_job_with_the_pods_of_its_flags(command: Command) -> None
     assert "learner fast" in said
 
 
+@pytest.mark.proves("local.md#jobs-on-one-machine/2")
 def test_an_unsupported_job_is_refused_with_path_and_reason(
     command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +224,9 @@ def test_an_invalid_job_is_refused_with_the_webhooks_message(
     assert "spec.tasks[0].replicas" in capsys.readouterr().out
 
 
+@pytest.mark.proves(
+    "local.md#jobs-on-one-machine/130", "local.md#where-things-are/pods-pod-uid-container-log"
+)
 def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
     polite = (
         "import signal, sys\n"
@@ -243,6 +259,7 @@ def test_ctrl_c_ends_all_pods_and_keeps_their_logs(command: Command) -> None:
     assert "good bye" in next(run.directory.glob("pods/*/*/*.log")).read_text()
 
 
+@pytest.mark.proves("local.md#where-things-are/run-json")
 def test_a_second_terminal_finds_the_run_by_the_jobs_name(
     command: Command, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ async def forget(client: KubeClient) -> None:
     await wait_until_async(is_gone, what=f"the end of {name}")
 
 
+@pytest.mark.proves("operations.md#older-versions-and-aggregators")
 def test_the_operator_waits_for_the_definition_and_leaves_others_changes(
     kube_config: KubeConfig, namespace: str
 ) -> None:

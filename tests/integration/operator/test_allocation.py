@@ -335,6 +335,7 @@ def test_a_new_leader_leaves_every_job_where_it_is(kube_config: KubeConfig, name
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("events.md#of-its-life/oomlimit")
 def test_memory_grows_no_further_than_a_node_has_it(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -370,6 +371,7 @@ def test_a_policy_that_does_not_exist_stops_the_operator_at_its_start(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -27,6 +27,7 @@ async def evict(testbed: Testbed, pod: str) -> int:
     return 201
 
 
+@pytest.mark.proves("operations.md#drains-of-nodes", "dijob.md#spec-tasks/maxunavailable")
 def test_an_eviction_takes_as_many_pods_as_the_task_allows(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -102,6 +102,7 @@ def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
 def test_a_standby_takes_over_from_a_leader_that_died(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_standby_takes_over_from_a_leader_that_died(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
 def test_a_leader_told_to_stop_hands_over_within_a_retry(
     kube_config: KubeConfig, namespace: str
 ) -> None:

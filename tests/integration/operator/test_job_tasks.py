@@ -62,6 +62,7 @@ async def shows(testbed: Testbed, replicas: int) -> bool:
     return (asked, found["spec"]["replicas"], counts) == (replicas, replicas, (replicas, replicas))
 
 
+@pytest.mark.proves("teams-autoscalers.md#a-task-on-its-own")
 def test_a_task_is_scaled_by_kubectl_and_shows_what_others_write(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_task_is_scaled_by_kubectl_and_shows_what_others_write(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("operations.md#availability/all-of-the-operator")
 def test_what_is_written_while_no_operator_runs_is_taken_when_one_does(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -173,6 +175,9 @@ def examples() -> list[Object]:
     return [yaml.safe_load(block) for block in blocks]
 
 
+@pytest.mark.proves(
+    "teams-autoscalers.md#by-the-load-of-processors", "teams-autoscalers.md#by-what-a-job-reports"
+)
 def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(
     kube_config: KubeConfig, namespace: str
 ) -> None:

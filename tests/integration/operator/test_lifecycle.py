@@ -12,6 +12,7 @@ from tests.integration.operator_testbed import Testbed, condition, job, on_testb
 pytestmark = pytest.mark.usefixtures("crd")
 
 
+@pytest.mark.proves("dijob.md#status/starttime-completiontimestamp")
 def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -45,6 +46,7 @@ def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("dijob.md#status/restarts")
 def test_a_failing_pod_is_restarted_and_counted_once(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -77,6 +79,7 @@ def test_a_failing_pod_is_restarted_and_counted_once(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("lifecycle.md#failure/spec-backofflimit", "dijob.md#spec/backofflimit")
 def test_a_job_whose_restarts_are_used_up_is_failed(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -209,6 +212,11 @@ def test_a_suspended_job_gives_up_its_pods_and_resumes(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves(
+    "lifecycle.md#time/activedeadlineseconds",
+    "dijob.md#spec/activedeadlineseconds",
+    "lifecycle.md#checkpoints/activedeadlineseconds-is-over-the-job-is",
+)
 def test_a_job_past_its_deadline_is_failed(kube_config: KubeConfig, namespace: str) -> None:
     async def body(testbed: Testbed) -> None:
         async with testbed.operator():

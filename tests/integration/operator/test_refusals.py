@@ -23,6 +23,7 @@ Object = dict[str, Any]
 QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 
 
+@pytest.mark.proves("teams.md#a-resourcequota")
 def test_a_job_over_quota_waits_and_runs_when_there_is_room(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_job_created_again_under_its_name_gets_pods_of_its_own(
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("lifecycle.md#what-is-relied-on-and-where-it-ends")
 def test_a_status_wiped_by_hand_is_rebuilt_without_touching_a_pod(
     kube_config: KubeConfig, namespace: str
 ) -> None:

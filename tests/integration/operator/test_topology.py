@@ -43,6 +43,7 @@ async def racks_of(testbed: Testbed, name: str) -> dict[str, str]:
     return {pod: node[:1] for pod, node in (await where(testbed, name)).items()}
 
 
+@pytest.mark.proves("teams.md#topology/tasks", "teams.md#feature-by-feature/topology")
 def test_tasks_are_together_in_one_rack_and_wait_where_none_has_room(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_example_runs_on_one_node(kube_config: KubeConfig, namespace: str) -
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("teams.md#topology/replica")
 def test_the_pods_of_each_replica_are_in_one_rack(kube_config: KubeConfig, namespace: str) -> None:
     async def body(testbed: Testbed) -> None:
         async with racks(testbed, a1=4, a2=4, b1=4, b2=4), testbed.operator():
@@ -95,6 +97,7 @@ def test_the_pods_of_each_replica_are_in_one_rack(kube_config: KubeConfig, names
     on_testbed(kube_config, namespace, body)
 
 
+@pytest.mark.proves("dijob.md#spec/preferred")
 def test_what_is_preferred_runs_in_several_racks_where_one_has_no_room(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -24,6 +24,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
+@pytest.mark.proves("operations.md#traces/*")
 def test_from_the_request_to_the_pods_that_are_ready(
     kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def test_what_it_does_is_counted_and_names_nobody(shared: Shared) -> None:
     assert shared.mine not in text
 
 
+@pytest.mark.proves("dashboard.md#for-many-in-the-cluster")
 def test_each_sees_the_jobs_that_they_may_list(shared: Shared) -> None:
     token = shared.account("sees", _SEES)
     shows(shared, token, "/mine")
@@ -190,6 +191,7 @@ def test_who_may_list_no_jobs_is_asked_for_a_namespace(shared: Shared) -> None:
     assert "/mine" not in shared.ask("/", token, namespace=shared.mine).text
 
 
+@pytest.mark.proves("dashboard.md#for-many-in-the-cluster")
 def test_an_act_is_by_the_rights_of_who_acts(shared: Shared) -> None:
     looks, acts = shared.account("looks", _SEES), shared.account("acts", [*_SEES, *_ACTS])
     path = f"/jobs/{shared.mine}/mine/suspend"

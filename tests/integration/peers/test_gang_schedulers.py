@@ -181,6 +181,11 @@ async def one_of_two(testbed: Testbed, gang: Object) -> tuple[str, str]:
     return runs, waits
 
 
+@pytest.mark.proves(
+    "teams-gangs.md#gangs-of-the-cluster-s-schedulers/scheduler-plugins",
+    "teams-gangs.md#gangs-of-the-cluster-s-schedulers/volcano",
+    "cluster.md#scheduler-plugins",
+)
 @pytest.mark.usefixtures("scheduler")
 def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
     kube_config: KubeConfig, namespace: str

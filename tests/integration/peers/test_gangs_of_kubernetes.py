@@ -53,6 +53,10 @@ async def waits(testbed: Testbed, name: str) -> None:
     await testbed.until(is_told, f"{name} to say why it waits")
 
 
+@pytest.mark.proves(
+    "teams-gangs.md#gangs-of-the-cluster-s-schedulers/kubernetes",
+    "cluster.md#commands/up-feature-gate-name",
+)
 def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -41,6 +41,7 @@ AT_ONCE: Final = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 """An autoscaler waits for five minutes before it takes replicas away."""
 
 
+@pytest.mark.proves("teams-autoscalers.md#keda", "cluster.md#keda")
 def test_keda_scales_by_prometheus_and_by_what_di_server_tells(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
 ) -> None:

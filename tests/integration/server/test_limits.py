@@ -205,6 +205,7 @@ def test_past_its_burst_a_job_waits_as_told(
     assert all(int(answer.headers["Retry-After"]) in range(1, 11) for answer in refused)
 
 
+@pytest.mark.proves("operations.md#availability/the-api-server")
 def test_the_api_server_away_is_503_with_a_time_to_come_back(
     api_server: ApiServer, tmp_path: Path
 ) -> None:

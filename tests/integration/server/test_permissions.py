@@ -159,6 +159,11 @@ def _install_webhooks(accounts: Accounts) -> None:
     accounts.kubectl("apply", "--filename", "-", stdin=text)
 
 
+@pytest.mark.proves(
+    "security.md#permissions/webhook",
+    "security.md#permissions/operator-*",
+    "security.md#permissions/server-*",
+)
 def test_every_permission_is_there_and_is_used(release: Release, tmp_path: Path) -> None:
     # As the chart sets them up, but for where they listen; with every token checked.
     chosen = {**release.settings(SERVER), "DI_SERVER_AUTH": "required"}

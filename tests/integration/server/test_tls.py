@@ -82,6 +82,7 @@ def is_served(server: ServerProcess, folder: Path) -> bool:
     return load_pem_x509_certificate(shown.encode()) == written
 
 
+@pytest.mark.proves("security.md#traffic")
 def test_a_new_certificate_and_a_new_authority_fail_no_request(
     api_server: ApiServer, tmp_path: Path
 ) -> None:

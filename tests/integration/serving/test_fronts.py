@@ -83,6 +83,7 @@ def test_good_clients_are_answered_while_others_hold_on(
             assert server.app.strangers == 0
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/connections-in-all-of-one-address")
 def test_a_source_has_so_many_connections_and_others_have_theirs() -> None:
     with ExitStack() as stack:
         server = stack.enter_context(running(bounds=replace(BOUNDS, connections_of_source=20)))
@@ -137,6 +138,7 @@ def test_of_two_sources_that_wait_for_a_thread_each_has_its_turn() -> None:
         assert places.index(HOST) <= 2
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/taking-what-was-written-to-it")
 def test_who_does_not_read_is_cut_at_the_deadline() -> None:
     with (
         running(bounds=replace(BOUNDS, write_seconds=0.5)) as server,
@@ -170,6 +172,9 @@ def test_a_few_requests_at_once_are_answered_in_order() -> None:
     assert answer.index(b"one") < answer.index(b"two") < answer.index(b"\r\n\r\nend")
 
 
+@pytest.mark.proves(
+    "rest.md#answers/408", "security.md#clients-that-hold-on/a-request-from-its-first-byte-to-its"
+)
 @pytest.mark.parametrize(
     "sent",
     [
@@ -199,6 +204,7 @@ def test_blank_lines_do_not_hold_a_connection() -> None:
         assert until_end(sock).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/tls-handshake")
 def test_a_handshake_that_does_not_end_is_cut(tls: ssl.SSLContext) -> None:
     with (
         running(bounds=replace(BOUNDS, handshake_seconds=0.3), tls=tls) as server,
@@ -208,6 +214,7 @@ def test_a_handshake_that_does_not_end_is_cut(tls: ssl.SSLContext) -> None:
         wait_until(lambda: server.front.connections == 0)
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/nothing-between-requests-and-before-the")
 def test_who_says_nothing_is_let_go() -> None:
     with running(bounds=replace(BOUNDS, idle_seconds=0.3)) as server, server.raw() as sock:
         assert until_end(sock) == b""
@@ -222,6 +229,7 @@ def test_who_says_nothing_is_let_go() -> None:
         wait_until(ends_after_the_answer)
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/bodies-of-requests-not-answered-yet-in")
 def test_bodies_over_the_bound_reach_the_application_cut_and_end_the_connection() -> None:
     chunks = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
     with running() as server:
@@ -248,6 +256,7 @@ def test_an_answer_reaches_a_client_that_still_writes() -> None:
         client.close()
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/bodies-of-requests-not-answered-yet-in")
 def test_large_bodies_of_one_source_do_not_crowd_out_another() -> None:
     half = b"POST /x HTTP/1.1\r\nContent-Length: 1000\r\n\r\n" + b"x" * 999
     with ExitStack() as stack:
@@ -335,6 +344,7 @@ def test_clients_of_http_1_0_and_those_that_ask_to_continue_are_served() -> None
             assert head(sock).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/waiting-for-a-thread")
 def test_who_waits_too_long_for_a_thread_is_told_to_come_back() -> None:
     with (
         running(bounds=replace(BOUNDS, queue_seconds=0.3), threads=1) as server,

@@ -112,6 +112,7 @@ def _ask(port: int, request: bytes = _GET) -> bytes:
         return _all_of(sock)
 
 
+@pytest.mark.proves("security.md#probes-and-metrics")
 @pytest.mark.parametrize(
     ("request_line", "status", "body"),
     [

@@ -145,6 +145,7 @@ def test_new_connections_of_a_slow_source_wait_and_others_do_not(
             second.recv(1)
 
 
+@pytest.mark.proves("security.md#clients-that-hold-on/new-connections-of-one-address-at-once")
 def test_a_source_begins_so_many_connections_and_then_so_many_a_second() -> None:
     bounds = replace(BOUNDS, connections_at_once=8, connections_per_second=1e-6)
     with running(bounds=bounds) as server, ExitStack() as stack:

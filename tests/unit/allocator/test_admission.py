@@ -25,6 +25,7 @@ def gang(key: str, **options: object) -> JobInfo:
     )
 
 
+@pytest.mark.proves("allocation.md#gangs", "dijob.md#spec/scheduling-gang")
 @pytest.mark.parametrize(("slots", "together"), [((3, 3, 3), 1), ((5, 4, 4), 2)])
 def test_five_gangs_run_in_order_as_many_as_fit_at_a_time(
     slots: tuple[int, ...], together: int
@@ -53,6 +54,7 @@ def test_a_job_takes_what_is_free_but_nothing_below_its_minimum() -> None:
     assert counts(two) == {"a": 0}
 
 
+@pytest.mark.proves("roles.md#a-replica-of-several-pods/room-that-the-allocator-gives-gangs")
 @pytest.mark.parametrize(("slots", "placed"), [(7, 6), (5, 3), (2, 0), (9, 9), (99, 9)])
 @pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
 def test_pods_of_a_replica_are_placed_all_or_none(
@@ -79,6 +81,7 @@ def test_a_gang_waits_if_its_selector_fits_one_of_two_pods() -> None:
     assert FitPolicy().optimize(jobs, capacity, {}) == {"x": WAIT}
 
 
+@pytest.mark.proves("dijob.md#spec/priority")
 def test_a_gang_of_high_priority_goes_before_an_older_one() -> None:
     jobs = by_key(gang("low", age=9.0), gang("high", age=1.0, priority=1))
 
@@ -100,6 +103,7 @@ def test_without_backfill_no_job_overtakes_one_that_could_ever_fit() -> None:
     assert counts(FitPolicy(backfill=False).optimize(impossible, capacity, held))["small"] == 1
 
 
+@pytest.mark.proves("allocation.md#policies/fit", "allocation.md#fit-and-binpack")
 def test_fit_takes_the_node_with_the_least_space_and_moves_no_running_job() -> None:
     capacity = {"wide": node("wide", slot=8), "tight": node("tight", slot=2)}
     jobs = by_key(job("a", task(2)))
@@ -116,6 +120,7 @@ def small(count: int) -> JobInfo:
     return job("small", task(count, cpu=0.2, memory=0.1), age=1.0)
 
 
+@pytest.mark.proves("allocation.md#policies/binpack", "allocation.md#fit-and-binpack")
 def test_binpack_fills_one_node_before_the_next() -> None:
     answer = BinpackPolicy(weights=WEIGHTS).optimize(
         by_key(small(24)), nodes(2, cpu=4, memory=8), {}
@@ -130,6 +135,7 @@ def test_binpack_leaves_a_whole_node_for_a_large_pod() -> None:
     assert counts(answer) == {"small": 16, "large": 1}
 
 
+@pytest.mark.proves("allocation.md#fit-and-binpack")
 def test_the_weights_decide_which_resource_is_packed() -> None:
     # One node is fuller in processors, the other in memory.
     capacity = {

@@ -44,6 +44,7 @@ def held(**placed: str) -> dict[str, NodeList]:
     return {key: NodeList.of({"learner": tuple(at.split())}) for key, at in placed.items()}
 
 
+@pytest.mark.proves("teams-queues.md#a-large-job-in-a-stream-of-small-ones")
 @pytest.mark.parametrize("name", PARENTS)
 def test_the_nodes_that_come_free_first_are_reserved(name: str) -> None:
     policy, room = PARENTS[name](backfill="reserve"), nodes(3, slot=4)
@@ -65,6 +66,9 @@ def test_the_nodes_that_come_free_first_are_reserved(name: str) -> None:
     assert set(after["big"]) == {"n001"}
 
 
+@pytest.mark.proves(
+    "teams-queues.md#a-large-job-in-a-stream-of-small-ones", "teams.md#feature-by-feature/backfill"
+)
 @pytest.mark.parametrize("name", PARENTS)
 def test_a_job_that_ends_before_the_reservation_may_use_it(name: str) -> None:
     policy, room = PARENTS[name](backfill="reserve"), nodes(1, slot=4)
@@ -135,6 +139,7 @@ def test_a_reservation_starts_the_first_waiting_job_without_delay(
     assert starts_after(PARENTS[name](backfill="reserve"), running, size, 12) == soonest
 
 
+@pytest.mark.proves("teams-queues.md#a-large-job-in-a-stream-of-small-ones")
 @pytest.mark.parametrize("name", PARENTS)
 def test_without_a_reservation_a_large_job_starves(name: str) -> None:
     assert starts_after(PARENTS[name](), 8, 8, 40) is None

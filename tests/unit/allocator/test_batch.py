@@ -24,6 +24,7 @@ def advised(job: JobInfo, has: NodeList, before: int | None = None) -> int | Non
     return advised_batch(job, has, ROOM, before=before)
 
 
+@pytest.mark.proves("allocation.md#the-batch")
 @pytest.mark.parametrize("names", [["n000"], ["n000"] * 3, ["n000"] * 4 + ["n001"] * 4])
 def test_the_advised_batch_is_that_of_the_highest_goodput(names: list[str]) -> None:
     best = best_batch(model(), len({*names}), len(names))
@@ -68,6 +69,7 @@ def test_the_advised_batch_depends_on_the_node_type() -> None:
     assert advised_batch(job, on("gone"), ROOM) in (fast, slow)
 
 
+@pytest.mark.proves("allocation.md#the-batch")
 def test_a_batch_close_to_the_last_advice_is_not_changed() -> None:
     has = on("n000", "n000")
     found = advised(elastic("a"), has)

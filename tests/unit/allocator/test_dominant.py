@@ -37,6 +37,7 @@ def divided(
     return fill_dominant(wanted, given_weights, {n: float(a) for n, a in room.items()}, {})
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/drf")
 def test_the_division_of_the_papers_example_is_reproduced() -> None:
     found = divided(
         {"a": {"cpu": 1, "memory": 4}, "b": {"cpu": 3, "memory": 1}}, {"cpu": 9, "memory": 18}

@@ -56,10 +56,12 @@ def kinds(placed: NodeList) -> set[str]:
     return {name.partition("-")[0] for name in placed}
 
 
+@pytest.mark.proves("allocation.md#gpus-of-several-kinds")
 def test_a_job_alone_gets_at_most_all_nodes_of_the_larger_kind() -> None:
     assert counts(decide(on_kinds("alone", 1.0))) == {"alone": 16}
 
 
+@pytest.mark.proves("allocation.md#gpus-of-several-kinds")
 def test_the_fast_nodes_go_to_the_job_that_gains_most_there() -> None:
     for times in ((4.0, 1.1), (1.1, 4.0)):
         found = decide(*(on_kinds(f"j{n}", each) for n, each in enumerate(times)))

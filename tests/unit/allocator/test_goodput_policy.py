@@ -26,6 +26,7 @@ def decide(
     return GoodputPolicy(**arguments).optimize(jobs, nodes(count, gpu=4), previous or {})
 
 
+@pytest.mark.proves("allocation.md#policies/goodput")
 def test_a_job_alone_grows_until_more_replicas_stop_helping() -> None:
     noisy = decide(by_key(elastic("a", model=model(noise=1e5))))
     quiet = decide(by_key(elastic("a", model=model(noise=0.5))))
@@ -33,10 +34,12 @@ def test_a_job_alone_grows_until_more_replicas_stop_helping() -> None:
     assert len(noisy["a"]) > len(quiet["a"]) >= 1
 
 
+@pytest.mark.proves("allocation.md#goodput/has-just-begun")
 def test_a_job_that_has_not_reported_starts_on_one_node_at_most() -> None:
     assert counts(decide(by_key(elastic("a", model=None, explored=0)))) == {"a": 4}
 
 
+@pytest.mark.proves("allocation.md#goodput/growth")
 def test_a_job_grows_by_a_factor_of_what_it_has_measured() -> None:
     scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
 
@@ -56,6 +59,7 @@ def test_64_gpus_go_to_as_many_jobs_and_the_rest_waits(count: int, sizes: dict[i
     assert Counter(counts(decide(jobs)).values()) == sizes
 
 
+@pytest.mark.proves("allocation.md#goodput/priority-weight")
 def test_a_job_of_high_priority_gets_more() -> None:
     jobs = by_key(elastic("a"), elastic("b", priority=1), *(elastic(f"j{n}") for n in range(12)))
     found = counts(decide(jobs))
@@ -63,6 +67,7 @@ def test_a_job_of_high_priority_gets_more() -> None:
     assert found["b"] > found["a"]
 
 
+@pytest.mark.proves("allocation.md#goodput/decay", "allocation.md#goodput/decay-after")
 def test_a_job_with_much_work_done_yields_to_a_new_one() -> None:
     scaling = model(noise=1e5)
     had = {"new": 0.0, "old": 1e6, "older": 2e6, **{f"j{n}": 3600.0 for n in range(5)}}
@@ -72,6 +77,21 @@ def test_a_job_with_much_work_done_yields_to_a_new_one() -> None:
     assert len(set(counts(decide(jobs, 4, decay=0.0)).values())) == 1
 
 
+@pytest.mark.proves("allocation.md#goodput/fairness")
+def test_less_fairness_leaves_more_to_jobs_that_gain_more() -> None:
+    gains, gains_little = model(noise=1e6, alpha_n=0.001), model(noise=1e5, alpha_n=0.5)
+    jobs = by_key(
+        *(elastic(f"a{number}", model=gains) for number in range(2)),
+        *(elastic(f"b{number}", model=gains_little) for number in range(2)),
+    )
+
+    assert counts(decide(jobs, 3)) == {"a0": 4, "a1": 4, "b0": 2, "b1": 2}
+    assert counts(decide(jobs, 3, fairness=1.0)) == {"a0": 2, "a1": 2, "b0": 4, "b1": 4}
+
+
+@pytest.mark.proves(
+    "allocation.md#goodput/restart-seconds", "allocation.md#goodput/horizon-seconds"
+)
 def test_a_small_gain_is_not_worth_a_restart() -> None:
     jobs = by_key(*(elastic(f"j{number}", model=model(noise=1e4)) for number in range(8)))
     settled = decide(jobs)
@@ -142,6 +162,10 @@ def test_fixed_jobs_come_first_and_stay() -> None:
     assert later["rigid"] == first["rigid"]
 
 
+@pytest.mark.proves(
+    "allocation.md#goodput/silent-has-run-for-silence-seconds-on",
+    "allocation.md#goodput/silence-seconds",
+)
 def test_a_job_without_reports_gets_at_most_its_request() -> None:
     silent = job("s", task(3, minimum=1, maximum=16, gpu=1), attained=1e5)
 
@@ -162,6 +186,7 @@ def test_the_size_of_a_job_without_reports_does_not_alternate() -> None:
     assert sum(before != after for before, after in pairwise(sizes)) <= 2
 
 
+@pytest.mark.proves("allocation.md#goodput/silent-has-run-for-silence-seconds-on")
 def test_each_further_replica_without_reports_counts_less() -> None:
     silent = job("s", task(64, minimum=1, maximum=64, gpu=1), attained=1e5)
     scaling = model(noise=1e6, alpha_n=0.001, beta_n=1e-6)
@@ -218,6 +243,7 @@ def test_a_minimum_does_not_make_a_bid_smaller() -> None:
     assert counts(decide(jobs, 3))["rigid"] >= 8
 
 
+@pytest.mark.proves("allocation.md#goodput/its-minimum-is-above-a-fair-share")
 def test_jobs_whose_minimum_is_above_a_fair_share_take_turns() -> None:
     def found(attained: float) -> dict[str, int]:
         had = elastic("had", minimum=8, maximum=8, attained=attained)

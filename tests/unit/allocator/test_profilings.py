@@ -50,6 +50,11 @@ def load(**changes: Any) -> Any:
     return load_profilings(report(**changes))
 
 
+@pytest.mark.proves(
+    "allocation.md#what-a-job-reports/perfparams",
+    "allocation.md#what-a-job-reports/initbatchsize-maxbatchsize-localbatchmin",
+    "allocation.md#what-a-job-reports/envsteps-maxenvsteps-samplesperenvstep",
+)
 def test_a_report_gives_the_model_and_the_remaining_work() -> None:
     found = load(gradParams={"sqr": 1, "var": 4}, learners=3, somethingElse={"of": "the job"})
     model = found.models()[""]
@@ -61,6 +66,7 @@ def test_a_report_gives_the_model_and_the_remaining_work() -> None:
     assert found.explored() == 3
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/restoreseconds")
 def test_the_restore_time_is_a_finite_positive_number() -> None:
     assert load(restoreSeconds=12.5).restore_seconds == 12.5
     assert load().restore_seconds is None
@@ -69,6 +75,9 @@ def test_the_restore_time_is_a_finite_positive_number() -> None:
             load(restoreSeconds=bad)
 
 
+@pytest.mark.proves(
+    "allocation.md#what-a-job-reports/observations", "allocation.md#what-a-job-reports/perfparams"
+)
 def test_observations_are_fitted_if_parameters_are_missing() -> None:
     found = load(perfParams=None, observations=[observation(replicas=k) for k in (1, 2, 4)])
 
@@ -85,6 +94,7 @@ def test_only_the_latest_observations_are_fitted(monkeypatch: pytest.MonkeyPatch
     assert [o.samples for o in seen] == [o["samples"] for o in many[-OBSERVATIONS:]]
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/learners-batchsize-trainstepspersec")
 def test_the_rate_of_training_steps_is_an_observation() -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64, "learnerWaitFrac": 0.5}
     perf = load(perfParams=None, **rate).models()[""].perf
@@ -102,6 +112,7 @@ def test_a_rate_without_learners_or_computing_is_not_an_observation(
     assert load(perfParams=None, **rate).models() == {}
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/collectors-envstepspersec")
 def test_the_rate_of_collectors_excludes_their_waiting_time() -> None:
     found = load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=0.25).collecting()
 
@@ -110,6 +121,7 @@ def test_the_rate_of_collectors_excludes_their_waiting_time() -> None:
     assert load(envStepsPerSec=300.0, collectors=4, collectorWaitFrac=1.0).collecting() is None
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/gradparams")
 def test_a_report_without_gradient_noise_has_variance_0() -> None:
     assert load().models()[""].grad.var == 0
 
@@ -173,6 +185,7 @@ def test_more_steps_than_planned_leave_no_work() -> None:
     assert load(envSteps=5001).remaining(NOW) == 0
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/reportedat")
 @pytest.mark.parametrize(
     ("age", "stale"), [(0, False), (599, False), (601, True), (-30, False), (-601, True)]
 )
@@ -193,6 +206,7 @@ def test_measurements_are_kept_apart_by_node_type() -> None:
     assert found["slow"].perf.alpha_c > 5 * found["fast"].perf.alpha_c
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/kind")
 def test_the_node_type_of_a_report_is_that_of_its_parameters() -> None:
     rate = {"trainStepsPerSec": 2.0, "learners": 2, "batchSize": 64}
 
@@ -200,6 +214,7 @@ def test_the_node_type_of_a_report_is_that_of_its_parameters() -> None:
     assert set(load(perfParams=None, kind="fast", **rate).models()) == {"fast"}
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/bykind-kind")
 def test_a_node_type_may_have_its_own_parameters_and_limits() -> None:
     own = {"perfParams": PERF | {"alphaC": 0.5}, "localBatchMin": 2, "localBatchMax": 8}
     found = load(kind="fast", byKind={"slow": own}, localBatchMin=4, localBatchMax=32).models()

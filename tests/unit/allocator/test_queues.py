@@ -124,6 +124,7 @@ def test_a_namespace_has_at_most_its_quota_in_an_empty_cluster(name: str) -> Non
     assert by_namespace(settled(policy, jobs, room)) == {"a": 4}
 
 
+@pytest.mark.proves("teams-queues.md#what-to-set/quota")
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_resource_of_a_quota_is_bounded(name: str) -> None:
     queues = {"a": {"quota": {"cpu": 3, GPU: 8}}}
@@ -203,6 +204,7 @@ def one_kind(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: replace(node, kind="") for name, node in found.items()}
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/quota", "teams-queues.md#what-to-set/quota")
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
@@ -262,6 +264,11 @@ def test_quotas_bound_any_answer_and_learners_shrink_last() -> None:
     assert again.allocations == plan.allocations
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/guarantee",
+    "teams.md#feature-by-feature/reclaim",
+    "teams-queues.md#what-to-set/guarantee",
+)
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
@@ -343,6 +350,7 @@ def look(
     return reader.read(granted={}, now=objects.NOW)
 
 
+@pytest.mark.proves("teams-queues.md#what-counts")
 def test_ordinary_jobs_and_released_gangs_count_for_the_quota() -> None:
     ordinary = objects.job("web", objects.task("learner", 2), preemptible=False)
     let_go = objects.job(
@@ -365,6 +373,7 @@ def test_ordinary_jobs_and_released_gangs_count_for_the_quota() -> None:
     assert account.taken[objects.SLOT] == 3000
 
 
+@pytest.mark.proves("teams-queues.md#what-is-seen", "events.md#of-its-life/queuequotaexceeded")
 def test_a_job_waiting_for_its_quota_reports_the_amounts() -> None:
     first = objects.job("x", objects.task("learner", 3), phase="Pending")
     second = objects.job("y", objects.task("learner", 2), phase="Pending")
@@ -379,6 +388,7 @@ def test_a_job_waiting_for_its_quota_reports_the_amounts() -> None:
     )
 
 
+@pytest.mark.proves("teams-queues.md#what-is-seen")
 def test_the_usage_of_queues_is_reported_and_measured() -> None:
     queues = read_queues(
         {

@@ -92,6 +92,10 @@ def test_a_refused_job_moves_at_once_and_may_return_after_a_delay() -> None:
     assert bench.where(after=1) == ON_A
 
 
+@pytest.mark.proves(
+    "events.md#of-its-life/refusedbyscheduler",
+    "allocation.md#a-job-that-shares/the-scheduler-refuses-it-everywhere",
+)
 def test_a_job_refused_everywhere_reports_the_schedulers_message() -> None:
     bench = Bench()
     bench.step()

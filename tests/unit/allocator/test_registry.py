@@ -61,6 +61,7 @@ def test_the_bundled_policies_are_installed() -> None:
     assert isinstance(load_policy("goodput", {"growth": 2.0}), GoodputPolicy)
 
 
+@pytest.mark.proves("allocation.md#a-policy-of-your-own")
 def test_a_users_own_policy_is_found_by_its_entry_point(install: Callable[..., None]) -> None:
     install(first="own_policy:FirstNode")
 
@@ -70,6 +71,7 @@ def test_a_users_own_policy_is_found_by_its_entry_point(install: Callable[..., N
     assert policy.optimize({}, {}, {}) == {}
 
 
+@pytest.mark.proves("allocation.md#a-policy-of-your-own")
 def test_the_example_of_the_documentation_is_a_policy(
     tmp_path: Path, install: Callable[..., None]
 ) -> None:
@@ -86,6 +88,7 @@ def test_the_example_of_the_documentation_is_a_policy(
     assert counts(plan.allocations) == {"young": 0, "old": 1}
 
 
+@pytest.mark.proves("operations.md#values/operator-allocator-policy-arguments")
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [

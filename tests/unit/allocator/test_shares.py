@@ -64,6 +64,11 @@ def test_unwanted_shares_are_divided_among_the_others(
 weights = st.fixed_dictionaries({}, optional={name: st.integers(1, 9) for name in NAMESPACES})
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/weights",
+    "teams-queues.md#what-to-set/weight",
+    "allocation.md#shares-of-namespaces",
+)
 @given(
     st.dictionaries(st.sampled_from(NAMESPACES), st.floats(0, 1e6)),
     weights,

@@ -47,6 +47,14 @@ NAMES = {
 }
 
 
+@pytest.mark.proves(
+    "dijob.md#how-large-a-job-may-be",
+    "dijob.md#when-a-job-is-refused",
+    "teams-gangs.md#what-does-not-go-together/preemptible-true",
+    "teams-gangs.md#what-does-not-go-together/scheduling-gang-true",
+    "teams-gangs.md#what-does-not-go-together/queue-without-volcano",
+    "roles.md#a-replica-of-several-pods/the-4-096-that-a-job-may-have",
+)
 @pytest.mark.parametrize(("message", "bad"), NAMES.items())
 def test_names_that_are_too_long_together_are_refused(message: str, bad: Job) -> None:
     assert [str(error) for error in validate_job(bad)] == [message]

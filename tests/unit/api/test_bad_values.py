@@ -427,6 +427,7 @@ def test_the_job_around_a_wrong_value_is_good(good: Job) -> None:
     assert validate_job(good) == []
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/name-dns-label")
 @pytest.mark.parametrize(
     ("message", "bad"),
     [*OF_A_JOB, *OF_A_TASK, *OF_A_FULL_JOB, *OF_A_LEADER, *BESIDE_A_COORDINATOR, *TOO_MUCH.items()],

@@ -34,6 +34,7 @@ NO_CHANGE: list[tuple[str, Any]] = [
 ]
 
 
+@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
 @pytest.mark.parametrize(("path", "value"), [*ALLOWED, *NO_CHANGE])
 def test_a_field_may_change_while_the_job_runs(path: str, value: Any) -> None:
     old = job() | {"status": {"phase": "Running"}}
@@ -91,6 +92,7 @@ REFUSED: list[tuple[Job, str, Any, str]] = [
 ]
 
 
+@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
 @pytest.mark.parametrize(("old", "path", "value", "message"), REFUSED)
 def test_a_field_may_not_change_while_the_job_runs(
     old: Job, path: str, value: Any, message: str
@@ -98,6 +100,7 @@ def test_a_field_may_not_change_while_the_job_runs(
     assert message in [str(error) for error in validate_update(old, changed(old, path, value))]
 
 
+@pytest.mark.proves("dijob.md#what-may-change/once-it-is-succeeded-or-failed")
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.parametrize(("path", "value"), ALLOWED)
 def test_the_spec_of_a_finished_job_may_not_change(phase: str, path: str, value: Any) -> None:

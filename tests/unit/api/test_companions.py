@@ -167,6 +167,7 @@ def test_number_and_size_of_companions_are_bounded() -> None:
     assert list(complaints(grows, name="x" * 12)) == ["spec.companions"]
 
 
+@pytest.mark.proves("security.md#companions/*")
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [

@@ -91,6 +91,11 @@ def same(left: object, right: object) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
+@pytest.mark.proves(
+    "dijob.md#jobs-with-a-coordinator/spec-coordinator-spec-collector-spec",
+    "dijob.md#jobs-with-a-coordinator/spec-group-spec-cleanpodpolicy-spec-the-same",
+    "dijob.md#spec/group",
+)
 @given(V1_JOBS, st.sampled_from([OLD, OLDER]))
 def test_conversion_from_an_older_version_and_back_has_no_loss(job: Job, version: str) -> None:
     job["apiVersion"] = version
@@ -113,6 +118,9 @@ def test_an_annotation_of_a_conversion_survives_another_one(job: Job) -> None:
     assert same(convert(convert(job, OLD), V2), job)
 
 
+@pytest.mark.proves(
+    "dijob.md#jobs-with-a-coordinator/spec-group-spec-cleanpodpolicy-spec-spec-coordinated-replicas"
+)
 @given(V2_JOBS)
 def test_the_older_versions_show_only_fields_they_have(job: Job) -> None:
     old = convert(job, OLD)
@@ -192,6 +200,7 @@ def test_a_usual_job_of_an_older_version_needs_no_annotation() -> None:
     assert convert(new, OLDER) == old
 
 
+@pytest.mark.proves("dijob.md#jobs-with-a-coordinator/status-phase-created")
 @pytest.mark.parametrize(
     ("phase", "shown"),
     [

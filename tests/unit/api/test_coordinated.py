@@ -36,6 +36,12 @@ REPLICAS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.proves(
+    "dijob.md#spec/coordinated",
+    "dijob.md#jobs-with-a-coordinator/coordinator-template",
+    "dijob.md#jobs-with-a-coordinator/collector-template",
+    "dijob.md#jobs-with-a-coordinator/learner-template",
+)
 def test_a_coordinated_job_is_accepted_and_read() -> None:
     job = coordinated_job(coordinated={"replicas": REPLICAS, "priorityClassName": "high"})
     assert messages(job) == []
@@ -55,12 +61,21 @@ def test_a_coordinated_job_is_accepted_and_read() -> None:
     assert without.template(Role.LEARNER) is None
 
 
+@pytest.mark.proves(
+    "dijob.md#jobs-with-a-coordinator/replicas",
+    "dijob.md#jobs-with-a-coordinator/name",
+    "dijob.md#jobs-with-a-coordinator/role",
+    "dijob.md#jobs-with-a-coordinator/resources",
+    "dijob.md#jobs-with-a-coordinator/generation",
+    "dijob.md#jobs-with-a-coordinator/aggregator",
+)
 def test_a_replica_is_dumped_as_it_was_read() -> None:
     assert [Replica.read(entry).dump() for entry in REPLICAS] == REPLICAS
     half = {**REPLICAS[0], "resources": {"nvidia.com/gpu": "500m"}}
     assert [Replica.read(entry).gpus for entry in (*REPLICAS, half)] == [0, 8, 0]
 
 
+@pytest.mark.proves("teams-gangs.md#what-does-not-go-together/coordinated")
 def test_only_the_replicas_of_a_coordinated_job_may_change() -> None:
     old = coordinated_job()
     assert validate_update(old, coordinated_job(coordinated={"replicas": REPLICAS})) == []

@@ -59,6 +59,15 @@ def test_the_older_versions_have_one_schema_and_are_not_served() -> None:
         assert fields["status"]["properties"][part] == STATUS[part]
 
 
+@pytest.mark.proves(
+    "dijob.md#spec/priority",
+    "dijob.md#spec/cleanpodpolicy",
+    "dijob.md#spec-tasks/type",
+    "dijob.md#spec/scheduling-gangscheduler",
+    "dijob.md#spec-tasks/nodecheck-action",
+    "dijob.md#spec-tasks/protocol",
+    "dijob.md#spec/colocate",
+)
 @pytest.mark.parametrize(
     ("field", "values"),
     [
@@ -98,6 +107,13 @@ NUMBERS = [(SPEC, name, None) for name, field in SPEC.items() if field["type"] =
 ]
 
 
+@pytest.mark.proves(
+    "dijob.md#spec/ttlsecondsafterfinished",
+    "dijob.md#spec-tasks/replicas",
+    "dijob.md#spec-tasks/nodecheck-waitseconds",
+    "dijob.md#spec/checkpoint-graceseconds",
+    "dijob.md#spec-tasks/port",
+)
 @pytest.mark.parametrize(("fields", "name", "index"), NUMBERS, ids=[n[1] for n in NUMBERS])
 def test_a_number_has_the_limits_of_the_library(
     fields: dict[str, Any], name: str, index: int | None
@@ -126,6 +142,7 @@ def test_the_crd_bounds_the_pods_of_a_job() -> None:
         assert f"a job may have {MAX_PODS} pods" in rule["message"]
 
 
+@pytest.mark.proves("dijob.md#spec/volumes", "dijob.md#spec/tasks-list-of-1-to-64-see-below")
 @pytest.mark.parametrize(
     ("crd_field", "owner", "items"),
     [

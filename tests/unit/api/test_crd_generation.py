@@ -218,6 +218,7 @@ def test_the_command_checks_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert main([*arguments, "--check"]) == 0
 
 
+@pytest.mark.proves("dijob.md#the-definition-itself")
 def test_the_generated_files_are_up_to_date() -> None:
     """But for Kubernetes' own types, which `make verify` takes from an API server."""
     files = [

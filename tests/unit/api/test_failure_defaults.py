@@ -34,6 +34,15 @@ ELASTIC: dict[str, Any] = {"minReplicas": 1, "maxReplicas": 4, "processGroup": {
 SEVERAL = job(task(name="policy", replicas=2), task(name="critic", replicas=3), task())
 
 
+@pytest.mark.proves("lifecycle.md#failure/all-tasks", "dijob.md#spec/failurepolicy")
+@pytest.mark.proves(
+    "lifecycle.md#failure/a-learner-that-may-have-several-pods-and-action-restarttask-a-process-group-takes",
+    "lifecycle.md#failure/a-learner-that-may-have-several-pods-and-onreasons-oomkilled-action-restarttask",
+)
+@pytest.mark.proves("roles.md#several-tasks-of-a-type/failurepolicy-that-new-jobs-get")
+@pytest.mark.proves(
+    "lifecycle.md#failure/other-tasks-with-a-memory-limit",
+)
 @pytest.mark.parametrize(
     ("new", "learners"),
     [
@@ -63,6 +72,7 @@ def test_containers_with_a_memory_limit_get_growing_memory() -> None:
     ]
 
 
+@pytest.mark.proves("lifecycle.md#failure/collectors-and-evaluators")
 def test_collectors_and_evaluators_have_unlimited_restarts() -> None:
     new = job(task(), task("collector"), task("evaluator"), task("none", name="a"))
     patch = given(new)

@@ -7,6 +7,7 @@ import pytest
 from di_api import names
 
 
+@pytest.mark.proves("dijob.md#names")
 def test_a_pod_has_a_name_and_a_dns_name() -> None:
     pod = names.pod_name("cartpole", "collector", 2)
     assert pod == "cartpole-collector-2"
@@ -18,6 +19,7 @@ def test_a_pod_has_a_name_and_a_dns_name() -> None:
     )
 
 
+@pytest.mark.proves("roles.md#several-tasks-of-a-type/the-variables-di-task-nodes")
 def test_a_task_has_variables_of_its_nodes() -> None:
     assert names.task_nodes_env("replay-buffer") == "DI_REPLAY_BUFFER_NODES"
     assert names.task_nodes_file_env("learner") == "DI_LEARNER_NODES_FILE"
@@ -31,6 +33,7 @@ def test_a_job_finds_the_server_by_url_and_id() -> None:
     )
 
 
+@pytest.mark.proves("dijob.md#names")
 @pytest.mark.parametrize(
     "tasks",
     [

@@ -28,6 +28,7 @@ def test_a_scalable_task_needs_an_upper_bound_and_no_allocator(message: str, bad
     assert [str(error) for error in validate_job(bad)] == [message]
 
 
+@pytest.mark.proves("teams-autoscalers.md#which-tasks", "dijob.md#spec-tasks/scalable")
 @pytest.mark.parametrize(
     "good", [job(task(scalable=True, maxReplicas=4)), job(task(scalable=False), preemptible=True)]
 )

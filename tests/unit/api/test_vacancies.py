@@ -17,6 +17,12 @@ PLACES = st.sets(st.integers(0, 20))
 COUNTS = st.integers(0, 20)
 
 
+@pytest.mark.proves(
+    "roles.md#who-goes/kubectl-sets-replicas-4",
+    "roles.md#who-goes/kubectl-sets-replicas-1",
+    "roles.md#who-goes/kubectl-sets-vacant",
+    "dijob.md#spec-tasks/vacant",
+)
 @given(COUNTS, PLACES)
 def test_replicas_have_the_lowest_indexes_that_are_not_vacant(count: int, vacant: set[int]) -> None:
     found = list(indexes(count, vacant))
@@ -33,6 +39,11 @@ def test_vacancies_above_the_last_index_mean_nothing(count: int, vacant: set[int
     assert all(index < max(indexes(count, left)) for index in left)
 
 
+@pytest.mark.proves(
+    "roles.md#who-goes/delete-of-one",
+    "roles.md#who-goes/delete-of-3-by-name",
+    "roles.md#who-goes/delete-of-2-by-name",
+)
 @given(st.integers(1, 20), PLACES, st.data())
 def test_removed_indexes_go_and_all_others_stay(
     count: int, vacant: set[int], data: st.DataObject
@@ -43,6 +54,7 @@ def test_removed_indexes_go_and_all_others_stay(
     assert {*indexes(count - len(gone), left)} == before - gone
 
 
+@pytest.mark.proves("roles.md#who-goes/post-of-one", "roles.md#who-goes/post-of-two")
 @given(COUNTS, PLACES, COUNTS)
 def test_added_replicas_get_the_lowest_free_indexes_and_others_stay(
     count: int, vacant: set[int], added: int

@@ -27,6 +27,12 @@ def checkpoint_variables(cluster: ClusterModel, pod: str) -> dict[str, str]:
     return {name: value for name, value in cluster.env(pod).items() if name in names}
 
 
+@pytest.mark.proves(
+    "dijob.md#spec/checkpoint-volume",
+    "dijob.md#spec/checkpoint-persistentvolumeclaim",
+    "dijob.md#spec/checkpoint-path",
+    "dijob.md#checkpoints/di-checkpoint-dir",
+)
 def test_only_learners_mount_the_checkpoint_claim() -> None:
     cluster = made(initContainers=[{"name": "fetch", "image": "fetch:1"}])
     spec = cluster.pods[LEARNER]["spec"]
@@ -41,6 +47,7 @@ def test_only_learners_mount_the_checkpoint_claim() -> None:
     assert checkpoint_variables(cluster, OTHER) == {}
 
 
+@pytest.mark.proves("roles.md#several-tasks-of-a-type/checkpoint")
 def test_all_learner_tasks_get_it() -> None:
     body = job(task("learner"), task("critic", type="learner"), task("judge"), checkpoint=CLAIM)
     cluster = ClusterModel(body).settle()
@@ -49,6 +56,7 @@ def test_all_learner_tasks_get_it() -> None:
     assert told == {LEARNER: where, "x-critic-0": where, "x-judge-0": {}}
 
 
+@pytest.mark.proves("dijob.md#spec/checkpoint-graceseconds")
 @pytest.mark.parametrize(("own", "seconds"), [(None, 90), (5, 5), (0, 0), (600, 600)])
 def test_the_templates_grace_period_wins_over_the_checkpoints(
     own: int | None, seconds: int
@@ -58,6 +66,9 @@ def test_the_templates_grace_period_wins_over_the_checkpoints(
     assert spec["terminationGracePeriodSeconds"] == seconds
 
 
+@pytest.mark.proves(
+    "allocation.md#what-a-job-reports/checkpointstep", "dijob.md#checkpoints/di-restore-step"
+)
 @pytest.mark.parametrize(
     ("reported", "step"),
     [

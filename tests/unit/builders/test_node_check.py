@@ -53,6 +53,7 @@ def test_the_check_is_as_the_first_container_but_for_what_it_runs() -> None:
     }
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/nodecheck-image", "dijob.md#spec-tasks/nodecheck-command")
 def test_an_image_and_a_command_of_the_users_own() -> None:
     found = check(NodeCheck(image="check:1", command=("check", "--all")), CONTAINER)
     assert found is not None
@@ -76,6 +77,7 @@ def waits(cluster: ClusterModel) -> dict[str, str]:
     }
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/nodecheck-waitseconds")
 def test_a_pod_waits_for_the_others_unless_they_are_through_their_checks() -> None:
     cluster = ClusterModel(job(task("learner", 3, nodeCheck={"waitSeconds": 60})))
     cluster.settle()

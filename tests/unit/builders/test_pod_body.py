@@ -57,6 +57,8 @@ def first(body: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/template")
+@pytest.mark.proves("dijob.md#reserved-keys")
 def test_the_templates_metadata_does_not_override_ours() -> None:
     metadata = {
         "labels": {"team": "rl", "diengine/job": "other"},
@@ -106,6 +108,7 @@ def test_a_users_own_variable_wins_and_may_refer_to_ours() -> None:
     assert names.index("DI_TASK_RANK") < names.index("WHO")
 
 
+@pytest.mark.proves("dijob.md#spec/volumes")
 def test_volumes_of_the_job_do_not_replace_the_templates() -> None:
     spec = {"containers": [container()], "volumes": [{"name": "data", "emptyDir": {}}]}
     job_volumes = ({"name": "data", "hostPath": {"path": "/d"}}, {"name": "cache", "emptyDir": {}})

@@ -39,6 +39,12 @@ def on_host() -> Any:
     return {"spec": {"hostNetwork": True, "containers": containers}}
 
 
+@pytest.mark.proves(
+    "roles.md#ports/pod-the-default",
+    "dijob.md#spec-tasks/scope",
+    "dijob.md#spec-tasks/ports",
+    "dijob.md#spec-tasks/name-name-of-a-port",
+)
 def test_each_pod_has_numbers_of_its_own_and_declares_them() -> None:
     cluster = settled(task("learner", 2, ports=[RPC, METRICS]), task("judge", ports=[RPC]))
     numbers = [told(cluster, pod) for pod in ("x-learner-0", "x-learner-1", "x-judge-0")]
@@ -52,6 +58,7 @@ def test_each_pod_has_numbers_of_its_own_and_declares_them() -> None:
     }
 
 
+@pytest.mark.proves("roles.md#ports/job", "dijob.md#spec-tasks/scope")
 def test_a_job_port_has_one_number_in_all_pods() -> None:
     cluster = settled(
         task("learner", 2, ports=[MEETING]), task("judge", ports=[MEETING, RPC]), task("rollout")

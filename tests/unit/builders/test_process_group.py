@@ -34,6 +34,11 @@ def variables(*ports: Any, **group: Any) -> dict[str, str]:
     return dict(group_environment(task, 1, NODES))
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/torch-master-addr-master-port",
+    "process-groups.md#variables/torch-world-size-rank-local-world-size-1-local",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
 def test_a_process_of_torch_in_each_pod_needs_no_torchrun() -> None:
     assert variables(framework=Framework.TORCH) == {
         **MASTER,
@@ -46,11 +51,16 @@ def test_a_process_of_torch_in_each_pod_needs_no_torchrun() -> None:
     }
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/torch-pet-nnodes-pet-nproc-per-node-pet-node",
+    "dijob.md#spec-tasks/processgroup-processesperreplica",
+)
 def test_what_torchrun_gives_each_of_several_processes_is_left_to_it() -> None:
     found = variables(framework=Framework.TORCH, processes_per_replica=4)
     assert found == {**MASTER, **TORCHRUN, "PET_NPROC_PER_NODE": "4"}
 
 
+@pytest.mark.proves("process-groups.md#torchrun/*")
 def test_an_elastic_group_of_torch_meets_at_a_store_in_the_first_pod() -> None:
     assert variables(framework=Framework.TORCH, elastic=True, last_call_seconds=5) == {
         "PET_NNODES": "2:5",
@@ -62,6 +72,11 @@ def test_an_elastic_group_of_torch_meets_at_a_store_in_the_first_pod() -> None:
     }
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/jax-jax-coordinator-address",
+    "process-groups.md#variables/jax-jax-num-processes-jax-process-id",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
 def test_jax() -> None:
     assert variables(framework=Framework.JAX) == {
         "JAX_COORDINATOR_ADDRESS": f"{NODES[0]}:10314",
@@ -70,6 +85,9 @@ def test_jax() -> None:
     }
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/none", "dijob.md#spec-tasks/processgroup-framework"
+)
 def test_a_group_of_no_framework_has_no_variables() -> None:
     assert variables() == {}
 

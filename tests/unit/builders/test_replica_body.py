@@ -95,6 +95,7 @@ def test_labels_are_those_of_the_contract_beside_the_templates() -> None:
     assert metadata["ownerReferences"][0]["uid"] == "uid-job"
 
 
+@pytest.mark.proves("dijob.md#jobs-with-a-coordinator/priorityclassname")
 def test_only_a_coordinator_is_never_restarted_and_gets_the_priority() -> None:
     spec = replica_pod(FRAME, member(COORDINATOR))["spec"]
     assert (spec["restartPolicy"], spec["priorityClassName"]) == ("Never", "urgent")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from di_api.spec import Colocate, Task, TaskType, Topology
 from di_operator.builders.topology import GATE, Domains, near, replica_label, topology_of
 
@@ -26,6 +28,7 @@ def selector(tasks: list[str], **more: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.proves("dijob.md#spec/scheduling-topology", "dijob.md#spec/required")
 def test_pods_of_several_tasks_are_to_be_where_any_of_them_are() -> None:
     assert affinity({}, TOGETHER) == {
         "podAffinity": {
@@ -36,6 +39,7 @@ def test_pods_of_several_tasks_are_to_be_where_any_of_them_are() -> None:
     }
 
 
+@pytest.mark.proves("dijob.md#spec/colocate")
 def test_pods_of_a_replica_know_each_other_by_a_label() -> None:
     assert replica_label(TASK, 3, [BY_REPLICA]) == {"diengine/replica-index": "1"}
     assert replica_label(TASK, 3, [TOGETHER]) == {}
@@ -58,6 +62,9 @@ def test_what_the_template_asks_for_stays() -> None:
     assert theirs["podAffinity"] == {when: [own]}, "the template belongs to the cache"
 
 
+@pytest.mark.proves(
+    "teams.md#topology/task-the-default", "dijob.md#spec/tasks-list-of-task-names-up-to-64"
+)
 def test_a_task_has_those_that_name_it() -> None:
     assert topology_of(TASK, [TOGETHER, BY_REPLICA]) == (TOGETHER, BY_REPLICA)
     trainer = Task(name="trainer", type=TaskType.LEARNER, replicas=1, template={})

@@ -203,6 +203,7 @@ def test_a_complete_state_is_not_changed(world: World) -> None:
     assert (world.authority, world.secrets, world.bundles) == before
 
 
+@pytest.mark.proves("operations.md#certificates/auto")
 def test_a_certificate_is_renewed_after_two_thirds_of_its_life(world: World) -> None:
     old = world.leaf()
     world.now = START + SETTINGS.serving_lifetime * 0.6

@@ -57,6 +57,7 @@ def _contents(file: str) -> dict[str, str]:
         return found
 
 
+@pytest.mark.proves("cli.md#an-archive-for-support")
 def test_an_archive_explains_the_job_and_contains_no_secret(ill: Di) -> None:
     said = ill("bundle", "cartpole", "-o", "x.tar.gz", "--yes")
     assert said.code == ExitCode.DONE, said.err
@@ -90,6 +91,7 @@ def test_a_bundle_lists_what_it_could_not_read(ill: Di) -> None:
     assert "pods of namespace di-system: pods is forbidden" in _contents("x.tar.gz")["README.txt"]
 
 
+@pytest.mark.proves("cli.md#an-archive-for-support")
 def test_a_bundle_is_written_after_a_confirmation_only(
     ill: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def test_a_forecast_imports_the_allocator_only(di: Di, words: list[str]) -> None
     assert not found.intersection(f"di_operator.{name}" for name in others)
 
 
+@pytest.mark.proves("cli.md#exit-codes/*")
 def test_the_document_has_every_exit_code(di: Di) -> None:
     text = (ROOT / "docs/cli.md").read_text()
     found = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
@@ -231,6 +232,7 @@ def completed(monkeypatch: pytest.MonkeyPatch, capture: Any, line: str) -> list[
     return found
 
 
+@pytest.mark.proves("cli.md#inside-pods")
 def test_kubectl_gets_the_pod_the_container_and_the_context(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import Di
 
 
+@pytest.mark.proves("cli.md#in-the-browser")
 def test_the_address_is_printed_and_opened_and_has_the_jobs(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,6 +201,7 @@ def test_a_good_installation_has_no_findings() -> None:
     ]
 
 
+@pytest.mark.proves("cli.md#doctor")
 @pytest.mark.parametrize(
     ("topic", "severity", "message", "changes"), ROWS, ids=[row[2] for row in ROWS]
 )

@@ -50,6 +50,7 @@ def test_an_unread_topic_is_no_fault(installed: Di) -> None:
     assert installed("doctor").lines[-1] == "14 topics: 1 not looked at"
 
 
+@pytest.mark.proves("cli.md#doctor")
 def test_a_fault_has_its_own_exit_code(installed: Di) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/di-system/leases/di-operator"
     installed.world.remove(path)
@@ -60,6 +61,7 @@ def test_a_fault_has_its_own_exit_code(installed: Di) -> None:
     assert finding["where"] == "Lease di-system/di-operator"
 
 
+@pytest.mark.proves("cli.md#doctor")
 def test_doctor_changes_nothing(installed: Di) -> None:
     before = dict(installed.world.objects)
     installed("doctor")

@@ -26,6 +26,7 @@ def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         yield found
 
 
+@pytest.mark.proves("cli.md#what-happened")
 def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl")
     assert (said.code, said.err) == (0, "")
@@ -94,6 +95,7 @@ def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> No
     assert not [path for _, path, _ in di.world.requests if path.startswith(TOKENS)]
 
 
+@pytest.mark.proves("dashboard.md#rights/what-the-history-has")
 def test_without_an_address_kubectl_forwards_a_port(
     di: Di, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +146,7 @@ def test_missing_ended_logs_are_not_found(di: Di, service: Service) -> None:
     assert di("logs", "cartpole", "--ended", "-f").code == ExitCode.USAGE
 
 
+@pytest.mark.proves("cli.md#what-happened")
 def test_a_rollback_does_what_its_dry_run_shows(di: Di, service: Service) -> None:
     _roll(di, service)
     shown = di("rollback", "cartpole", "-n", "rl", "--to", "1", "--dry-run")

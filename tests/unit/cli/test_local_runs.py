@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from di_api.kube.config import load_config
 from di_cli.exit_codes import ExitCode
@@ -52,6 +53,7 @@ def begin(here: StandIn, di: Di, tmp_path: Path) -> Begin:
     return begin
 
 
+@pytest.mark.proves("cli.md#without-a-cluster")
 def test_a_local_run_is_chosen_with_a_note(begin: Begin, di: Di) -> None:
     begin()
     said = di("get", "cartpole")
@@ -122,6 +124,7 @@ def test_a_list_shows_the_cluster_and_names_local_runs(begin: Begin, di: Di) -> 
     assert (said.lines[1][: len(HERE)], said.err) == (HERE, "")
 
 
+@pytest.mark.proves("cli.md#without-a-cluster")
 def test_without_a_cluster_a_list_shows_local_runs(
     begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -168,3 +171,20 @@ def test_completion_includes_local_runs(
 ) -> None:
     begin("carpark")
     assert completed(monkeypatch, di.capture, "di get car") == ["carpark", "cartpole"]
+
+
+@pytest.mark.proves("dashboard.md#without-a-cluster")
+def test_the_page_shows_the_local_run_alone(
+    begin: Begin, di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin("pong")
+    opened: list[str] = []
+    seen: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(
+        "di_dashboard.main.until_interrupted",
+        lambda: seen.append(requests.Session().get(opened[0], timeout=60).text),
+    )
+    assert di("dashboard", "--local").code == 0
+    assert "pong" in seen[0]
+    assert "cartpole" not in seen[0]

@@ -66,6 +66,7 @@ def test_the_queue_includes_jobs_that_kueue_admits(waiting: Di) -> None:
     assert {each["name"]: each["place"]["place"] for each in told} == {"first": 2, "second": 3}
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/events-words")
 def test_why_shows_kueues_message_and_a_remedy(waiting: Di) -> None:
     lines = waiting("why", "first").lines
     assert lines[0] == f"first waits in queue team-a: {MISSING}"

@@ -69,6 +69,7 @@ def test_the_document_lists_the_rights_of_every_command() -> None:
     assert set(_rows()) == set(WORDS)
 
 
+@pytest.mark.proves("cli.md#rights/*")
 @pytest.mark.parametrize("command", WORDS)
 def test_a_command_uses_exactly_its_documented_rights(
     di: Di, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -95,11 +96,11 @@ def test_a_command_uses_exactly_its_documented_rights(
     install(di)
     said = di(*WORDS[command])
     assert "a mistake of di" not in said.err
-    asked = {_right(method, path) for method, path, _ in di.world.requests if path != "/version"}
+    asked = {right(method, path) for method, path, _ in di.world.requests if path != "/version"}
     assert asked == _rows()[command]
 
 
-def _right(method: str, path: str) -> str:
+def right(method: str, path: str) -> str:
     """Verb and resource of a request, as RBAC has them."""
     split = urlsplit(path)
     parts = split.path.strip("/").split("/")

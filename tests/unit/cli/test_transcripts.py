@@ -30,6 +30,14 @@ _GPU = {"nvidia.com/gpu": "1"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.proves(
+    "cli.md#seeing-what-there-is",
+    "cli.md#why",
+    "cli.md#before-submitting",
+    "cli.md#logs",
+    "cli.md#submitting-and-changing",
+    "cli.md#doctor",
+)
 def test_the_documents_transcripts_match_the_commands(
     di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

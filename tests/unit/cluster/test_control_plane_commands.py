@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from di_cluster.controlplane import api_server_argv, etcd_argv
 from di_cluster.network import Network
 
@@ -24,6 +26,7 @@ def api_server(*extra: str) -> list[str]:
     )
 
 
+@pytest.mark.proves("cluster.md#commands/up-api-server-arg-flag-value")
 def test_extra_arguments_come_last() -> None:
     argv = api_server("--audit-log-path=-", "--profiling=true")
     assert argv[-2:] == ["--audit-log-path=-", "--profiling=true"]

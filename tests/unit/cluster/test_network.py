@@ -22,6 +22,11 @@ local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1
 """
 
 
+@pytest.mark.proves(
+    "cluster.md#how-it-works/everything",
+    "cluster.md#how-it-works/services",
+    "cluster.md#how-it-works/simulated-pods-in-their-status-only",
+)
 @pytest.mark.parametrize("number", range(MAX_CLUSTERS))
 def test_a_clusters_ranges_are_in_its_block_and_do_not_overlap(number: int) -> None:
     network = Network(number)
@@ -38,6 +43,11 @@ def test_no_two_clusters_share_an_address() -> None:
     assert not any(one.overlaps(other) for one, other in combinations(blocks, 2))
 
 
+@pytest.mark.proves(
+    "cluster.md#how-it-works/node-i",
+    "cluster.md#how-it-works/pods-of-node-i",
+    "cluster.md#how-it-works/control-plane-and-node-0",
+)
 def test_every_node_has_its_own_address_and_pod_range() -> None:
     network = Network(3)
     addresses = {network.node_address(index) for index in range(MAX_NODES)}

@@ -45,6 +45,7 @@ def drawn(*placements: Object, totals: Mapping[str, int] | None = None, **more: 
 
 
 # ---------------------------------------------------------------- the map
+@pytest.mark.proves("dashboard.md#the-cluster")
 def test_a_node_is_divided_by_job_and_time() -> None:
     found = drawn(
         stay("a", 0, "gpu-1", "10:00", "11:00"), stay("b", 0, "gpu-1", "10:30"), totals={"gpu-1": 8}
@@ -208,6 +209,7 @@ def service() -> Iterator[Service]:
         yield found
 
 
+@pytest.mark.proves("dashboard.md#the-cluster")
 def test_the_map_reads_without_scripts(asking: Page, service: Service) -> None:
     text = asking.get("/cluster").text
     assert "moved from gpu-9 to gpu-1" in text

@@ -40,6 +40,7 @@ def entry(kind: str, clock: str, **data: object) -> Object:
 
 
 # ---------------------------------------------------------------- stories
+@pytest.mark.proves("dashboard.md#with-a-history")
 def test_a_history_shows_users_causes_and_log_tails() -> None:
     found = told(
         entry("scaling", "10:00:00", task="collector", before=2, after=4, who="di-server"),
@@ -340,6 +341,7 @@ def test_a_deleted_job_has_a_page(asking: Page, service: Service, world: StandIn
     assert body["spec"]["audiences"] == ["di-history"]
 
 
+@pytest.mark.proves("dashboard.md#rights/what-the-history-has")
 def test_a_history_token_is_reused(asking: Page, service: Service, world: StandIn) -> None:
     asking.get("/jobs/rl/gone")
     asking.get("/ended")
@@ -390,6 +392,7 @@ def test_jobs_that_have_ended_are_listed_a_page_at_a_time(asking: Page, service:
     assert "/v1/jobs?limit=50&namespace=rl&over=true&page=12-u1" in paths
 
 
+@pytest.mark.proves("dashboard.md#with-a-history")
 def test_a_revision_has_a_page_with_its_changes(asking: Page) -> None:
     text = asking.get("/jobs/rl/gone/revisions/2?uid=u1").text
     assert '<span class="diff added">+  - x' in text

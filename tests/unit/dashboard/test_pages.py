@@ -76,6 +76,7 @@ def test_jobs_are_listed_as_di_list_has_them(page: Page) -> None:
     assert "None of the 3 jobs fits" in page.get("/?q=nothing").text
 
 
+@pytest.mark.proves("dashboard.md#one-job")
 def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, world: StandIn) -> None:
     page.enter()
     text = page.get("/jobs/rl/cartpole").text
@@ -170,6 +171,7 @@ def test_limits_are_changed_after_a_confirmation(page: Page, world: StandIn) -> 
     assert (task["minReplicas"], task["maxReplicas"], task["replicas"]) == (3, 6, 3)
 
 
+@pytest.mark.proves("dashboard.md#changing-something")
 def test_scaling_happens_after_a_confirmation(page: Page, world: StandIn) -> None:
     page.enter()
     asked = page.get("/jobs/rl/grpo-7b/scale?task=collector&replicas=%2B2").text
@@ -190,6 +192,7 @@ def test_a_replica_count_beyond_its_bound_is_refused(page: Page, world: StandIn)
     assert "at most 4 replicas" in answer.text
 
 
+@pytest.mark.proves("dashboard.md#changing-something")
 def test_a_job_is_suspended_resumed_and_deleted(page: Page, world: StandIn) -> None:
     page.enter()
     asked = page.get("/jobs/rl/grpo-7b/suspend").text

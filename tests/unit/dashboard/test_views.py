@@ -43,6 +43,7 @@ def names(filters: Filters, *jobs: Object) -> list[str]:
     return [each.row.name for each in jobs_page([*map(entry_of, jobs)], filters, NOW).rows]
 
 
+@pytest.mark.proves("dashboard.md#jobs")
 def test_jobs_are_filtered_by_name_namespace_and_label() -> None:
     jobs = (
         labelled("grpo-7b", owner="ann"),

@@ -120,6 +120,7 @@ def test_the_cache_is_complete_when_all_readable_kinds_are_listed() -> None:
     assert (found.is_away, found.unread) == (True, {})
 
 
+@pytest.mark.proves("dashboard.md#what-is-remembered")
 def test_phases_scalings_and_reports_are_remembered_as_they_come() -> None:
     seen = Seen()
     body = job(

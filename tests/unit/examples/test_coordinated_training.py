@@ -192,6 +192,7 @@ def test_a_lost_collector_is_replaced(train: Train, monkeypatch: pytest.MonkeyPa
     assert {"x-collector-1", "x-collector-2"} <= names
 
 
+@pytest.mark.proves("operations.md#availability/all-of-the-server")
 def test_training_without_progress_fails(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "MAX_UPDATES", 3)
     with pytest.raises(NotSolved, match=r"mean return 10\.0 after 3 updates"):

@@ -18,6 +18,9 @@ from di_orchestrator import here
 from tests.ports import held_port
 
 
+@pytest.mark.proves(
+    "grpo.md#what-is-lost-when-something-dies/an-engine-that-is-scaled-away-evicted-or"
+)
 def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, object]] = []
     monkeypatch.setattr(here, "say", lambda url, **more: said.append({"url": url, **more}))

@@ -49,6 +49,7 @@ class TestBook:
         made.publish(5, WEIGHTS)
         return made
 
+    @pytest.mark.proves("grpo.md#who-finds-whom")
     def test_weights_are_sent_to_an_engine_with_older_ones(self, book: Book) -> None:
         said = unpack(book.answer(request("GET", "/weights", who="a", have="-1")).body)
         assert said.pop("version") == 5
@@ -83,6 +84,8 @@ class TestBook:
         assert book.mean_gradient()["x"] == 1
 
 
+@pytest.mark.proves("grpo.md#what-is-lost-when-something-dies/a-learner-that-computes-gradients")
+@pytest.mark.proves("grpo.md#language-model-reinforcement-learning/evaluator")
 def test_other_learners_relay_requests_to_the_first() -> None:
     def answer(asked: di.Asked) -> di.Reply:
         if asked.path == "/wrong":
@@ -115,6 +118,10 @@ def state() -> State:
 
 
 class TestState:
+    @pytest.mark.proves(
+        "grpo.md#what-is-lost-when-something-dies/the-first-learner",
+        "grpo.md#what-is-lost-when-something-dies/the-pod-of-the-first-learner",
+    )
     def test_a_saved_state_is_resumed(self, state: State, tmp_path: Path) -> None:
         assert State.load(tmp_path) is None
         state.save(tmp_path)
@@ -179,6 +186,7 @@ class TestTraining:
             assert (entered.collectors, entered.learners) == (3, 2)
             yield entered
 
+    @pytest.mark.proves("grpo.md#language-model-reinforcement-learning/learner")
     def test_a_version_is_saved_before_it_is_published(
         self, here: di.Training, tmp_path: Path
     ) -> None:
@@ -203,6 +211,7 @@ class TestTraining:
         assert here.collectors == state.engines == 2
 
 
+@pytest.mark.proves("grpo.md#language-model-reinforcement-learning/judge")
 @pytest.mark.parametrize(
     ("text", "reward"),
     [

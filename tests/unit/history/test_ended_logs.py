@@ -128,6 +128,7 @@ def test_a_short_log_is_kept_whole() -> None:
     assert "previous" not in path
 
 
+@pytest.mark.proves("history.md#what-is-kept/logs")
 def test_of_a_longer_log_the_last_whole_lines_are_kept() -> None:
     ((log,), (path,)) = read(LINES, wanted(), most=500)
     assert log.text is not None

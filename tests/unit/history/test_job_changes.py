@@ -113,6 +113,12 @@ TABLE: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[Line]]] = {
 }
 
 
+@pytest.mark.proves(
+    "history.md#what-is-kept/phases",
+    "history.md#what-is-kept/scalings",
+    "history.md#what-is-kept/allocations",
+    "history.md#what-is-kept/conditions-events",
+)
 @pytest.mark.parametrize(("before", "after", "expected"), TABLE.values(), ids=TABLE)
 def test_a_change_is_recorded(before: Any, after: Any, expected: list[Line]) -> None:
     """Also from a stored snapshot, and with the same keys by a later observer."""
@@ -139,6 +145,7 @@ def test_a_job_is_known_by_its_creator_and_version() -> None:
     )
 
 
+@pytest.mark.proves("history.md#what-is-kept/revisions", "history.md#who")
 def test_a_new_spec_is_a_revision_with_its_writer() -> None:
     written = job(
         12, generation=3, managers=(manager("kubectl-create", 0), manager("kubectl-edit", 70))
@@ -170,6 +177,7 @@ def test_a_status_is_no_revision() -> None:
     assert not [each for each in found if isinstance(each, Revision)]
 
 
+@pytest.mark.proves("history.md#what-is-kept/series")
 def test_a_report_is_kept_as_numbers_by_their_paths() -> None:
     status: dict[str, Any] = {
         "progress": {"reportedAt": clock(77), "step": 40, "totalSteps": 100},
@@ -215,6 +223,7 @@ def test_replicas_of_a_coordinator_are_counted_by_role() -> None:
     ]
 
 
+@pytest.mark.proves("history.md#gaps/deleted-with-after")
 def test_an_unseen_deletion_has_an_earliest_time() -> None:
     found = job_gone(job(), SEEN, not_before=NOON)
     assert found == [
@@ -223,6 +232,7 @@ def test_an_unseen_deletion_has_an_earliest_time() -> None:
     ]
 
 
+@pytest.mark.proves("history.md#gaps/gap")
 def test_a_gap_names_the_changed_fields() -> None:
     before = snapshot_of(job(11, phase="Running"))
     found = gap(before, job(14, generation=2, collectors=3, phase="Succeeded"), NOON, SEEN)
@@ -235,6 +245,7 @@ def test_an_unchanged_job_has_no_gap() -> None:
     assert gap(snapshot_of(job(11)), job(11), NOON, SEEN) == []
 
 
+@pytest.mark.proves("history.md#gaps/gap")
 def test_an_old_job_has_a_gap_at_its_first_sight() -> None:
     assert entries(first_sight_gap(job(), SEEN)) == [
         (EntryKind.GAP, 500, {"from": NOON, "changed": []})

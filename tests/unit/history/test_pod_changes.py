@@ -18,6 +18,7 @@ def kept(**options: Any) -> dict[str, Any]:
     return trimmed(pod(**options))
 
 
+@pytest.mark.proves("history.md#what-is-kept/placements")
 def test_a_pod_on_a_node_is_a_placement() -> None:
     (found,) = placement_changes(None, kept(), SEEN)
     assert (found.job, found.pod, found.task, found.rank, found.node, found.gpus) == (
@@ -131,6 +132,7 @@ def test_an_odd_pod_raises_nothing(odd: dict[str, Any]) -> None:
     assert logs_wanted(None, found) == []
 
 
+@pytest.mark.proves("history.md#what-is-kept/conditions-events")
 def test_a_repeated_event_is_one_entry() -> None:
     first, again = (event_entry(event(30), UID, SEEN), event_entry(event(35, count=4), UID, SEEN))
     assert first.key == again.key

@@ -78,6 +78,7 @@ def stored(
     return records
 
 
+@pytest.mark.proves("history.md#whole-logs")
 @pytest.mark.parametrize("failures", [0, 2])
 def test_a_log_is_uploaded_once_the_storage_accepts_it(tmp_path: Path, failures: int) -> None:
     logs, log = Unsteady(failures=failures), wanted()

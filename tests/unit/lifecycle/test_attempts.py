@@ -51,6 +51,7 @@ def test_pods_have_no_attempt_before_the_first_restart() -> None:
     assert "restartAttempts" not in cluster.status
 
 
+@pytest.mark.proves("lifecycle.md#restarting-a-whole-task")
 def test_a_restart_replaces_all_pods_of_the_task_and_no_other() -> None:
     cluster = running(*TASKS)
     others = cluster.uids
@@ -70,6 +71,7 @@ def test_a_restart_replaces_all_pods_of_the_task_and_no_other() -> None:
     assert cluster.env("x-learner-0")["DI_RANK"] == "0"
 
 
+@pytest.mark.proves("lifecycle.md#restarting-a-whole-task")
 def test_no_new_member_is_made_before_the_last_old_one_is_gone() -> None:
     cluster = running(*TASKS)
     restart(cluster, "learner")

@@ -120,6 +120,15 @@ CASES = {
 }
 
 
+@pytest.mark.proves(
+    "lifecycle.md#pods-that-cannot-run/*",
+    "events.md#of-its-life/errimageneverpull",
+    "events.md#of-its-life/invalidimagename",
+    "events.md#of-its-life/createcontainerconfigerror",
+    "events.md#of-its-life/containerwaiting",
+    "events.md#of-its-life/volumenotbound",
+    "events.md#of-its-life/schedulinggated",
+)
 @pytest.mark.parametrize("case", CASES)
 def test_a_blocked_pod_is_explained(case: str) -> None:
     status, reason, message = CASES[case]
@@ -180,6 +189,7 @@ def starting() -> ClusterModel:
     return cluster
 
 
+@pytest.mark.proves("events.md#of-its-life/imagepullbackoff")
 def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
     cluster = starting().say("x-collector-2", **BUSY).say("x-collector-1", **PULL)
     cluster.settle()
@@ -200,6 +210,10 @@ def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
     assert cluster.condition("Running")["reason"] == "JobRunning"
 
 
+@pytest.mark.proves(
+    "lifecycle.md#pods-that-cannot-run/for-a-minute-by-now-its-node-has-not",
+    "events.md#of-its-life/containercreating",
+)
 def test_volumes_that_stay_unready_are_reported() -> None:
     cluster = starting()
     written, told = len(cluster.writes), len(cluster.events)
@@ -253,6 +267,7 @@ def test_an_unchanged_blocker_is_written_once() -> None:
     assert (len(cluster.writes), len(cluster.events)) == (written, told)
 
 
+@pytest.mark.proves("events.md#of-its-life/crashloopbackoff")
 def test_a_running_job_reports_blocked_pods() -> None:
     cluster = running().say("x-collector-1", phase="Running", **SIDECAR).settle()
     assert cluster.condition("Running")["reason"] == "CrashLoopBackOff"
@@ -270,6 +285,7 @@ def test_a_dependent_task_reports_why_the_other_cannot_run() -> None:
     assert cluster.condition("Pending")["reason"] == "ImagePullBackOff"
 
 
+@pytest.mark.proves("events.md#of-its-life/jobrestarting")
 def test_a_reason_of_the_job_precedes_blocked_pods() -> None:
     cluster = starting().say("x-collector-1", **PULL).settle()
     cluster.fail("x-learner-0", code=3).reconcile()

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running
 
 
+@pytest.mark.proves("dijob.md#spec/cleanpodpolicy")
 @pytest.mark.parametrize(
     ("policy", "left"),
     [
@@ -32,12 +33,14 @@ def test_a_pod_whose_containers_have_ended_keeps_its_logs() -> None:
     assert "x-collector-1" in cluster.ending
 
 
+@pytest.mark.proves("lifecycle.md#order-of-writes/succeeded-or-failed-then-clean-up")
 def test_the_final_phase_is_written_before_anything_is_deleted() -> None:
     cluster = running(cleanPodPolicy="All").succeed()
     decision = cluster.reconcile()
     assert (cluster.phase, decision.actions) == ("Succeeded", ())
 
 
+@pytest.mark.proves("dijob.md#status/replicas-readyreplicas", "dijob.md#status/taskstatus")
 def test_the_counts_stay_as_they_were_at_the_end() -> None:
     cluster = running(cleanPodPolicy="All").succeed().settle()
     assert cluster.status["taskStatus"] == {
@@ -49,6 +52,7 @@ def test_the_counts_stay_as_they_were_at_the_end() -> None:
     assert cluster.status["completionTimestamp"] == "2026-01-01T12:00:00Z"
 
 
+@pytest.mark.proves("dijob.md#spec/ttlsecondsafterfinished")
 def test_a_finished_job_is_deleted_after_its_time_to_live() -> None:
     cluster = running(ttlSecondsAfterFinished=100).succeed().settle()
     assert cluster.decide().requeue_after == 100

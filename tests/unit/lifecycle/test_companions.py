@@ -54,6 +54,7 @@ def running(*companions: Object, **spec: Any) -> ClusterModel:
     return cluster
 
 
+@pytest.mark.proves("dijob.md#spec/companions")
 def test_companions_are_made_first_and_belong_to_the_job() -> None:
     cluster, plain = accompanied(), ClusterModel(job())
     cluster.settle()
@@ -113,6 +114,7 @@ def test_a_config_map_of_a_job_is_not_taken_for_its_node_lists() -> None:
     assert many.objects["ConfigMap", "x-config"] == before
 
 
+@pytest.mark.proves("roles.md#companions/an-earlier-job-of-the-same-name-had-one")
 def test_pods_wait_until_companions_of_an_earlier_job_are_gone() -> None:
     old = running()
     new = accompanied()
@@ -129,6 +131,7 @@ def test_pods_wait_until_companions_of_an_earlier_job_are_gone() -> None:
     assert (new.writes[1:3], new.phase) == (MADE, "Starting")
 
 
+@pytest.mark.proves("roles.md#companions/somebody-deletes-one")
 def test_a_deleted_companion_is_made_again_and_nothing_else() -> None:
     cluster = running()
     del cluster.objects["PersistentVolumeClaim", "x"]
@@ -136,6 +139,7 @@ def test_a_deleted_companion_is_made_again_and_nothing_else() -> None:
     assert (cluster.writes, cluster.phase) == (MADE[1:], "Running")
 
 
+@pytest.mark.proves("roles.md#companions/somebody-edits-one")
 def test_an_edited_or_ending_companion_is_left_alone() -> None:
     cluster = running()
     cluster.objects["ConfigMap", "x-config"]["data"] = {"url": "http://elsewhere"}
@@ -146,6 +150,7 @@ def test_an_edited_or_ending_companion_is_left_alone() -> None:
     assert cluster.writes == []
 
 
+@pytest.mark.proves("roles.md#companions/the-job-is-suspended-ends-or")
 @pytest.mark.parametrize("end", ["suspend", "succeed"])
 def test_companions_stay_as_long_as_the_job(end: str) -> None:
     cluster = running(cleanPodPolicy="All")
@@ -178,6 +183,10 @@ def test_an_operator_that_dies_at_any_write_leaves_none_out(writes: int) -> None
     )
 
 
+@pytest.mark.proves(
+    "roles.md#companions/the-name-belongs-to-somebody-else",
+    "events.md#of-its-life/companionconflict",
+)
 def test_a_foreign_object_of_the_name_fails_a_new_job_untouched() -> None:
     cluster = accompanied()
     stored = copy.deepcopy(cluster.put(foreign("PersistentVolumeClaim", "x")))
@@ -224,6 +233,7 @@ def test_a_refusal_that_can_be_fixed_is_retried_with_backoff(reason: str) -> Non
     assert cluster.phase == "Starting"
 
 
+@pytest.mark.proves("roles.md#companions/any-of-these-while-the-job-is-running")
 @pytest.mark.parametrize(("seen", "reason"), [row[:2] for row in REFUSALS])
 def test_a_running_job_goes_on_without_a_refused_companion(seen: Seen, reason: str) -> None:
     cluster = running()
@@ -250,6 +260,10 @@ def test_a_started_job_that_needs_new_pods_waits_for_the_name() -> None:
     assert "x-learner-0" in cluster.pods
 
 
+@pytest.mark.proves(
+    "roles.md#companions/nobody-serves-the-kind-here-or-the",
+    "events.md#of-its-life/companionkindmissing",
+)
 def test_a_kind_that_the_operator_may_not_make_keeps_a_new_job_waiting() -> None:
     cluster = accompanied(CONFIG, POOL)
     cluster.settings = replace(SETTINGS, companion_kinds=KINDS[:2])

@@ -46,6 +46,11 @@ def services(cluster: ClusterModel) -> list[str]:
     return sorted(name for kind, name in cluster.objects if kind == "Service")
 
 
+@pytest.mark.proves(
+    "lifecycle.md#jobs-with-a-coordinator/starting",
+    "lifecycle.md#jobs-with-a-coordinator/running",
+    "lifecycle.md#jobs-with-a-coordinator/succeeded-failed",
+)
 def test_the_phase_follows_the_coordinator() -> None:
     cluster = coordinated().settle()
     assert list(cluster.pods) == services(cluster) == ["x-coordinator"]
@@ -54,6 +59,7 @@ def test_the_phase_follows_the_coordinator() -> None:
     assert cluster.condition("Succeeded")["message"] == "the coordinator succeeded"
 
 
+@pytest.mark.proves("lifecycle.md#jobs-with-a-coordinator/succeeded-failed")
 def test_a_failed_coordinator_fails_the_job_at_once() -> None:
     cluster = running(replica(FIRST), backoffLimit=3).fail("x-coordinator", code=3)
     cluster.settle()
@@ -92,6 +98,7 @@ def test_a_replica_no_longer_requested_goes_with_its_service() -> None:
     assert cluster.status["taskStatus"]["collector"] == {"Running": 1}
 
 
+@pytest.mark.proves("events.md#of-its-life/replicasreplaced")
 def test_a_failed_collector_counts_once_and_is_replaced_at_once() -> None:
     cluster = running(replica(FIRST))
     old = cluster.uids[FIRST]
@@ -147,6 +154,7 @@ def test_a_collector_that_has_succeeded_stays() -> None:
     assert cluster.phase == "Running"
 
 
+@pytest.mark.proves("lifecycle.md#jobs-with-a-coordinator/rescheduling")
 @pytest.mark.parametrize("how", ["evicted", "deleted", "vanished"])
 def test_a_lost_coordinator_is_replaced(how: str) -> None:
     cluster = running(replica(FIRST))
@@ -172,6 +180,9 @@ def test_a_deleted_service_is_made_again() -> None:
     assert services(cluster) == [FIRST, "x-coordinator"]
 
 
+@pytest.mark.proves(
+    "dijob.md#jobs-with-a-coordinator/status-replicastatus", "dijob.md#status/replicastatus"
+)
 def test_pods_are_counted_by_role() -> None:
     cluster = running(replica(FIRST), replica(SECOND), replica("x-learner-bbbbb", "learner"))
     cluster.succeed(SECOND).pass_time(20).settle()
@@ -200,6 +211,7 @@ def test_clean_up_follows_the_policy_and_takes_every_service(policy: str, kept: 
     assert (sorted(cluster.pods), services(cluster)) == (kept, [])
 
 
+@pytest.mark.proves("events.md#of-its-life/aggregatorconfigmissing")
 def test_aggregators_wait_for_their_config_and_nothing_else_does() -> None:
     cluster = running()
     ddp = replica(MASTER, "ddp-learner", aggregator=AGGREGATOR, resources={"nvidia.com/gpu": 2})

@@ -105,6 +105,7 @@ def test_a_status_stays_if_the_worker_admitted_the_job_since(
     assert (cluster.phase, cluster.condition("Queued")["status"]) == shown
 
 
+@pytest.mark.proves("events.md#of-its-life/jobqueued")
 def test_a_job_taken_back_from_a_worker_waits_again() -> None:
     cluster = manager().admit(CORE).patch_status({"phase": "Running"}).settle()
     cluster.evict_workload(CORE, "AdmissionCheck").settle()

@@ -43,6 +43,13 @@ def pod_deletes(cluster: ClusterModel) -> list[Delete]:
     return [each for each in found if each.resource == PODS]
 
 
+@pytest.mark.proves(
+    "roles.md#leaving-well/path-port",
+    "roles.md#leaving-well/timeoutseconds",
+    "dijob.md#spec-tasks/drain-path",
+    "dijob.md#spec-tasks/drain-port",
+    "dijob.md#spec-tasks/drain-timeoutseconds",
+)
 def test_a_drain_hook_extends_the_grace_period() -> None:
     cluster = running(rollout(1), task("learner"))
     spec = cluster.pods["x-rollout-0"]["spec"]
@@ -54,6 +61,7 @@ def test_a_drain_hook_extends_the_grace_period() -> None:
     assert "terminationGracePeriodSeconds" not in plain
 
 
+@pytest.mark.proves("roles.md#leaving-well/command", "dijob.md#spec-tasks/drain-command")
 def test_a_command_is_run_in_the_main_container_alone() -> None:
     containers = [
         {"name": "proxy", "image": "a"},
@@ -88,6 +96,7 @@ def test_a_hook_of_the_template_which_admission_refuses_stays() -> None:
     assert cluster.pods["x-rollout-0"]["spec"]["containers"][0]["lifecycle"] == own
 
 
+@pytest.mark.proves("lifecycle.md#leaving-a-service", "roles.md#leaving-well/taken-are")
 def test_a_replica_leaves_its_service_and_is_deleted_when_the_time_is_over() -> None:
     cluster = running(rollout()).scale("rollout", 1).wait(0)
     assert (listed(cluster), deletes(cluster)) == (["x-rollout-0"], [])
@@ -129,6 +138,8 @@ def test_a_pod_without_clients_is_deleted_at_once(case: str) -> None:
     assert deletes(start().wait(0)) == deleted
 
 
+@pytest.mark.proves("roles.md#leaving-well/not-asked-are")
+@pytest.mark.proves("events.md#of-its-life/metadatarestored")
 def test_a_replica_desired_again_in_time_returns_to_its_service() -> None:
     cluster = running(rollout())
     before = cluster.uids

@@ -40,6 +40,9 @@ def test_the_core_comes_first_and_the_job_runs_with_it_alone() -> None:
     assert (cluster.status["replicas"], cluster.status["readyReplicas"]) == (3, 1)
 
 
+@pytest.mark.proves(
+    "dijob.md#spec-tasks/elastic-templatepatch", "dijob.md#spec-tasks/elastic-priorityclassname"
+)
 def test_pods_carry_their_tier_and_its_template_patch() -> None:
     patch = {"spec": {"tolerations": [{"key": "spot", "operator": "Exists"}]}}
     cluster = tiered(of={"tier": {"priorityClassName": "spot", "templatePatch": patch}})
@@ -67,6 +70,7 @@ def test_dependent_tasks_wait_for_the_core_only() -> None:
     assert "x-evaluator-0" in cluster.pods
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/it-finds-no-node-or-a-quota-or-admission")
 def test_an_unschedulable_elastic_pod_is_reported_and_blocks_nothing() -> None:
     cluster = ClusterModel(job(work(), pendingTimeoutSeconds=60)).settle().run(CORE)
     cluster.refuse(FIRST, WORDS).refuse(SECOND, WORDS).wait(10)
@@ -104,6 +108,7 @@ def test_an_unschedulable_core_pod_is_reported_first() -> None:
 # --- losses ---
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/it-is-evicted-preempted-deleted-moved-or")
 @pytest.mark.parametrize("how", LOSSES)
 @pytest.mark.parametrize("rules", [(), ("FailJob",), ("Restart",)])
 def test_a_lost_elastic_pod_is_no_failure_and_no_reschedule(how: str, rules: tuple[str]) -> None:
@@ -146,6 +151,7 @@ def test_a_lost_core_pod_is_a_reschedule() -> None:
     assert set(cluster.pods) == {CORE, FIRST, SECOND}
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/a-container-of-it-fails-by-itself")
 def test_an_elastic_pod_that_fails_is_a_failure() -> None:
     cluster = tiered(backoffLimit=1).fail(FIRST).settle().end_deleted().settle()
     cluster.settle()
@@ -171,6 +177,7 @@ def test_an_ignored_failure_of_an_elastic_pod_is_not_counted() -> None:
     assert FIRST in cluster.pods
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/then")
 def test_a_pod_that_is_lost_repeatedly_is_made_after_a_backoff() -> None:
     cluster = tiered(of={"replicas": 2})
     pauses = []
@@ -219,6 +226,7 @@ def test_a_suspension_is_no_loss() -> None:
     assert cluster.status["readyReplicas"] == 3
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/it-is-scaled-away-or-more-are-asked-for")
 def test_scaling_the_tier_is_a_reschedule() -> None:
     cluster = tiered().scale("work", 2).settle().end_deleted().settle()
     assert set(cluster.pods) == {CORE, FIRST}
@@ -230,6 +238,7 @@ def test_scaling_the_tier_is_a_reschedule() -> None:
 # --- refusals ---
 
 
+@pytest.mark.proves("roles.md#core-and-elastic-tier/it-finds-no-node-or-a-quota-or-admission")
 @pytest.mark.parametrize("refusal", [QuotaExceeded, CreateForbidden])
 def test_a_refused_elastic_pod_is_reported_and_the_job_runs_on(refusal: Any) -> None:
     cluster = ClusterModel(job(work()))
@@ -251,6 +260,7 @@ def test_a_refused_elastic_pod_is_reported_and_the_job_runs_on(refusal: Any) -> 
     assert cluster.condition("Running")["reason"] == "JobRunning"
 
 
+@pytest.mark.proves("events.md#of-its-life/invalidtemplate")
 def test_a_template_that_the_api_server_refuses_ends_the_job() -> None:
     cluster = ClusterModel(job(work()))
     cluster.reconcile()

@@ -35,6 +35,7 @@ def waiting(minutes: float | None) -> ClusterModel:
     return cluster.settle()
 
 
+@pytest.mark.proves("lifecycle.md#expected-start")
 def test_a_waiting_job_shows_its_expected_start_and_the_first_one() -> None:
     cluster = waiting(30)
     first = "2026-01-01T12:40:00Z"

@@ -75,6 +75,19 @@ def grown(cluster: ClusterModel) -> list[str]:
     return [event.message for event in cluster.events if event.reason is Reason.MEMORY_GROWN]
 
 
+@pytest.mark.proves(
+    "dijob.md#spec-failurepolicy/growmemory-factor",
+    "dijob.md#spec-failurepolicy/onreasons",
+    "events.md#of-its-life/memorygrown",
+)
+@pytest.mark.proves(
+    "dijob.md#spec-failurepolicy/growmemory-maxstep", "dijob.md#spec-failurepolicy/growmemory-limit"
+)
+@pytest.mark.proves(
+    "lifecycle.md#failure/growmemory-limit",
+)
+@pytest.mark.proves("lifecycle.md#failure/the-largest-node-s-memory-where")
+@pytest.mark.proves("dijob.md#spec-failurepolicy/onconditions")
 @pytest.mark.parametrize(
     "ignored", [{"onConditions": ["DisruptionTarget"]}, {"onReasons": ["Error"]}], ids=str
 )
@@ -103,6 +116,7 @@ def test_a_pod_on_a_dead_node_is_replaced_after_its_grace_period() -> None:
     assert cluster.status["restarts"] == 0
 
 
+@pytest.mark.proves("dijob.md#spec-failurepolicy/avoidnode", "dijob.md#status/avoidednodes")
 def test_a_failed_replica_avoids_its_node_for_an_hour() -> None:
     rule = {"onExitCodes": {"operator": "In", "values": [201]}, "avoidNode": True}
     cluster = collectors(rule, replicaBackoffLimit=9)
@@ -164,6 +178,11 @@ def test_a_late_event_of_a_replaced_pod_changes_nothing() -> None:
     assert (cluster.writes, cluster.status) == (before, status)
 
 
+@pytest.mark.proves(
+    "lifecycle.md#failure/failurepolicy-replicabackofflimit",
+    "dijob.md#spec-failurepolicy/replicabackofflimit",
+    "events.md#of-its-life/replicabackofflimit",
+)
 def test_a_replica_over_its_backoff_limit_fails_the_job() -> None:
     cluster = collectors(limit=50)
     for _ in range(3):
@@ -180,6 +199,7 @@ def test_a_replica_over_its_backoff_limit_fails_the_job() -> None:
     )
 
 
+@pytest.mark.proves("dijob.md#spec-failurepolicy/resetafterseconds")
 def test_a_replica_that_ran_long_enough_resets_its_count() -> None:
     cluster = collectors(limit=2)
     for _ in range(8):
@@ -226,6 +246,11 @@ def test_ignored_failures_are_retried_with_exponential_backoff() -> None:
     assert cluster.phase == "Running"
 
 
+@pytest.mark.proves(
+    "lifecycle.md#failure/a-rule-with-failjob",
+    "dijob.md#spec-failurepolicy/action",
+    "events.md#of-its-life/podfailurepolicy",
+)
 def test_a_fail_job_rule_fails_the_job_at_the_first_failure() -> None:
     three = {"operator": "In", "values": [3]}
     cluster = collectors({"tasks": ["learner"]}, {"onExitCodes": three, "action": "FailJob"})
@@ -242,6 +267,7 @@ def test_a_fail_job_rule_fails_the_job_at_the_first_failure() -> None:
     )
 
 
+@pytest.mark.proves("dijob.md#spec-failurepolicy/rules", "dijob.md#spec-failurepolicy/tasks")
 @pytest.mark.parametrize(("first", "phase"), [("Restart", "Running"), ("FailJob", "Failed")])
 def test_the_first_matching_rule_decides(first: str, phase: str) -> None:
     then = {"Restart": "FailJob", "FailJob": "Restart"}[first]
@@ -254,6 +280,11 @@ def test_the_first_matching_rule_decides(first: str, phase: str) -> None:
     assert cluster.phase == phase
 
 
+@pytest.mark.proves(
+    "lifecycle.md#failure/tasks-backofflimit",
+    "dijob.md#spec-tasks/backofflimit",
+    "events.md#of-its-life/taskbackofflimit",
+)
 def test_a_task_over_its_backoff_limit_fails_the_job() -> None:
     cluster = collectors(limit=1, replicaBackoffLimit=9)
     fail(cluster, COLLECTOR)
@@ -269,6 +300,7 @@ def test_a_task_over_its_backoff_limit_fails_the_job() -> None:
     )
 
 
+@pytest.mark.proves("events.md#of-its-life/jobfailed")
 def test_the_job_limit_counts_only_tasks_without_a_limit_of_their_own() -> None:
     cluster = collectors(replicaBackoffLimit=99)
     for _ in range(4):

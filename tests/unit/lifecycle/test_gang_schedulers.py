@@ -43,6 +43,7 @@ def group(cluster: ClusterModel) -> Object:
     return spec
 
 
+@pytest.mark.proves("teams-gangs.md#the-podgroup", "dijob.md#spec/scheduling-gangscheduler")
 def test_the_group_is_made_before_the_pods_and_counts_all_of_them() -> None:
     cluster = gang().settle()
     assert cluster.writes[0] == "create PodGroup x"
@@ -57,6 +58,9 @@ def test_the_group_is_made_before_the_pods_and_counts_all_of_them() -> None:
         assert pod["spec"]["schedulerName"] == "scheduler-plugins-scheduler"
 
 
+@pytest.mark.proves(
+    "teams-gangs.md#gangs-of-the-cluster-s-schedulers/volcano", "dijob.md#spec/scheduling-queue"
+)
 def test_volcano_reads_an_annotation_and_has_queues_and_priorities() -> None:
     learner = asking("learner", cpu="250m")
     learner["template"]["spec"]["priorityClassName"] = "urgent"
@@ -105,6 +109,7 @@ def test_a_scheduler_that_the_template_names_stays() -> None:
     assert pod["metadata"]["labels"][LABEL] == "x"
 
 
+@pytest.mark.proves("teams-gangs.md#gangs-of-the-cluster-s-schedulers/none-the-default")
 def test_a_job_without_a_gang_scheduler_costs_no_extra_read() -> None:
     cluster = ClusterModel(job()).settle()
     assert cluster.looks == 0
@@ -133,6 +138,7 @@ def test_dependent_tasks_join_the_minimum_with_their_pods() -> None:
     assert (group(cluster)["minResources"]["cpu"], len(cluster.pods)) == ("2500m", 5)
 
 
+@pytest.mark.proves("teams-gangs.md#the-podgroup")
 def test_the_minimum_follows_the_replicas() -> None:
     cluster = up(gang(asking("collector", 2))).scale("collector", 5).settle()
     assert group(cluster)["minMember"] == 5
@@ -184,6 +190,7 @@ def test_equal_quantities_in_other_notations_cost_no_write() -> None:
     assert "patch PodGroup x" not in cluster.writes
 
 
+@pytest.mark.proves("events.md#of-its-life/schedulingkindmissing")
 def test_no_pod_is_made_where_nothing_serves_the_kind() -> None:
     cluster = gang()
     words = "PodGroup (scheduling.x-k8s.io/v1alpha1) x: nothing in this cluster serves it"
@@ -199,6 +206,7 @@ def test_no_pod_is_made_where_nothing_serves_the_kind() -> None:
     assert len(cluster.pods) == 4
 
 
+@pytest.mark.proves("events.md#of-its-life/schedulingobjectrefused")
 def test_a_job_that_is_up_goes_on_where_its_group_is_refused() -> None:
     cluster = up(gang())
     del cluster.objects[GROUP]
@@ -245,6 +253,7 @@ def test_the_group_stays_through_a_suspension() -> None:
     assert group(cluster)["minMember"] == 2
 
 
+@pytest.mark.proves("teams-gangs.md#why-a-gang-waits", "events.md#of-its-life/podgrouppending")
 @pytest.mark.parametrize(
     "condition",
     [

@@ -59,6 +59,12 @@ def uids(cluster: ClusterModel, *indexes: int) -> dict[str, str]:
     }
 
 
+@pytest.mark.proves(
+    "process-groups.md#generations",
+    "dijob.md#spec-tasks/processgroup-lastcallseconds",
+    "events.md#of-its-life/groupformed",
+    "dijob.md#status/groups",
+)
 def test_a_group_forms_after_the_last_call_without_a_new_member() -> None:
     cluster = elastic()
     assert told(cluster)["state"] == "Forming"
@@ -90,6 +96,7 @@ def test_a_group_forms_at_once_when_all_members_have_joined() -> None:
     assert (world(cluster), told(cluster)["worldSize"]) == ((1, [0, 1, 2, 3]), 8)
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/processgroup-deadlineseconds")
 def test_late_members_do_not_delay_the_group_past_the_deadline() -> None:
     cluster = elastic()
     for passed in range(0, 600, 50):
@@ -103,6 +110,7 @@ def test_late_members_do_not_delay_the_group_past_the_deadline() -> None:
     assert world(cluster) == (1, [0, 1, 2])
 
 
+@pytest.mark.proves("events.md#of-problems/insufficientreplicas")
 def test_no_group_forms_below_the_minimum_of_members() -> None:
     cluster = elastic()
     assert join(cluster, 3).requeue_after == 600
@@ -123,6 +131,7 @@ def test_no_group_forms_below_the_minimum_of_members() -> None:
     assert world(cluster) == (1, [1, 3])
 
 
+@pytest.mark.proves("process-groups.md#generations")
 def test_a_new_pod_takes_its_predecessors_place_in_the_group() -> None:
     cluster = elastic()
     join(cluster, 0, 1, 2, 3)
@@ -163,6 +172,11 @@ def test_a_group_forms_at_once_when_its_size_falls_to_its_members() -> None:
     assert world(cluster) == (1, [0, 1, 2])
 
 
+@pytest.mark.proves(
+    "process-groups.md#elastic-groups",
+    "dijob.md#spec-tasks/processgroup-elastic",
+    "allocation.md#a-job-that-shares/learners-that-are-an-elastic-group-do",
+)
 @pytest.mark.parametrize("placed", [False, True])
 def test_scaling_keeps_the_pods_that_stay(placed: bool) -> None:
     cluster = elastic(2)

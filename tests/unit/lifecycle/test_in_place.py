@@ -40,6 +40,7 @@ def counted(cluster: ClusterModel) -> tuple[int, list[int]]:
     return cluster.status["restarts"], [restarts(cluster, index) for index in range(3)]
 
 
+@pytest.mark.proves("process-groups.md#restarts-in-place")
 def test_a_failed_process_restarts_in_its_pod_and_renews_the_group() -> None:
     cluster = learners()
     before = cluster.uids
@@ -178,6 +179,7 @@ def test_a_follow_up_failure_that_is_reported_late_is_not_counted() -> None:
     assert counted(cluster) == (2, [1, 1, 0])
 
 
+@pytest.mark.proves("process-groups.md#restarts-in-place")
 @pytest.mark.parametrize(
     ("fields", "policy", "reason"),
     [

@@ -52,6 +52,7 @@ def warnings(cluster: ClusterModel) -> list[str]:
     return [e.message for e in cluster.events if e.reason is Problem.NODE_CHECK_FAILED]
 
 
+@pytest.mark.proves("dijob.md#node-checks")
 def test_a_node_is_slow_above_twice_the_median_time() -> None:
     cluster = checked(action="Notify")
     tell(cluster, told(1, 1, 1, 2.0))
@@ -208,6 +209,7 @@ def test_the_fastest_pod_of_a_node_counts() -> None:
     assert problem(cluster) is None
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/nodecheck-action", "dijob.md#node-checks")
 def test_pods_leave_a_slow_node_and_avoid_it_for_an_hour() -> None:
     cluster = checked().run().settle()
     tell(cluster, told(1, 1, 1, 3))

@@ -24,6 +24,7 @@ def warnings(cluster: ClusterModel) -> list[str]:
     return [each.message for each in cluster.events if each.reason == "NotifyTargetUnknown"]
 
 
+@pytest.mark.proves("events.md#of-problems/notifytargetunknown")
 def test_an_unknown_target_is_reported_once_until_it_is_removed() -> None:
     cluster = cluster_of("chat, hcat").settle()
     found = cluster.condition("NotifyTargetUnknown")

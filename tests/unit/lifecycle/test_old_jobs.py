@@ -50,6 +50,7 @@ def test_a_job_that_runs_keeps_its_pods_and_its_phase(
     assert cluster.writes[written:] == ["status"]
 
 
+@pytest.mark.proves("events.md#of-problems/specinvalid")
 def test_an_invalid_spec_gives_one_condition_and_one_event() -> None:
     cluster = running()
     cluster.events.clear()
@@ -64,6 +65,7 @@ def test_an_invalid_spec_gives_one_condition_and_one_event() -> None:
     assert cluster.events[0].message == condition["message"]
 
 
+@pytest.mark.proves("lifecycle.md#specs-of-other-rules/is-fine-again")
 @pytest.mark.parametrize("change", [unknown_field, unreadable])
 def test_the_condition_is_false_once_the_spec_is_fine_again(
     change: Callable[[ClusterModel], None],
@@ -98,6 +100,7 @@ def test_kubectl_shows_the_reason_of_the_phase_before_that_of_a_problem() -> Non
     assert true == ["Starting", "SpecInvalid"]
 
 
+@pytest.mark.proves("lifecycle.md#specs-of-other-rules/breaks-a-rule-or-has-unknown-fields")
 def test_a_job_with_an_invalid_spec_is_restarted_scaled_and_ended() -> None:
     cluster = running()
     unknown_field(cluster)
@@ -123,6 +126,7 @@ def test_any_history_ends_well_with_rules_broken(
     assert history.failures > backoff_limit or history.cluster.phase == "Succeeded"
 
 
+@pytest.mark.proves("lifecycle.md#specs-of-other-rules/holds-a-type-or-a-word-that-cannot-be")
 @FAST
 @given(STEPS)
 def test_whatever_happens_a_frozen_job_gets_no_pod_and_loses_none(
@@ -186,6 +190,7 @@ def test_a_frozen_job_ends_with_its_coordinator(end: str, phase: str) -> None:
     assert cluster.phase == phase
 
 
+@pytest.mark.proves("lifecycle.md#specs-of-other-rules/is-fine-again")
 def test_what_a_frozen_job_has_missed_is_made_good() -> None:
     cluster = running()
     unreadable(cluster)
@@ -220,6 +225,7 @@ def test_a_wiped_status_is_written_again_and_keeps_the_pods(
     assert cluster.condition("SpecInvalid")["status"] == "True"
 
 
+@pytest.mark.proves("events.md#of-its-life/invalidspec")
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_job_that_was_never_started_is_judged(suspend: bool) -> None:
     cluster = ClusterModel(job(suspend=suspend))

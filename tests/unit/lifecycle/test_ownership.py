@@ -45,6 +45,7 @@ def foreign(kind: str, name: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.proves("events.md#of-its-life/podnameconflict", "events.md#of-its-life/nameconflict")
 @pytest.mark.parametrize(("kind", "name"), [("Pod", "x-collector-1"), ("Service", "di-x")])
 def test_a_foreign_object_fails_the_job_and_is_not_touched(kind: str, name: str) -> None:
     cluster = ClusterModel(job())

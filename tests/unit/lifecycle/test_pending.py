@@ -26,6 +26,11 @@ def left(cluster: ClusterModel) -> float:
     return delay
 
 
+@pytest.mark.proves(
+    "lifecycle.md#time/pendingtimeoutseconds",
+    "dijob.md#spec/pendingtimeoutseconds",
+    "events.md#of-its-life/pendingtimeout",
+)
 def test_an_unschedulable_pod_fails_the_job_after_the_pending_timeout() -> None:
     cluster = pending(task("learner", 2))
     assert cluster.condition("BelowMinimum")["status"] == "True"
@@ -51,6 +56,7 @@ def test_ready_pods_at_the_minimum_or_succeeded_pods_are_enough() -> None:
     assert cluster.phase == "Starting"
 
 
+@pytest.mark.proves("lifecycle.md#time/pendingtimeoutseconds")
 def test_the_timeout_starts_again_when_a_job_falls_below_its_minimum() -> None:
     cluster = running(task("learner", 2), pendingTimeoutSeconds=600).wait(5000)
     cluster.say("x-learner-0", phase="Running").settle()
@@ -152,6 +158,11 @@ def test_only_the_coordinator_counts_for_a_coordinated_jobs_timeout() -> None:
     assert WORDS in cluster.condition("Failed")["message"]
 
 
+@pytest.mark.proves(
+    "lifecycle.md#time/tasks-activedeadlineseconds",
+    "dijob.md#spec-tasks/activedeadlineseconds",
+    "events.md#of-its-life/deadlineexceeded",
+)
 def test_a_task_over_its_active_deadline_fails_the_job() -> None:
     cluster = running(
         task("learner"), task("collector", activeDeadlineSeconds=100), activeDeadlineSeconds=300

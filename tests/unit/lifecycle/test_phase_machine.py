@@ -201,6 +201,7 @@ TABLE = {
 }
 
 
+@pytest.mark.proves("lifecycle.md#phases", "dijob.md#status/phase")
 @pytest.mark.parametrize(("start", "seen", "end"), TABLE.values(), ids=TABLE)
 def test_phase(start: Start, seen: Step, end: str) -> None:
     phase, *more = end.split()

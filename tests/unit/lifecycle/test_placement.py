@@ -44,12 +44,21 @@ def uids(cluster: ClusterModel) -> dict[str, str]:
     return {name.removeprefix("x-"): p["metadata"]["uid"] for name, p in cluster.pods.items()}
 
 
+@pytest.mark.proves(
+    "events.md#of-its-life/waitingfornodes",
+    "allocation.md#a-job-that-shares/others-have-the-room",
+    "dijob.md#spec/preemptible",
+)
 def test_a_job_waits_until_it_is_placed() -> None:
     cluster = waiting()
     assert (cluster.phase, cluster.pods) == ("Pending", {})
     assert cluster.condition("Pending")["reason"] == "WaitingForNodes"
 
 
+@pytest.mark.proves(
+    "events.md#of-its-life/unschedulable",
+    "allocation.md#a-job-that-shares/no-node-could-ever-run-it",
+)
 def test_a_waiting_job_shows_the_allocators_reason() -> None:
     cluster = waiting()
     cluster.grant = Grant(placement={}, reason=Reason.UNSCHEDULABLE, message="needs 8 gpu, a has 4")
@@ -58,6 +67,11 @@ def test_a_waiting_job_shows_the_allocators_reason() -> None:
     assert (condition["reason"], condition["message"]) == ("Unschedulable", "needs 8 gpu, a has 4")
 
 
+@pytest.mark.proves(
+    "allocation.md#a-job-that-shares/it-has-room",
+    "dijob.md#status/placement",
+    "dijob.md#status/allocation",
+)
 def test_replicas_run_where_the_allocator_wants_them() -> None:
     cluster = placed(learner="a a", collector="b")
     assert where(cluster) == {"learner-0": "a", "learner-1": "a", "collector-0": "b"}
@@ -66,6 +80,7 @@ def test_replicas_run_where_the_allocator_wants_them() -> None:
     assert (cluster.status["replicas"], cluster.status["reschedules"]) == (3, 0)
 
 
+@pytest.mark.proves("dijob.md#status/batchsize")
 def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
     cluster = placed()
     assert "batchSize" not in cluster.status
@@ -85,6 +100,7 @@ def test_what_batch_the_allocator_advises_is_in_the_status() -> None:
     assert "batchSize" not in cluster.status
 
 
+@pytest.mark.proves("allocation.md#a-job-that-shares/collectors-are-added-moved-or-taken-away")
 def test_collectors_change_without_a_touch_of_the_learner() -> None:
     cluster = placed()
     before = uids(cluster)
@@ -118,6 +134,10 @@ def test_a_pod_refused_by_the_scheduler_moves_and_is_no_failure() -> None:
     assert message == f"1 pod to move, x-collector-1 ({words}) first"
 
 
+@pytest.mark.proves(
+    "lifecycle.md#checkpoints/the-allocator-moves-the-job-or-changes",
+    "allocation.md#a-job-that-shares/the-learners-change-in-number-or-move",
+)
 def test_a_resized_group_of_learners_restarts() -> None:
     cluster = placed()
     before = uids(cluster)
@@ -134,6 +154,10 @@ def test_a_resized_group_of_learners_restarts() -> None:
     assert cluster.status["allocation"][int(cluster.env("x-learner-1")["DI_RANK"])] == "b"
 
 
+@pytest.mark.proves(
+    "lifecycle.md#checkpoints/suspend-preemption-to-no-nodes-at-all",
+    "allocation.md#a-job-that-shares/it-is-preempted",
+)
 def test_a_preempted_job_ends_its_pods_waits_and_comes_back() -> None:
     cluster = placed()
     cluster.grant = Grant(placement={}, message="others go first")

@@ -45,6 +45,7 @@ def settled(cluster: ClusterModel) -> set[str]:
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
 
+@pytest.mark.proves("roles.md#a-replica-of-several-pods/di-replica-*")
 def test_a_pod_knows_its_replica_and_its_place_in_it() -> None:
     cluster = running(task("learner"), rollout())
     assert set(cluster.pods) == {"x-learner-0", *ROLLOUT}
@@ -58,6 +59,7 @@ def test_a_pod_knows_its_replica_and_its_place_in_it() -> None:
     assert not [name for name in cluster.env("x-learner-0") if "REPLICA" in name]
 
 
+@pytest.mark.proves("roles.md#a-replica-of-several-pods/ranks-di-nodes-status-replicas")
 def test_ranks_are_those_of_pods() -> None:
     cluster = running(task("learner"), rollout())
     nodes = [f"{name}.{DOMAIN}" for name in ("x-learner-0", *ROLLOUT)]
@@ -84,6 +86,7 @@ def test_a_process_group_of_one_replica_has_no_group_file() -> None:
     assert "DI_GROUP_FILE" not in cluster.env("x-rollout-0-0")
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/service-select")
 @pytest.mark.parametrize(
     ("select", "listed"), [("All", {*ROLLOUT}), ("Leaders", {"x-rollout-0-0", "x-rollout-1-0"})]
 )
@@ -123,6 +126,9 @@ def test_a_replica_that_is_scaled_away_leaves_and_is_asked_by_its_leader() -> No
     assert behind(cluster) == {"x-rollout-0-0"}
 
 
+@pytest.mark.proves(
+    "roles.md#a-leader-that-is-different", "dijob.md#spec-tasks/leadertemplatepatch"
+)
 def test_a_leader_is_made_from_the_template_that_is_patched() -> None:
     patch = {"spec": {"containers": [{"name": "di-container", "args": ["--serve"]}]}}
     cluster = running(rollout(leaderTemplatePatch=patch))
@@ -139,6 +145,7 @@ def test_the_job_runs_when_all_pods_of_all_replicas_are_ready() -> None:
     assert cluster.phase == "Running"
 
 
+@pytest.mark.proves("roles.md#a-replica-of-several-pods/dependson-pendingtimeoutseconds")
 def test_others_wait_for_all_pods_of_a_replica() -> None:
     cluster = ClusterModel(job(rollout(1), task("evaluator", dependsOn=["rollout"])))
     cluster.settle().run("x-rollout-0-0").settle()
@@ -154,6 +161,10 @@ def test_success_is_that_of_all_pods() -> None:
     assert cluster.phase == "Succeeded"
 
 
+@pytest.mark.proves(
+    "roles.md#a-replica-of-several-pods/replicas-minreplicas-maxreplicas-scaling",
+    "dijob.md#spec-tasks/podsperreplica",
+)
 def test_scaling_adds_and_takes_whole_replicas() -> None:
     cluster = running(task("learner"), rollout()).scale("rollout", 3)
     added = {"x-rollout-2-0", "x-rollout-2-1"}
@@ -166,6 +177,10 @@ def test_scaling_adds_and_takes_whole_replicas() -> None:
     assert "replicaAttempts" not in cluster.status
 
 
+@pytest.mark.proves(
+    "lifecycle.md#restarting-a-whole-replica",
+    "roles.md#a-replica-of-several-pods/a-failure-and-what-is-counted-of-it",
+)
 def test_a_failed_pod_replaces_its_whole_replica_and_no_other() -> None:
     cluster = running(task("learner"), rollout(), **COUNTED).fail("x-rollout-0-1")
     assert (settled(cluster), cluster.phase, cluster.counts) == (FIRST, "Running", (1, 0))
@@ -205,6 +220,7 @@ def test_no_new_pod_of_a_replica_is_made_before_the_last_old_one_is_gone() -> No
     assert set(cluster.pods) == {*ROLLOUT}
 
 
+@pytest.mark.proves("roles.md#a-replica-of-several-pods/a-pod-that-is-evicted-deleted-or-moved")
 @pytest.mark.parametrize("how", ["evicted", "deleted", "gone"])
 def test_a_pod_that_is_lost_takes_its_replica_along_uncounted(how: str) -> None:
     cluster = running(task("learner"), rollout(), **COUNTED)

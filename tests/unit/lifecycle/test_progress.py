@@ -33,6 +33,12 @@ def hung_events(cluster: ClusterModel) -> int:
     return sum(event.reason is Problem.HUNG for event in cluster.events)
 
 
+@pytest.mark.proves(
+    "lifecycle.md#time/progresspolicy",
+    "lifecycle.md#progress",
+    "dijob.md#spec/progresspolicy-timeoutseconds",
+    "events.md#of-problems/hung",
+)
 @pytest.mark.parametrize("growing", [False, True])
 def test_steps_that_stop_growing_set_hung_at_the_timeout(growing: bool) -> None:
     cluster = training(action="Notify")
@@ -66,6 +72,7 @@ def test_a_step_just_before_the_timeout_is_progress() -> None:
     assert cluster.phase == "Running"
 
 
+@pytest.mark.proves("lifecycle.md#progress", "dijob.md#spec/progresspolicy-firsttimeoutseconds")
 @pytest.mark.parametrize("reported", [{"envSteps": 0}, {"envSteps": 10, "phase": "evaluation"}])
 def test_the_first_timeout_applies_before_a_step_and_in_a_phase(
     reported: dict[str, Any],
@@ -109,6 +116,7 @@ def test_a_job_without_reports_since_its_restart_is_hung() -> None:
     assert not says(cluster, "NoSignal")
 
 
+@pytest.mark.proves("events.md#of-problems/nosignal")
 @pytest.mark.parametrize("reported", [{}, {"loss": 1}, {"envSteps": "x"}])
 def test_a_job_that_never_reported_a_step_only_gets_no_signal(reported: dict[str, Any]) -> None:
     cluster = running(*TASKS, progressPolicy={**POLICY, "action": "FailJob"})
@@ -128,6 +136,7 @@ def test_a_job_that_never_reported_a_step_only_gets_no_signal(reported: dict[str
     assert not says(cluster, "NoSignal")
 
 
+@pytest.mark.proves("dijob.md#spec/progresspolicy-action", "events.md#of-its-life/noprogress")
 def test_action_fail_job_fails_a_hung_job() -> None:
     cluster = training(action="FailJob").wait(1800)
     assert cluster.phase == "Failed"
@@ -210,6 +219,7 @@ def test_without_a_progress_policy_no_time_counts() -> None:
     assert cluster.decide().requeue_after is None
 
 
+@pytest.mark.proves("events.md#of-problems/reportrejected")
 def test_a_rejected_report_is_shown_until_the_next_good_one() -> None:
     cluster = running(*TASKS)
     for _ in range(2):
@@ -231,6 +241,7 @@ def restarted(cluster: ClusterModel) -> list[str]:
     return [name for name, pod in cluster.pods.items() if pod["metadata"]["uid"] != before[name]]
 
 
+@pytest.mark.proves("roles.md#several-tasks-of-a-type/progresspolicy")
 def test_restart_task_without_names_restarts_all_learner_tasks() -> None:
     policy = {"timeoutSeconds": 1800, "action": "RestartTask"}
     tasks = (task("learner"), task("critic", type="learner"), task("collector"))
@@ -239,6 +250,7 @@ def test_restart_task_without_names_restarts_all_learner_tasks() -> None:
     assert cluster.status["restartAttempts"] == {"critic": 1, "learner": 1}
 
 
+@pytest.mark.proves("dijob.md#spec/progresspolicy-action", "dijob.md#spec/progresspolicy-tasks")
 @pytest.mark.parametrize(
     ("policy", "tasks"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -193,6 +194,7 @@ def test_deciding_twice_is_deciding_once(steps: list[tuple[str, int]], in_place:
     assert again.events == ()
 
 
+@pytest.mark.proves("lifecycle.md#order-of-writes/*", "lifecycle.md#counted-exactly-once")
 @FAST
 @given(st.integers(1, 12), st.sampled_from(["learner", "collector"]))
 def test_a_crash_after_any_write_changes_neither_counts_nor_objects(k: int, failing: str) -> None:

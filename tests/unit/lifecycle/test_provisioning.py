@@ -31,6 +31,10 @@ def say(cluster: ClusterModel, *conditions: tuple[str, str, str]) -> None:
     cluster.wait(15)
 
 
+@pytest.mark.proves(
+    "teams.md#feature-by-feature/nodes-asked-for-first",
+    "dijob.md#spec/scheduling-provisioningclassname",
+)
 def test_all_that_a_job_needs_is_asked_for_before_its_first_pod() -> None:
     cluster = asking()
     assert cluster.writes[:3] == [

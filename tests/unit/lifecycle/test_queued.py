@@ -61,6 +61,7 @@ def test_a_job_has_no_pods_before_it_is_admitted() -> None:
     assert told["message"] == "queue team: couldn't assign flavors: insufficient quota"
 
 
+@pytest.mark.proves("teams.md#kueue/workload-grpo-core", "lifecycle.md#queues/job-core")
 def test_a_workload_lists_pod_sets_and_has_a_finalizer() -> None:
     body = submitted(work(2), task("learner"), priority="high").workloads[CORE]
     assert [(each["name"], each["count"]) for each in body["spec"]["podSets"]] == [
@@ -159,6 +160,7 @@ def test_suspending_an_admitted_job_releases_its_quota() -> None:
     assert cluster.job["spec"]["suspend"] is True
 
 
+@pytest.mark.proves("events.md#of-its-life/jobsuspended")
 def test_a_job_created_suspended_is_not_queued() -> None:
     body = queued(job(work()))
     del body["metadata"]["annotations"]
@@ -261,11 +263,15 @@ def test_more_tasks_than_kueue_supports_are_reported() -> None:
     assert cluster.condition("Queued")["reason"] == "TooManyPodSets"
 
 
+@pytest.mark.proves("dijob.md#spec/managedby")
 def test_a_job_of_another_controller_is_left_alone() -> None:
     cluster = submitted(managedBy="example.com/another")
     assert not cluster.writes
 
 
+@pytest.mark.proves(
+    "teams.md#kueue/workload-grpo-collector-x0-x1", "lifecycle.md#queues/job-task-x-n"
+)
 def test_further_replicas_come_one_by_one_once_the_core_is_there() -> None:
     cluster = submitted(tiered(8, 2))
     assert cluster.states() == {CORE: "queued"}
@@ -388,6 +394,7 @@ def test_a_workload_of_an_earlier_job_goes_before_another_is_made() -> None:
     assert owner["uid"] == "uid-x"
 
 
+@pytest.mark.proves("events.md#of-its-life/workloadrefused")
 def test_a_refused_workload_gives_an_event_and_a_retry() -> None:
     cluster = submitted()
     snapshot = cluster.snapshot()

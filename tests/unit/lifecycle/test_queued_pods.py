@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
+
 from di_operator.builders.topology import GATE
 from tests.unit.lifecycle.cluster_model import task
 from tests.unit.lifecycle.kueue_model import QueuedCluster
@@ -53,6 +55,7 @@ def test_a_replica_that_a_queue_evicts_is_no_loss_and_returns() -> None:
     assert "ElasticReplicasLost" not in {event.reason for event in cluster.events}
 
 
+@pytest.mark.proves("events.md#of-its-life/elasticreplicaslost")
 def test_a_replica_lost_without_the_queue_counts() -> None:
     cluster = admitted(tiered(3)).admit(EXTRA)
     up(cluster)

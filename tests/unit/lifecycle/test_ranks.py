@@ -33,6 +33,7 @@ def shrunk_and_gone(name: str, replicas: int, **tasks: int) -> ClusterModel:
     return cluster.run().settle()
 
 
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
 def test_a_new_job_is_ranked_in_task_order_then_by_index() -> None:
     cluster = running(task("collector", 2), task("learner", 2), task("evaluator"))
     assert ranks(cluster) == {
@@ -44,6 +45,7 @@ def test_a_new_job_is_ranked_in_task_order_then_by_index() -> None:
     }
 
 
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
 def test_a_new_pod_takes_the_lowest_free_rank() -> None:
     cluster = shrunk_and_gone("collector", 1, collector=3, learner=1)
     cluster.scale("learner", 3).settle()
@@ -100,6 +102,7 @@ def test_a_hundred_replicas_have_their_lists_in_the_environment() -> None:
     assert not any(action.label == "CreateConfigMap" for action in decision.actions)
 
 
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
 def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
     cluster = ClusterModel(job(task("learner"), task("collector", 100)))
     actions = cluster.decide().actions
@@ -164,6 +167,7 @@ def garble(cluster: ClusterModel) -> None:
     cluster.objects["ConfigMap", "di-x"]["data"]["nodes"] = "nowhere"
 
 
+@pytest.mark.proves("events.md#of-its-life/nodelistsrestored")
 @pytest.mark.parametrize(("spoil", "writes"), [(drop, 1), (garble, 1), (spoil_nothing, 0)])
 def test_the_file_is_put_back_for_pods_that_run(
     spoil: Callable[[ClusterModel], None], writes: int
@@ -219,6 +223,7 @@ def test_a_running_job_reports_node_lists_that_grow_too_long() -> None:
     assert cluster.status["restarts"] == 0
 
 
+@pytest.mark.proves("events.md#of-its-life/nodeliststoolong")
 def test_a_new_job_whose_lists_are_too_long_waits_without_pods() -> None:
     cluster = long_names(task("collector", 140)).settle()
     assert cluster.phase == "Pending"

@@ -30,6 +30,10 @@ def test_a_job_whose_objects_are_as_they_were_made_gets_nothing() -> None:
     assert actions(running()) == []
 
 
+@pytest.mark.proves(
+    "lifecycle.md#edited-by-hand/diengine-job-diengine-operator-diengine",
+    "lifecycle.md#edited-by-hand/diengine-operator-of-a-service-or",
+)
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
@@ -65,6 +69,7 @@ def test_many_edits_give_one_event() -> None:
     assert "and 3 more objects" in event.message
 
 
+@pytest.mark.proves("lifecycle.md#edited-by-hand/diengine-rank-of-a-pod")
 def test_a_new_pod_meets_the_rank_that_an_edited_one_really_has() -> None:
     cluster = running()
     edit(cluster, "x-collector-0", "annotations", rank="9")
@@ -77,6 +82,7 @@ def test_a_new_pod_meets_the_rank_that_an_edited_one_really_has() -> None:
     )
 
 
+@pytest.mark.proves("lifecycle.md#edited-by-hand/diengine-rank-of-a-pod")
 def test_a_template_that_sets_the_rank_itself_is_not_believed() -> None:
     own = task("collector", 3)
     container = own["template"]["spec"]["containers"][0]

@@ -43,6 +43,11 @@ def told(cluster: ClusterModel) -> list[tuple[str, str]]:
     return [(e.reason, e.message) for e in cluster.events if e.reason == "RestartRequested"]
 
 
+@pytest.mark.proves(
+    "lifecycle.md#restarting-when-asked-to",
+    "dijob.md#spec/restartedat",
+    "events.md#of-its-life/restartrequested",
+)
 @pytest.mark.parametrize(
     ("name", "pods", "whose"), [(None, ALL, "the job"), ("learner", LEARNERS, "task learner")]
 )
@@ -74,6 +79,7 @@ def test_no_new_pod_meets_an_old_one_of_its_task() -> None:
     assert cluster.pods.keys() >= LEARNERS
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/restartedat")
 def test_requests_for_two_tasks_are_two() -> None:
     cluster = running(*TASKS)
     ask(cluster, "learner")

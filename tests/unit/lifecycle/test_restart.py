@@ -43,6 +43,7 @@ def test_a_pod_without_container_states_is_reported_by_its_own_reason() -> None:
     )
 
 
+@pytest.mark.proves("lifecycle.md#order-of-writes/restarts-1-and-the-uids-in-status")
 def test_a_pod_without_any_reason_is_reported_as_such() -> None:
     cluster = running().say("x-learner-0", phase="Failed")
     cluster.reconcile()
@@ -68,6 +69,7 @@ def test_nothing_is_deleted_before_the_failure_is_in_the_status() -> None:
     assert [action.uid for action in second.actions if isinstance(action, Delete)] == [uid]
 
 
+@pytest.mark.proves("lifecycle.md#checkpoints/its-program-fails-is-out-of-memory-or-is")
 def test_the_replacement_has_the_name_and_rank_of_the_failed_pod() -> None:
     cluster = running().fail("x-collector-1").settle()
     assert (cluster.phase, cluster.env("x-collector-1")["DI_RANK"]) == ("Starting", "2")
@@ -75,6 +77,7 @@ def test_the_replacement_has_the_name_and_rank_of_the_failed_pod() -> None:
     assert cluster.writes.count("create Pod x-learner-0") == 1
 
 
+@pytest.mark.proves("lifecycle.md#counted-exactly-once")
 def test_a_counted_failure_is_not_counted_again_from_stale_pods() -> None:
     cluster = failing()
     cluster.reconcile()
@@ -117,6 +120,7 @@ def test_pods_that_go_on_are_not_touched_by_a_restart() -> None:
     assert touched == {"x-learner-0"}
 
 
+@pytest.mark.proves("lifecycle.md#what-is-relied-on-and-where-it-ends")
 def test_more_failures_than_the_status_keeps_cost_one_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_case_without_a_row_is_an_error_that_names_it() -> None:
         rule_for(case, ())
 
 
+@pytest.mark.proves("lifecycle.md#which-pods-count-as-failed")
 @pytest.mark.parametrize(
     ("status", "counters"),
     [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_api.timestamps import format_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
+@pytest.mark.proves("events.md#of-its-life/jobrescheduling")
+@pytest.mark.proves("dijob.md#spec-tasks/replicas")
 def test_added_replicas_get_the_next_ranks_and_count_once() -> None:
     cluster = running()
     before = cluster.uids
@@ -28,6 +32,7 @@ def test_added_replicas_are_not_looked_for_before_they_are_made() -> None:
     assert decision.status["reschedules"] == 1
 
 
+@pytest.mark.proves("lifecycle.md#checkpoints/fewer-replicas")
 def test_the_highest_indexes_go_with_their_own_grace_period() -> None:
     cluster = running().scale("collector", 1)
     cluster.reconcile()
@@ -72,6 +77,7 @@ def test_a_failure_of_a_removed_replica_is_not_counted() -> None:
     assert (cluster.phase, cluster.status["restarts"]) == ("Running", 0)
 
 
+@pytest.mark.proves("lifecycle.md#checkpoints/somebody-deletes-or-evicts-the-pod-its")
 def test_a_deleted_pod_comes_back_under_its_name_and_rank_when_it_is_gone() -> None:
     cluster = running().delete_pod("x-collector-0").settle()
     assert cluster.phase == "Rescheduling"
@@ -110,6 +116,7 @@ def test_a_service_deleted_by_hand_comes_back() -> None:
     assert (cluster.phase, cluster.status["reschedules"]) == ("Running", 0)
 
 
+@pytest.mark.proves("lifecycle.md#checkpoints/its-node-is-lost")
 def test_a_pod_on_a_lost_node_is_replaced_without_its_kubelet() -> None:
     cluster = running()
     lost = cluster.objects["Pod", "x-learner-0"]

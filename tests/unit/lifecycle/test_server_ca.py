@@ -30,6 +30,7 @@ def told(cluster: ClusterModel) -> list[str | None]:
     return [pod["metadata"]["annotations"].get(KEY) for pod in cluster.pods.values()]
 
 
+@pytest.mark.proves("lifecycle.md#edited-by-hand/diengine-server-ca-of-a-pod")
 def test_changed_authorities_reach_pods_once_and_without_an_event() -> None:
     cluster = made_with("old")
     assert told(cluster) == ["old"] * 4

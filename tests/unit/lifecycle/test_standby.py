@@ -60,6 +60,7 @@ def made(cluster: ClusterModel, name: str) -> int:
 # --- standing by ---
 
 
+@pytest.mark.proves("roles.md#warm-stand-by/the-next-one")
 def test_standby_pods_are_made_after_all_pods_of_the_job() -> None:
     cluster = ClusterModel(job(work(), task("evaluator", dependsOn=["work"]))).settle()
     assert set(cluster.pods) == {FIRST, SECOND}
@@ -75,6 +76,7 @@ def test_standby_pods_are_made_after_all_pods_of_the_job() -> None:
     assert "standIns" not in cluster.status
 
 
+@pytest.mark.proves("roles.md#warm-stand-by/while-it-stands-by")
 def test_a_standby_pod_has_no_rank_and_a_standby_label() -> None:
     cluster = warm()
     env = cluster.env(BY)
@@ -98,6 +100,12 @@ def test_there_are_as_many_standby_pods_as_requested() -> None:
 # --- taking a place ---
 
 
+@pytest.mark.proves(
+    "lifecycle.md#places-that-were-taken",
+    "roles.md#warm-stand-by/when-it-takes-a-place",
+    "dijob.md#spec-tasks/standby",
+    "events.md#of-its-life/standin",
+)
 @pytest.mark.parametrize("how", LOSSES)
 def test_a_standby_pod_takes_the_place_of_a_lost_replica(how: str) -> None:
     cluster = warm()
@@ -119,6 +127,10 @@ def test_a_standby_pod_takes_the_place_of_a_lost_replica(how: str) -> None:
     assert cluster.counts == (restarts, reschedules)
 
 
+@pytest.mark.proves(
+    "roles.md#warm-stand-by/a-program-without-any-of-these",
+    "roles.md#warm-stand-by/pods-that-are-made-later",
+)
 def test_a_standby_pod_is_promoted_beside_a_task_without_any() -> None:
     cluster = running(task("learner"), work()).run().settle().fail(SECOND)
     cluster.reconcile()
@@ -139,6 +151,7 @@ def test_a_promoted_pod_gets_its_rank_and_the_others_keep_theirs() -> None:
     assert [node.partition(".")[0] for node in nodes] == [FIRST, BY]
 
 
+@pytest.mark.proves("roles.md#warm-stand-by/clients-of-a-service")
 def test_a_promoted_pod_is_behind_the_service() -> None:
     cluster = warm(of={"service": {"ports": [{"name": "http", "port": 80}]}})
     assert "diengine/in-service" not in labels(cluster, BY)
@@ -149,6 +162,7 @@ def test_a_promoted_pod_is_behind_the_service() -> None:
     assert labels(cluster, BY)["diengine/in-service"] == "true"
 
 
+@pytest.mark.proves("roles.md#warm-stand-by/members-of-a-process-group-that-is")
 def test_a_promoted_pod_completes_the_group_at_once() -> None:
     cluster = warm(of={"processGroup": GROUP, "minReplicas": 2, "maxReplicas": 4})
     group = cluster.status["groups"]["work"]
@@ -184,6 +198,7 @@ def test_each_standby_pod_takes_one_place() -> None:
     assert (cluster.phase, sorted(ranks(cluster).values())) == ("Running", ["0", "1", "2"])
 
 
+@pytest.mark.proves("roles.md#warm-stand-by/when-none-is-ready")
 def test_without_a_ready_standby_pod_the_replica_is_made_again() -> None:
     cluster = running(work()).say(BY).fail(SECOND).settle()
     assert (places(cluster), made(cluster, SECOND)) == ({}, 2)
@@ -201,6 +216,7 @@ def test_a_standby_pod_replaces_a_pod_that_does_not_end() -> None:
     assert notes(cluster, BY)["diengine/rank"] == "1"
 
 
+@pytest.mark.proves("lifecycle.md#places-that-were-taken", "roles.md#warm-stand-by/from-then-on")
 def test_a_promoted_pod_is_a_replica_like_any_other() -> None:
     cluster = warm().fail(SECOND).settle().run(NEXT).settle()
     cluster.fail(BY).reconcile()
@@ -341,6 +357,7 @@ def test_a_lost_standby_pod_is_no_failure_and_no_reschedule(how: str) -> None:
     assert uid not in set(cluster.uids.values())
 
 
+@pytest.mark.proves("events.md#of-its-life/standbyfailed")
 def test_a_failed_standby_pod_is_reported_and_made_again_later() -> None:
     cluster = warm().fail(BY, code=7).settle()
     assert cluster.decide().requeue_after == MADE_ANEW_AFTER

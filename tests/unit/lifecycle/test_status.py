@@ -14,6 +14,7 @@ from di_operator.lifecycle.timestamps import parse_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
+@pytest.mark.proves("events.md#of-its-life/jobpending")
 def test_the_first_status_has_passed_pending_and_is_starting() -> None:
     cluster = ClusterModel(job())
     cluster.reconcile()
@@ -33,6 +34,7 @@ def test_the_first_status_has_passed_pending_and_is_starting() -> None:
     }
 
 
+@pytest.mark.proves("lifecycle.md#phases", "dijob.md#status/conditions")
 def test_conditions_are_the_history_and_exactly_one_is_true() -> None:
     cluster = running().pass_time(5).fail("x-learner-0").settle()
     states = [(c["type"], c["status"]) for c in cluster.status["conditions"]]
@@ -63,6 +65,7 @@ def test_a_condition_that_cannot_be_read_is_dropped() -> None:
     assert "Ready" not in {condition["type"] for condition in cluster.status["conditions"]}
 
 
+@pytest.mark.proves("events.md#of-its-life/phasenotconfirmed")
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_an_end_that_no_condition_confirms_is_not_believed(phase: str) -> None:
     cluster = running(backoffLimit=3).fail("x-collector-0").settle().run().settle()

@@ -23,6 +23,11 @@ def training(**policy: Any) -> ClusterModel:
     return running(*TASKS, successPolicy={**POLICY, **policy})
 
 
+@pytest.mark.proves(
+    "lifecycle.md#success",
+    "dijob.md#spec/successpolicy-graceperiodseconds",
+    "events.md#of-its-life/successcriteriamet",
+)
 def test_the_job_succeeds_when_the_other_pods_have_ended() -> None:
     cluster = training().succeed(LEARNER)
     announced = cluster.reconcile()
@@ -43,6 +48,7 @@ def test_the_job_succeeds_when_the_other_pods_have_ended() -> None:
     assert [*cluster.pods] == [LEARNER]
 
 
+@pytest.mark.proves("lifecycle.md#checkpoints/other-tasks-of-the-success-policy-have")
 def test_the_job_succeeds_at_the_end_of_the_grace_period() -> None:
     cluster = training().succeed(LEARNER).settle().pass_time(20).settle()
     assert (cluster.phase, cluster.decide().requeue_after) == ("Running", 10)
@@ -78,6 +84,7 @@ def test_an_operator_crash_does_not_move_the_end_of_the_grace_period(
     assert cluster.status["restarts"] == cluster.status["reschedules"] == 0
 
 
+@pytest.mark.proves("dijob.md#spec/successpolicy-operator", "dijob.md#spec/successpolicy-tasks")
 @pytest.mark.parametrize(("operator", "phase"), [("Any", "Succeeded"), ("All", "Running")])
 def test_one_task_is_enough_for_any_and_not_for_all(operator: str, phase: str) -> None:
     cluster = training(tasks=["learner", "evaluator"], operator=operator)

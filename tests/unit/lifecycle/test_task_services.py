@@ -28,6 +28,13 @@ def behind(cluster: ClusterModel, service: str) -> set[str]:
     }
 
 
+@pytest.mark.proves(
+    "dijob.md#spec-tasks/service-ports",
+    "dijob.md#spec-tasks/port",
+    "dijob.md#spec-tasks/targetport",
+    "dijob.md#spec-tasks/protocol",
+    "dijob.md#spec-tasks/name-dns-label-2",
+)
 @pytest.mark.parametrize("select", ["All", "Leaders"])
 def test_the_service_of_a_task_selects_its_pods_and_no_others(select: str) -> None:
     service = {"ports": PORTS, "select": select}
@@ -67,6 +74,7 @@ def test_a_service_is_made_before_any_pod_with_one_write() -> None:
     assert len(cluster.writes) == len(plain.writes) + 1
 
 
+@pytest.mark.proves("roles.md#a-service-for-a-task/di-task-service")
 def test_all_pods_get_the_addresses_of_services() -> None:
     cluster = running(*JUDGED)
     for pod in cluster.pods:
@@ -136,6 +144,7 @@ def test_an_operator_that_dies_at_any_write_leaves_nothing_out(writes: int) -> N
     assert (services(cluster), len(cluster.pods)) == (OWN, 3)
 
 
+@pytest.mark.proves("lifecycle.md#edited-by-hand/diengine-in-service-diengine-replica")
 def test_a_removed_service_label_is_restored() -> None:
     cluster = running(*JUDGED)
     labels: dict[str, Any] = cluster.pods["x-judge-1"]["metadata"]["labels"]

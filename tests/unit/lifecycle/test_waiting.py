@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.faults import CreateForbidden, QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -15,6 +17,9 @@ def ordered() -> ClusterModel:
     return ClusterModel(job(task("collector", 2, dependsOn=["learner"]), task("learner", 2)))
 
 
+@pytest.mark.proves(
+    "lifecycle.md#checkpoints/suspend-preemption-to-no-nodes-at-all", "dijob.md#spec/suspend"
+)
 def test_suspending_ends_the_running_pods_with_their_own_grace_period() -> None:
     cluster = running().succeed("x-collector-2").edit(suspend=True)
     deletions = [a for a in cluster.decide().actions if isinstance(a, Delete)]
@@ -65,6 +70,7 @@ def test_the_operator_asks_to_be_woken_at_the_deadline() -> None:
     assert cluster.decide().requeue_after == 15
 
 
+@pytest.mark.proves("dijob.md#spec-tasks/dependson", "events.md#of-its-life/podscreated")
 def test_dependents_are_created_when_all_pods_of_the_other_task_are_ready() -> None:
     cluster = ordered().settle()
     assert set(cluster.pods) == {"x-learner-0", "x-learner-1"}
@@ -144,6 +150,7 @@ def test_a_replacement_over_quota_makes_a_running_job_wait() -> None:
     assert len(cluster.pods) == 3
 
 
+@pytest.mark.proves("events.md#of-its-life/createforbidden")
 def test_pods_forbidden_by_admission_are_tried_again_too() -> None:
     cluster = ClusterModel(job())
     cluster.refuse_pods = CreateForbidden(message="violates PodSecurity restricted")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from di_api.kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
 from di_operator.lifecycle.actions import Create
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 
+@pytest.mark.proves(
+    "lifecycle.md#write-economy",
+    "events.md#of-its-life/jobstarting",
+    "events.md#of-its-life/jobrunning",
+    "events.md#of-its-life/jobsucceeded",
+)
 def test_a_four_pod_job_costs_nine_writes_and_three_events() -> None:
     cluster = ClusterModel(job()).settle().run().settle().succeed().settle()
     assert cluster.writes == [
@@ -36,6 +44,7 @@ def test_pods_that_become_ready_one_by_one_do_not_cost_a_write_each() -> None:
     assert (cluster.writes.count("status"), cluster.phase) == (2, "Running")
 
 
+@pytest.mark.proves("lifecycle.md#write-economy")
 def test_counts_of_a_job_that_stays_as_it_is_are_written_ten_seconds_later() -> None:
     cluster = ClusterModel(job()).settle().run("x-learner-0")
     assert (cluster.reconcile().requeue_after, cluster.status["readyReplicas"]) == (10.0, 0)

@@ -56,6 +56,7 @@ async def test_a_job_ends_with_its_coordinator_and_other_pods_restart(here: Mach
     assert (await here.ended())["phase"] == "Succeeded"
 
 
+@pytest.mark.proves("local.md#where-things-are/names-hosts")
 @played
 async def test_the_hosts_file_has_the_names_of_running_pods(here: Machine) -> None:
     def hosts() -> dict[str, str]:

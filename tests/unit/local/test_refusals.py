@@ -77,6 +77,10 @@ def test_the_pods_of_each_role_are_checked() -> None:
     ]
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/claims-and-other-volumes",
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/companions-sidecars",
+)
 @pytest.mark.parametrize("path", REFUSED)
 def test_an_unsupported_field_is_refused_with_its_path(path: str) -> None:
     found = refusals(_spec(**REFUSED[path]), MACHINE)
@@ -102,6 +106,10 @@ def test_a_supported_job_is_accepted(case: Any) -> None:
     assert refusals(_spec(**case), MACHINE) == []
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/resources",
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/preemptible",
+)
 @pytest.mark.parametrize(
     ("case", "notice"),
     [

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from di_api.kube.resources import CONFIGMAPS, DIJOBS
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
@@ -79,6 +81,9 @@ async def test_a_task_waits_for_its_dependency(here: Machine) -> None:
     ]
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/restartpolicy-onfailure-the-rule"
+)
 @played
 async def test_a_failure_rule_restarts_a_container_in_its_pod(here: Machine) -> None:
     program = (
@@ -102,6 +107,9 @@ async def test_a_failure_rule_restarts_a_container_in_its_pod(here: Machine) -> 
     assert len(made) == 1
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/init-containers-readiness-probes-prestop"
+)
 @played
 async def test_a_pod_is_ready_when_its_probe_succeeds(here: Machine) -> None:
     flag = here.folder / "ready"
@@ -113,6 +121,9 @@ async def test_a_pod_is_ready_when_its_probe_succeeds(here: Machine) -> None:
     await here.until(lambda: here.is_ready("tiny-learner-0"))
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/init-containers-readiness-probes-prestop"
+)
 @played
 async def test_a_pod_whose_init_container_fails_has_failed(here: Machine) -> None:
     init = [{"name": "first", "image": "none", "command": ["false"]}]
@@ -182,6 +193,9 @@ async def test_after_the_grace_period_a_process_is_killed_with_its_children(here
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/init-containers-readiness-probes-prestop"
+)
 @played
 async def test_a_pre_stop_hook_runs_before_the_end(here: Machine) -> None:
     hook = {"preStop": {"exec": {"command": ["touch", str(here.folder / "asked")]}}}
@@ -202,6 +216,9 @@ async def test_pods_created_after_the_end_do_not_run(here: Machine) -> None:
     assert _phase(here.pods()[0]) == "Pending"
 
 
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/emptydir-configmap-secret-projected"
+)
 @played
 async def test_a_mounted_configmap_is_updated(here: Machine) -> None:
     configmap = {
@@ -237,6 +254,7 @@ async def test_a_missing_command_is_in_the_log(here: Machine) -> None:
     assert "no-such-command" in here.said("tiny-learner-0")
 
 
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/ports")
 @played
 async def test_python_programs_on_all_addresses_may_use_the_same_port(here: Machine) -> None:
     # As programs of users are started, with their site packages.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from di_local.addresses import Names, take_network
 from tests.unit.local.machine import Machine, job, played, task
 
@@ -34,6 +36,7 @@ print(sorted(seen))
 """
 
 
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/services-of-tasks-tcp")
 @played
 async def test_a_service_passes_connections_on_to_all_ready_pods(here: Machine) -> None:
     ports = [{"name": "http", "port": 80, "targetPort": 8000}]

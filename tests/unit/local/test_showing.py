@@ -126,6 +126,7 @@ def test_a_log_line_has_the_time_it_was_read(tmp_path: Path) -> None:
     assert seen == [(b"one", 0.0), (b"two", 1.0), (b"three", 2.0)]
 
 
+@pytest.mark.proves("local.md#where-things-are/kubeconfig")
 def test_a_runs_kubeconfig_exists_until_the_run_ends(tmp_path: Path) -> None:
     directory = runs.new_directory(tmp_path, "tiny", NOW)
     run = runs.note(directory, JOB, url="http://127.0.0.1:1", token="secret", began=NOW)

@@ -37,6 +37,7 @@ def network() -> Any:
     found.listener.close()
 
 
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/names-in-di-nodes-and-others")
 def test_each_name_has_a_stable_address(network: Network) -> None:
     names = Names(network, namespace="default", job="tiny")
     text = "tiny-a-0.di-tiny.default.svc.cluster.local:1,tiny-a-1.di-tiny.default,localhost"
@@ -66,6 +67,7 @@ def test_two_runs_have_different_networks(network: Network) -> None:
     assert other.prefix != network.prefix
 
 
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/pods-and-services")
 def test_addresses_are_limited_and_reused(network: Network) -> None:
     for number in range(MAX_NAMES):
         network.address(f"pod-{number}")
@@ -76,6 +78,9 @@ def test_addresses_are_limited_and_reused(network: Network) -> None:
     assert network.address("pod-8") == f"{network.prefix}.18"
 
 
+@pytest.mark.proves(
+    "local.md#what-a-command-is", "local.md#what-is-as-in-a-cluster-and-what-is-not/hostpath"
+)
 def test_paths_below_mounts_are_replaced(tmp_path: Path) -> None:
     volumes = {"data": tmp_path / "d", "state": tmp_path / "s"}
     mounts = Mounts(
@@ -147,6 +152,7 @@ def test_an_image_is_known_by_its_short_name(image: str) -> None:
     assert short_name(image) == "my"
 
 
+@pytest.mark.proves("local.md#what-a-command-is")
 def test_the_project_maps_images_to_commands(tmp_path: Path) -> None:
     text = '[tool.di-local.images.my]\ncommand = ["go"]\nenv = {A = "1"}\n'
     (tmp_path / "pyproject.toml").write_text(text)

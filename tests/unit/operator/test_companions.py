@@ -124,6 +124,7 @@ def _owned(uid: str) -> Object:
     return {"metadata": {"name": "a-a", "ownerReferences": [owner]}}
 
 
+@pytest.mark.proves("events.md#of-its-life/invalidcompanion")
 @pytest.mark.parametrize(
     ("error", "verb", "message", "reason"),
     [

@@ -95,6 +95,7 @@ def look(of: Object, *found: Object, pods: Iterable[Object] = (), **more: Any) -
     return steps(of, found, [*pods], read_pod=Pod.read, **more)
 
 
+@pytest.mark.proves("teams-autoscalers.md#a-task-on-its-own")
 def test_a_scalable_task_gets_a_job_task_owned_by_the_job() -> None:
     (step,) = look(job(task(3), {**task(), "name": "other", "scalable": False}))
     assert isinstance(step, Make)

@@ -169,6 +169,7 @@ def test_creating_a_job_task_and_scaling_take_two_writes_each() -> None:
     assert cluster.reconciled == [KEY]
 
 
+@pytest.mark.proves("events.md#of-its-life/scalerefused")
 def test_a_refused_scale_is_reported_and_reset() -> None:
     cluster, keeper = scaled()
     cluster.write(6)
@@ -240,6 +241,7 @@ def test_nothing_is_written_after_the_lease_is_lost() -> None:
     assert (cluster.writes, cluster.replicas) == ([], (2, 6))
 
 
+@pytest.mark.proves("events.md#of-its-life/notscalable")
 def test_a_foreign_object_of_that_name_is_reported_once() -> None:
     cluster = Cluster()
     cluster.put(DIJOBS, job())

@@ -121,6 +121,7 @@ def test_a_target_gets_the_happenings_it_asks_for() -> None:
     assert addressees(job(), [only], Happening.HUNG) == [only]
 
 
+@pytest.mark.proves("operations.md#notifications")
 def test_the_body_has_the_format_of_the_target() -> None:
     (news,) = news_of(job(), NOW, waiting=0)
     assert body(TEAM, job(), news) == {

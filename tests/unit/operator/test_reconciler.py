@@ -379,6 +379,7 @@ def test_failed_actions_lead_to_no_status_and_no_event() -> None:
     assert bench.events == []
 
 
+@pytest.mark.proves("events.md#of-its-life/quotaexceeded")
 def test_a_refused_pod_makes_the_job_wait_for_its_backoff() -> None:
     bench = Bench()
     bench.submit()
@@ -416,6 +417,10 @@ def test_a_pod_of_an_earlier_job_is_deleted_first() -> None:
     assert owners == {bench.api.objects["DIJob", "ns", "a"]["metadata"]["uid"]}
 
 
+@pytest.mark.proves(
+    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "events.md#of-problems/reconcilefailed",
+)
 def test_a_defect_is_a_condition_until_the_next_successful_reconcile() -> None:
     bench = Bench()
     bench.submit()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from di_api.kube.cache import WatchCache
@@ -209,6 +210,11 @@ async def test_pods_of_a_job_deleted_while_no_job_asked_keep_their_space() -> No
     assert bench.scheduler.grant(new).placement == {"learner": ("a",)}
 
 
+@pytest.mark.proves(
+    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "events.md#of-its-life/notallocatable",
+    "events.md#of-problems/notallocatable",
+)
 @virtual_time.in_virtual_time
 async def test_a_job_that_the_policy_fails_on_waits_alone_with_the_reason() -> None:
     bodies = [job(name, task("learner"), phase="Pending") for name in ("bad", "x", "y")]

@@ -9,6 +9,11 @@ import pytest
 from di_orchestrator import wanted_collectors
 
 
+@pytest.mark.proves(
+    "sdk.md#how-many-collectors",
+    "sdk.md#reference/di-wanted-collectors-collectors-waiting",
+    "allocation.md#what-a-job-reports/policylag-stalefrac-staledropped",
+)
 @pytest.mark.parametrize(
     ("collectors", "more", "wanted"),
     [

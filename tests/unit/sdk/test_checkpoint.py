@@ -17,6 +17,12 @@ def of(folder: Path, step: str | None = None) -> Checkpoints:
     return Checkpoints.of(told if step is None else {**told, names.ENV_RESTORE_STEP: step})
 
 
+@pytest.mark.proves(
+    "sdk.md#stopping-and-going-on",
+    "sdk.md#reference/restore",
+    "sdk.md#reference/save-step-write",
+    "sdk.md#reference/of-environment-every-seconds-none-name",
+)
 def test_a_saved_checkpoint_is_restored(tmp_path: Path) -> None:
     first = of(tmp_path)
     assert first.restore() is None
@@ -41,6 +47,7 @@ def test_a_checkpoint_may_be_a_folder(tmp_path: Path) -> None:
     assert (found / "weights").read_text() == "w"
 
 
+@pytest.mark.proves("sdk.md#reference/step-of-restored")
 def test_a_checkpoint_newer_than_the_last_report_is_restored(tmp_path: Path) -> None:
     for step in (10, 9, 12):
         of(tmp_path).save(step, lambda path: path.write_text("x"))
@@ -76,6 +83,7 @@ def test_an_incomplete_checkpoint_is_ignored(tmp_path: Path) -> None:
     assert found.read_text() == "half no more"
 
 
+@pytest.mark.proves("sdk.md#reference/di-checkpointlost")
 def test_a_missing_checkpoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointLost, match=r"step 5.*is it the volume of this job"):
         of(tmp_path / "absent", "5").restore()
@@ -98,6 +106,7 @@ def test_without_a_directory_nothing_is_written() -> None:
     assert (nowhere.saved_step, nowhere.restore()) == (None, None)
 
 
+@pytest.mark.proves("sdk.md#reference/is-due", "sdk.md#reference/ask")
 def test_a_checkpoint_is_due_after_its_interval_or_a_request(clock: Clock) -> None:
     checkpoints = Checkpoints(every_seconds=10, clock=clock)
     due = [checkpoints.is_due]

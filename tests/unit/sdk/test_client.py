@@ -20,6 +20,11 @@ from tests.unit.server.fakes import Harness, job, pod, task, watch
 pytestmark = pytest.mark.usefixtures("learner")
 
 
+@pytest.mark.proves(
+    "sdk.md#scaling",
+    "sdk.md#reference/scale-task-none-change-none-to-none",
+    "sdk.md#reference/di-scale-task-collector-change-none-to",
+)
 def test_scale_adds_and_removes_replicas(harness: Harness) -> None:
     assert di.scale("collector", +2) == 4
     assert di.scale("collector", -1) == 3
@@ -29,6 +34,7 @@ def test_scale_adds_and_removes_replicas(harness: Harness) -> None:
     assert harness.replicas() == 2
 
 
+@pytest.mark.proves("sdk.md#reference/remove-names", "sdk.md#reference/di-remove-names")
 def test_remove_takes_replicas_by_name(harness: Harness) -> None:
     assert di.remove("cartpole-collector-0") == 1
     assert harness.job()["spec"]["tasks"][1]["vacant"] == [0]
@@ -56,6 +62,10 @@ def test_a_repeated_scale_request_takes_effect_once(harness: Harness) -> None:
     assert harness.replicas() == 3
 
 
+@pytest.mark.proves(
+    "sdk.md#reference/replicas-how-many-replicas-each-task-is-to-have",
+    "sdk.md#reference/di-replicas",
+)
 def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
     before = di.replicas()
     assert before == {task["name"]: task["replicas"] for task in harness.job()["spec"]["tasks"]}
@@ -63,6 +73,7 @@ def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
     assert di.replicas() == {**before, "collector": 5}
 
 
+@pytest.mark.proves("sdk.md#reference/peers-task", "sdk.md#reference/di-peers-task")
 def test_peers_returns_the_running_pods(harness: Harness) -> None:
     peers = di.peers("collector")
     assert peers == (
@@ -74,6 +85,11 @@ def test_peers_returns_the_running_pods(harness: Harness) -> None:
         di.peers("actor")
 
 
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/di-peers-task-di-watch-peers-task",
+    "sdk.md#reference/watch-peers-task",
+    "sdk.md#reference/di-watch-peers-task",
+)
 def test_watch_peers_follows_restarts_and_deletions(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +156,11 @@ def test_an_older_di_server_is_polled() -> None:
     assert [dict(each.query) for each in asked] == [{}, {}, {}]
 
 
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/di-watch-worlds",
+    "sdk.md#reference/watch-worlds-task",
+    "sdk.md#reference/di-watch-worlds-task-none",
+)
 def test_watch_worlds_yields_each_generation(harness: Harness) -> None:
     def form(generation: int, members: dict[str, str]) -> None:
         group = {"generation": generation, "state": "Formed", "members": members}
@@ -157,6 +178,7 @@ def test_watch_worlds_yields_each_generation(harness: Harness) -> None:
     assert next(worlds).members == (0, 1)
 
 
+@pytest.mark.proves("sdk.md#asyncio")
 def test_the_asyncio_client_makes_the_same_requests(harness: Harness) -> None:
     async def use() -> None:
         client = aio.client()
@@ -181,6 +203,7 @@ def test_the_asyncio_client_makes_the_same_requests(harness: Harness) -> None:
     asyncio.run(use())
 
 
+@pytest.mark.proves("sdk.md#asyncio")
 def test_both_clients_have_the_same_methods() -> None:
     def public(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
@@ -188,6 +211,11 @@ def test_both_clients_have_the_same_methods() -> None:
     assert public(aio.Client) == public(di.Client)
 
 
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/di-members-task-di-watch-members-task",
+    "sdk.md#reference/members-task-none",
+    "sdk.md#reference/di-members-task-none",
+)
 def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:
     di.say("http://127.0.0.1:8000", weightVersion=3)
     for members in di.watch_members("learner"):
@@ -204,6 +232,11 @@ def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:
     assert json.dumps(dict(member.says))
 
 
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/di-members-task-di-watch-members-task",
+    "sdk.md#reference/watch-members-task-none",
+    "sdk.md#reference/di-watch-members-task-none",
+)
 def test_watch_members_receives_changes_only(harness: Harness) -> None:
     others = [pod(f"cartpole-collector-{index}", 3 + index, f"10.0.1.{index}") for index in (5, 6)]
     harness.add_pods(*others)

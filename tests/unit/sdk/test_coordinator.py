@@ -21,6 +21,14 @@ def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coo
     return di.coordinator()
 
 
+@pytest.mark.proves(
+    "sdk.md#reference/replicas-those-that-there-are-and-those-that-are",
+    "sdk.md#reference/add-collectors-0-learners-0-resources",
+    "sdk.md#reference/drop-collectors-0-learners-0",
+    "sdk.md#reference/replace-collectors-learners",
+    "sdk.md#reference/di-coordinator-seconds-60-0",
+    "sdk.md#reference/of-environment-seconds-60-0",
+)
 def test_a_coordinator_adds_replaces_and_drops_replicas(leads: di.Coordinator) -> None:
     assert leads.replicas() == di.Replicas((), ())
     added = leads.add(collectors=2, learners=1, resources={"cpus": "200m"})
@@ -56,6 +64,7 @@ def test_a_change_with_a_lost_answer_is_not_repeated() -> None:
     assert len(sent) == 2
 
 
+@pytest.mark.proves("sdk.md#reference/di-notinjob")
 def test_outside_a_coordinator_it_raises() -> None:
     with pytest.raises(di.NotInJob, match="with a coordinator"):
         di.coordinator()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 import requests
 
 import di_orchestrator as di
@@ -13,6 +14,12 @@ def ask(drain: di.Drain, path: str = "/drain") -> int:
     return requests.get(f"http://127.0.0.1:{drain.port}{path}", timeout=60).status_code
 
 
+@pytest.mark.proves(
+    "sdk.md#leaving-well",
+    "sdk.md#reference/done-all-is-finished-whoever-asks-is-answered",
+    "sdk.md#reference/asked-whether-the-pod-was-asked-take-nothing",
+    "sdk.md#reference/wait-seconds-none-wait-until-it-is-asked-whether-it-is",
+)
 def test_a_drain_request_is_answered_when_work_is_done() -> None:
     answers: list[int] = []
     with di.Drain(0) as drain:

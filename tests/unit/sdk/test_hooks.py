@@ -15,6 +15,9 @@ from tests.unit.sdk.conftest import Clock
 from tests.unit.sdk.test_training import Told, make
 
 
+@pytest.mark.proves(
+    "sdk.md#loops-of-other-libraries/hooks-gymnasium-env-run", "sdk.md#reference/gymnasium-env-run"
+)
 def test_an_environment_reports_steps_and_episodes(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -64,6 +67,10 @@ def sb3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
+@pytest.mark.proves(
+    "sdk.md#loops-of-other-libraries/hooks-stable-baselines3-run",
+    "sdk.md#reference/stable-baselines3-run",
+)
 @pytest.mark.usefixtures("sb3")
 def test_a_stable_baselines_model_is_timed_and_reported(clock: Clock) -> None:
     told = Told()
@@ -99,6 +106,10 @@ class Optimizer:
             assert hook(self, (), {}) is None
 
 
+@pytest.mark.proves(
+    "sdk.md#loops-of-other-libraries/hooks-torch-optimizer-optimizer-run",
+    "sdk.md#reference/torch-optimizer-optimizer-run-samples",
+)
 def test_each_step_of_an_optimizer_is_an_iteration(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:

@@ -23,6 +23,13 @@ COLLECTOR = {
 }
 
 
+@pytest.mark.proves(
+    "sdk.md#reference/di-job",
+    "sdk.md#reference/id",
+    "sdk.md#reference/pod",
+    "sdk.md#reference/of-environment",
+    "sdk.md#reference/address",
+)
 def test_a_pod_knows_its_place() -> None:
     job = Job.of({**COLLECTOR, names.ENV_TIER: "elastic", names.ENV_NODE_KIND: "a100"})
     assert (job.is_inside, job.id, job.namespace, job.name) == (
@@ -38,6 +45,8 @@ def test_a_pod_knows_its_place() -> None:
     )
     assert job.pod == names.pod_name("cartpole", "collector", 1)
     assert job.replica_index == 1
+    assert job.address == "collector-1"
+    assert Job.of({}).address == "localhost"
 
 
 def test_a_pod_knows_its_jobs_restarts() -> None:
@@ -47,10 +56,12 @@ def test_a_pod_knows_its_jobs_restarts() -> None:
         Job.of({**COLLECTOR, names.ENV_RESTARTS: "often"})
 
 
+@pytest.mark.proves("sdk.md#reference/is-leader")
 def test_the_first_pod_of_a_task_leads() -> None:
     assert Job.of(LEARNER).is_leader
 
 
+@pytest.mark.proves("sdk.md#reference/is-replica-leader")
 def test_a_pod_knows_its_place_in_a_replica() -> None:
     of_replica = {
         names.ENV_TASK_RANK: "3",
@@ -65,6 +76,11 @@ def test_a_pod_knows_its_place_in_a_replica() -> None:
     assert job.pod == names.pod_name("cartpole", "collector", 3, 2)
 
 
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/job-addresses-task",
+    "sdk.md#reference/addresses-task",
+    "sdk.md#reference/count-task",
+)
 def test_addresses_are_read_by_task(tmp_path: Path) -> None:
     assert Job.of(LEARNER).addresses("collector") == ("collector-0", "collector-1")
     assert HOLE == names.NODE_HOLE
@@ -77,6 +93,7 @@ def test_addresses_are_read_by_task(tmp_path: Path) -> None:
         Job.of(many).addresses("roll-out")
 
 
+@pytest.mark.proves("sdk.md#reference/port-name-di-port", "sdk.md#reference/service-task")
 def test_ports_and_services_are_read_by_name() -> None:
     told = {**LEARNER, names.port_env("rdzv"): "23001", names.task_service_env("judge"): "j:80"}
     job = Job.of(told)
@@ -86,6 +103,7 @@ def test_ports_and_services_are_read_by_name() -> None:
         job.port("metrics")
 
 
+@pytest.mark.proves("sdk.md#reference/process-group")
 def test_a_process_group_is_read_for_each_framework() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "4", "RANK": "1"}
     assert Job.of({**LEARNER, **torch}).process_group == ProcessGroup("m", 10314, 4, 1)
@@ -102,6 +120,7 @@ def test_a_process_group_is_read_for_each_framework() -> None:
         _ = Job.of({**LEARNER, **jax, names.ENV_JAX_COORDINATOR: "m"}).process_group
 
 
+@pytest.mark.proves("sdk.md#who-am-i-who-are-the-others/job-world", "sdk.md#reference/world")
 def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     told = tmp_path / "groups.learner"
     job = Job.of({**LEARNER, names.ENV_GROUP_FILE: str(told)})
@@ -114,6 +133,7 @@ def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     assert Job.of(LEARNER).world() is None
 
 
+@pytest.mark.proves("sdk.md#reference/di-badenvironment")
 @pytest.mark.parametrize(
     ("name", "value"),
     [

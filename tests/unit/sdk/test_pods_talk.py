@@ -47,6 +47,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "RETRY_SECONDS", 0.001)
 
 
+@pytest.mark.proves(
+    "sdk.md#between-pods", "sdk.md#reference/di-call-method-url-body-none-seconds-120"
+)
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_a_request_reaches_the_other_pod(method: str, other: Other, url: str) -> None:
     assert di.call(method, f"{url}/x?who=a&have=1", b"abc") == b"cba"
@@ -119,6 +122,7 @@ def test_closing_a_hub_waits_for_open_requests() -> None:
     assert answers == [b"late"]
 
 
+@pytest.mark.proves("sdk.md#reference/di-refused")
 @pytest.mark.parametrize(
     ("status", "error"), [(302, di.Refused), (404, di.Refused), (410, di.Gone)]
 )
@@ -131,6 +135,7 @@ def test_a_permanent_refusal_is_raised(
     assert len(other.asked) == 1
 
 
+@pytest.mark.proves("sdk.md#reference/di-gone")
 def test_a_request_body_is_bounded(other: Other, url: str) -> None:
     assert len(di.call("POST", url, bytes(1000))) == 1000
     leaving = threading.Event()
@@ -147,6 +152,7 @@ def test_an_answer_body_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) ->
         di.call("POST", url, bytes(11), seconds=0.01)
 
 
+@pytest.mark.proves("sdk.md#reference/di-left")
 def test_a_leaving_pod_does_not_wait_for_an_answer() -> None:
     leaving = threading.Event()
     leaving.set()
@@ -154,6 +160,7 @@ def test_a_leaving_pod_does_not_wait_for_an_answer() -> None:
         di.call("GET", NOBODY, leaving=leaving)
 
 
+@pytest.mark.proves("sdk.md#reference/di-unreachable")
 def test_a_call_gives_up_after_its_time() -> None:
     seconds = iter((0.0, 119.0, 120.0))
     with pytest.raises(di.Unreachable, match="within 120 s"):
@@ -170,6 +177,9 @@ def test_the_default_port_is_the_contracts() -> None:
     assert di.job().port() == di.PORT == names.DI_PORT
 
 
+@pytest.mark.proves(
+    "sdk.md#between-pods", "sdk.md#reference/pack-arrays", "sdk.md#reference/unpack-message"
+)
 def test_arrays_travel_without_code() -> None:
     found = unpack(pack(version=7, weights=[1.5, 2.5]))
     assert int(found["version"]) == 7

@@ -49,6 +49,7 @@ class Bounded:
         return self.count
 
 
+@pytest.mark.proves("sdk.md#reference/rescale-least-1-most-none")
 @pytest.mark.parametrize(
     ("now", "wanted", "asked", "granted"),
     [
@@ -143,6 +144,7 @@ def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> N
         assert server.asked == [4]
 
 
+@pytest.mark.proves("sdk.md#reference/collectors")
 def test_the_present_count_is_read_at_the_start(clock: Clock) -> None:
     """The pod started with two; what was scaled before its program was started again, it knew."""
     server, told = Bounded(), Told()
@@ -253,6 +255,7 @@ def test_samples_may_come_from_a_task_of_another_name(
         assert run.collectors == 4
 
 
+@pytest.mark.proves("sdk.md#reference/di-leaving")
 def test_leaving_is_set_and_the_earlier_handler_is_called() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))

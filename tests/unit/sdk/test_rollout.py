@@ -129,6 +129,7 @@ class TestFinishing:
         assert Finishing(clock).is_over(Seen(False))
 
 
+@pytest.mark.proves("sdk.md#engines/weightversion")
 def test_a_posted_version_overrides_the_servers() -> None:
     weights, told = Weights(), di.Asked("POST", "/weights", {"version": "41"})
     assert weights.version(Seen(True)) is None
@@ -152,6 +153,16 @@ def ready(engine: Rollout) -> int:
     return requests.get(f"http://127.0.0.1:{engine.port}/ready", timeout=60).status_code
 
 
+@pytest.mark.proves(
+    "sdk.md#engines/ready",
+    "sdk.md#reference/is-ready",
+    "sdk.md#reference/has-weight-version-more",
+    "sdk.md#reference/lacks",
+    "sdk.md#reference/di-rollout-port-22270-path-drain-url",
+    "sdk.md#reference/asked-whether-the-pod-was-asked-take-nothing-2",
+    "sdk.md#reference/wait-seconds-none-wait-until-it-is-asked-whether-it-is-2",
+    "sdk.md#reference/done-all-is-finished-whoever-asks-is-answered-2",
+)
 def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
     board = Board()
     with Rollout(0, "/drain", url="http://a:8000", say=board) as engine:
@@ -244,6 +255,9 @@ def command(*more: str) -> list[str]:
     return [sys.executable, "-m", rollout_server.__name__, *more]
 
 
+@pytest.mark.proves(
+    "sdk.md#engines/on-the-board", "sdk.md#engines/drain", "sdk.md#engines/exit-code"
+)
 def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None:
     with held_ports(2) as (port, serves):
         url = f"http://127.0.0.1:{port}"
@@ -270,6 +284,7 @@ def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None
                 running.kill()
 
 
+@pytest.mark.proves("sdk.md#engines/exit-code")
 def test_a_server_that_fails_fails_the_pod(pod: dict[str, str]) -> None:
     child = (sys.executable, "-c", "raise SystemExit(7)")
     with held_ports(1) as (port,):

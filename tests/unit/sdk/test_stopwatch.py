@@ -9,6 +9,7 @@ from di_orchestrator.stopwatch import LAPS, Lap, Observations, Stopwatch, Window
 from tests.unit.sdk.conftest import Clock
 
 
+@pytest.mark.proves("sdk.md#reference/waiting")
 def test_time_between_iterations_is_waiting(clock: Clock) -> None:
     watch = Stopwatch(clock)
     assert watch.begin(32) is None

@@ -54,6 +54,10 @@ def leave() -> None:
 
 
 # ------------------------------------------------------------ against the real di-server
+@pytest.mark.proves(
+    "sdk.md#reference/di-training-total-steps-none-max-env",
+    "sdk.md#reference/report-step-none-samples-none-more",
+)
 @pytest.mark.usefixtures("learner")
 def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     with di.training(total_steps=10, init_batch_size=32) as run:
@@ -75,6 +79,7 @@ def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     assert profilings.reported_at is not None
 
 
+@pytest.mark.proves("sdk.md#reference/batch-size")
 def test_the_advised_batch_is_known_after_a_report(harness: Harness, learner: None) -> None:
     found: list[int | None] = []
     for step, (written, reports) in enumerate(((None, True), (512, True), (512, False))):
@@ -115,6 +120,11 @@ def test_a_failing_server_does_not_fail_the_training(
 
 
 # ------------------------------------------------------------ what is measured
+@pytest.mark.proves(
+    "sdk.md#training/with-run-iteration-samples-n-around-the",
+    "sdk.md#reference/iteration-samples-stale-0",
+    "sdk.md#reference/waiting-share",
+)
 def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -133,6 +143,10 @@ def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     assert told.closed
 
 
+@pytest.mark.proves(
+    "sdk.md#training/for-batch-in-run-iterations-batches",
+    "sdk.md#reference/iterations-batches-samples-len",
+)
 def test_iterations_times_each_batch(clock: Clock) -> None:
     def batches() -> Iterator[list[int]]:
         for size in (8, 4):
@@ -166,6 +180,10 @@ def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
     assert run.learners == 2
 
 
+@pytest.mark.proves(
+    "sdk.md#training/run-iteration-samples-n-as-a-call-or-run",
+    "sdk.md#reference/report-step-none-samples-none-more",
+)
 def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -178,6 +196,7 @@ def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     assert told.reports[-1]["learnerWaitFrac"] == 0.5
 
 
+@pytest.mark.proves("sdk.md#reference/waiting-share")
 def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -189,6 +208,7 @@ def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     assert "learnerWaitFrac" not in told.reports[-1]
 
 
+@pytest.mark.proves("sdk.md#reference/synchronizing")
 def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
     group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
     for nodes, observed in ((2, 1), (None, 0)):
@@ -204,6 +224,7 @@ def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
         assert told.reports[-1]["batchSize"] == 32
 
 
+@pytest.mark.proves("sdk.md#reference/observations")
 def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
     with make(clock) as run:
         with run.iteration(samples=8):
@@ -227,6 +248,7 @@ def test_the_programs_own_values_take_precedence(clock: Clock) -> None:
     assert (last["learnerWaitFrac"], last["batchSize"], last["envStepsPerSec"]) == (0.9, 7, 50)
 
 
+@pytest.mark.proves("sdk.md#reference/phase-name")
 def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run, run.phase("evaluation"):
@@ -235,6 +257,7 @@ def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
 
 
 # ------------------------------------------------------------ bad reports
+@pytest.mark.proves("sdk.md#reference/di-badreport")
 def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -254,6 +277,12 @@ def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
 
 
 # ------------------------------------------------------------ leaving and going on
+@pytest.mark.proves(
+    "sdk.md#stopping-and-going-on",
+    "sdk.md#reference/stopping",
+    "sdk.md#reference/leaving",
+    "sdk.md#reference/save-write-step-none",
+)
 def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     told = Told()
     with make(clock, told, checkpoint=Checkpoints(tmp_path, clock=clock)) as run:
@@ -342,6 +371,7 @@ def train(run: Training, clock: Clock, laps: int, *, waiting: float, stale: int 
         clock.pass_(waiting)
 
 
+@pytest.mark.proves("sdk.md#reference/advise-least-1-most-none")
 def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     with make(clock) as run:
         train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
@@ -363,6 +393,7 @@ def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     assert CONCLUSIVE_SECONDS <= CONCLUSIVE_LAPS
 
 
+@pytest.mark.proves("sdk.md#reference/di-advise-least-1-most-none")
 @pytest.mark.usefixtures("learner")
 def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> None:
     assert di.advise() is None
@@ -380,6 +411,7 @@ def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> No
     assert harness.replicas() == 4
 
 
+@pytest.mark.proves("sdk.md#reference/now-collects-collectors")
 def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
     with make(clock, environment={}) as run:
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
@@ -387,3 +419,28 @@ def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
         run.report(collectors=2)
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
         assert run.advise() == 4
+        run.now_collects(3)
+        assert (run.collectors, run.advise()) == (3, None)
+
+
+@pytest.mark.proves("sdk.md#reference/worked")
+@pytest.mark.usefixtures("term")
+def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -> None:
+    with make(clock) as run:
+        for step in range(5):
+            run.iteration(8)
+            clock.pass_(1)
+            run.worked()
+            clock.pass_(3)
+            run.report(step)
+        assert run.waiting_share == 0.75
+
+
+@pytest.mark.proves("sdk.md#reference/stale-share")
+@pytest.mark.usefixtures("term")
+def test_the_share_of_stale_samples_is_of_all_that_came(clock: Clock) -> None:
+    with make(clock) as run:
+        for _ in range(4):
+            with run.iteration(30, stale=10):
+                clock.pass_(1)
+        assert run.stale_share == 0.25

@@ -47,6 +47,7 @@ class TestWithToken:
     def harness(self, mode: AuthMode) -> Harness:
         return _harness(mode)
 
+    @pytest.mark.proves("rest.md#answers/403")
     def test_a_pod_reaches_its_own_job_alone(self, harness: Harness) -> None:
         harness.kube.users["earlier"] = pod_user("earlier")
         assert _scale(harness, token="pod") == 200
@@ -55,6 +56,7 @@ class TestWithToken:
         assert _scale(harness, token="earlier") == 403
         assert harness.replicas() == 3
 
+    @pytest.mark.proves("security.md#who-may-scale-a-job")
     @pytest.mark.parametrize(
         "user",
         [
@@ -119,6 +121,7 @@ class TestWithToken:
         harness.kube.allowed.clear()
         assert _scale(harness, token="ann") == 403
 
+    @pytest.mark.proves("rest.md#answers/401")
     @pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "Bearer ", "t", "Bearer \xe9"])
     def test_another_scheme_is_refused(self, mode: AuthMode, header: str) -> None:
         answer = _harness(mode).client.get(PATH, headers={"Authorization": header})
@@ -166,6 +169,7 @@ def test_an_audience_the_authenticator_did_not_check_is_refused() -> None:
     assert _scale(harness, token="pod") == 401
 
 
+@pytest.mark.proves("rest.md#who-may/optional-default")
 @pytest.mark.parametrize(
     ("ip", "status"),
     [
@@ -189,6 +193,7 @@ def test_the_address_in_a_header_is_ignored() -> None:
     assert _harness().ask(PATH, headers=headers)[0] == 401
 
 
+@pytest.mark.proves("rest.md#who-may/required")
 def test_where_a_token_is_required_an_address_is_not_enough() -> None:
     assert _scale(_harness(AuthMode.REQUIRED)) == 401
 

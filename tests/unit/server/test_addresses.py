@@ -8,6 +8,11 @@ from di_server.jobs.addresses import MAX_RANKS, addresses
 from tests.unit.server.fakes import Harness, Object, job, pod
 
 
+@pytest.mark.proves(
+    "rest.md#operations-on-tasks/get-id-replicas",
+    "rest.md#di-server-jobs-over-rest/is-told",
+    "rest.md#di-server-jobs-over-rest/address",
+)
 @pytest.mark.parametrize(
     ("pods", "listed"),
     [
@@ -24,6 +29,7 @@ def test_addresses_are_listed_by_rank(pods: list[Object], listed: list[str]) -> 
     assert addresses(job(), pods) == listed
 
 
+@pytest.mark.proves("rest.md#di-server-jobs-over-rest/address")
 @pytest.mark.parametrize(
     ("container", "port_name", "port"),
     [

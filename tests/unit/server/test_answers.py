@@ -29,6 +29,9 @@ def envelope(answer: TestResponse) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.proves(
+    "rest.md#operations-on-tasks/post-id-replicas", "rest.md#di-server-jobs-over-rest/path"
+)
 @pytest.mark.parametrize(
     "path",
     [
@@ -55,6 +58,7 @@ def test_the_content_type_does_not_matter(harness: Harness, content_type: str) -
     assert (answer.status_code, harness.replicas()) == (200, 3)
 
 
+@pytest.mark.proves("rest.md#answers/400")
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -85,6 +89,7 @@ def test_a_misspelt_field_or_path_is_named(harness: Harness) -> None:
     assert message.startswith("job/cartpole lacks the namespace")
 
 
+@pytest.mark.proves("rest.md#answers/404", "rest.md#answers/405")
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -173,6 +178,7 @@ def test_answers_to_other_methods_are_documented(harness: Harness, method: str) 
             assert status in path[operation]["responses"]
 
 
+@pytest.mark.proves("operations.md#availability/the-api-server")
 def test_readiness_follows_the_api_server_and_liveness_does_not(harness: Harness) -> None:
     def codes() -> tuple[int, int]:
         return harness.ask("/healthz")[0], harness.ask("/readyz")[0]

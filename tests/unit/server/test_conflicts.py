@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from typing import Any
 
+import pytest
 from werkzeug.test import TestResponse
 
 from di_api.kube.errors import Conflict, Forbidden, Invalid, Throttled, Unauthorized, Unavailable
@@ -79,6 +80,7 @@ def test_concurrent_answers_are_the_values_they_set() -> None:
     assert left + Counter([harness.replicas()]) == reached + Counter([100])
 
 
+@pytest.mark.proves("rest.md#answers/503")
 def test_each_refusal_of_the_api_server_has_its_status(harness: Harness) -> None:
     for error, status in (
         (Unavailable(kind="DIJob", reason="ConnectionError"), 503),

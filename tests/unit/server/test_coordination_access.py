@@ -104,6 +104,7 @@ def test_a_pod_lists_its_own_job_alone(watched: bool, query: str) -> None:
     assert _list(harness, "?namespace=lab") == []
 
 
+@pytest.mark.proves("rest.md#who-may/off")
 def test_without_sign_in_all_jobs_are_listed(watched: bool) -> None:
     harness = _harness(AuthMode.OFF, watched=watched)
     assert _list(harness, ip=UNKNOWN) == ["far-coordinator", *OF_RL]

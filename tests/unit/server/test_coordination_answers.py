@@ -89,6 +89,12 @@ def _live_and_watched(harness: Harness) -> Iterator[None]:
     yield
 
 
+@pytest.mark.proves(
+    "rest.md#di-server-jobs-over-rest/asks-for",
+    "rest.md#operations-of-coordinators/get",
+    "rest.md#operations-of-coordinators/post-replicas",
+    "rest.md#operations-of-coordinators/delete",
+)
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
 @pytest.mark.parametrize("watched", [False, True])
 def test_created_replicas_are_listed_until_they_are_deleted(
@@ -113,6 +119,10 @@ def test_created_replicas_are_listed_until_they_are_deleted(
     assert _get(harness, coordinator=COORDINATOR) == {**created, "collectors": [first]}
 
 
+@pytest.mark.proves(
+    "rest.md#operations-of-coordinators/post-replicas-failed",
+    "rest.md#di-server-jobs-over-rest/a-retry",
+)
 def test_a_failed_replica_is_replaced_once(harness: Harness) -> None:
     harness.add(coordinated(replica("c1"), replica("c2"), *GROUP))
     failed: Object = {"collectors": ["c1", "c1", "x"], "learners": ["c1"]}
@@ -199,6 +209,7 @@ def test_without_access_to_nodes_a_learner_has_one_pod(
     assert [each["role"] for each in _replicas(harness)] == ["aggregator", "ddp-learner"]
 
 
+@pytest.mark.proves("rest.md#answers/404")
 @pytest.mark.parametrize("config", [CONFIG, None])
 def test_only_a_learner_on_several_gpus_needs_an_aggregator_config(
     config: ConfigRef | None,
@@ -278,6 +289,7 @@ def test_a_body_that_is_no_object_or_too_long_is_refused(harness: Harness) -> No
     assert _ask(harness, {"collectors": names * 2}, "POST", FAILED)[0] == 413
 
 
+@pytest.mark.proves("rest.md#answers/501")
 @pytest.mark.parametrize(
     ("method", "path"),
     [

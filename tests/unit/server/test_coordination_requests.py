@@ -51,6 +51,7 @@ def test_other_amounts_are_refused(kind: str, raw: object, status: int) -> None:
     assert refusal.value.status == status
 
 
+@pytest.mark.proves("rest.md#di-server-jobs-over-rest/names-a-job-by")
 @pytest.mark.parametrize(
     ("pod", "job"),
     [

@@ -30,6 +30,7 @@ def _collectors(replicas: int, **more: Any) -> Any:
     return job(tasks=[task("learner", 1), task("collector", replicas, **more)])
 
 
+@pytest.mark.proves("rest.md#from-the-cache")
 def test_a_list_costs_no_request(watched: Harness) -> None:
     watched.kube.failure = Unavailable(kind="DIJob")
     assert watched.ask(PATH) == (200, ["", "10.0.0.1:22270", ""])
@@ -42,6 +43,7 @@ def test_a_change_costs_one_request_and_is_listed_at_once(watched: Harness) -> N
     assert dict(watched.kube.calls) == {("patch", "dijobs"): 2}
 
 
+@pytest.mark.proves("rest.md#from-the-cache")
 def test_changes_by_another_server_count(watched: Harness) -> None:
     watched.add(_collectors(9))
     assert _add(watched) == 10
@@ -66,6 +68,7 @@ def test_annotations_of_others_stay(watched: Harness) -> None:
     assert watched.job()["metadata"]["annotations"]["note"] == "keep me"
 
 
+@pytest.mark.proves("rest.md#from-the-cache")
 def test_a_refusal_is_checked_at_the_api_server(watched: Harness) -> None:
     watched.add(_collectors(2, maxReplicas=2))
     watch(watched)

@@ -74,6 +74,9 @@ def test_a_promoted_pod_is_a_member(harness: Harness, cached: bool) -> None:
     assert found["masterAddress"] == found["members"][0]["address"] == f"{STANDBY}.{DOMAIN}"
 
 
+@pytest.mark.proves(
+    "rest.md#operations-on-tasks/get-id-group-task-generation-wait", "rest.md#process-groups"
+)
 def test_members_are_listed_by_rank(harness: Harness, cached: bool) -> None:
     members = [
         {"index": index, "rank": rank, "pod": pod, "address": f"{pod}.{DOMAIN}"}
@@ -114,6 +117,9 @@ def test_another_generation_is_answered_at_once(watched: Harness, query: str) ->
     assert watched.clock.now == before
 
 
+@pytest.mark.proves(
+    "rest.md#operations-on-tasks/get-id-group-task-generation-wait", "rest.md#process-groups"
+)
 def test_a_request_waits_for_the_next_generation(watched: Harness) -> None:
     began = watched.clock.now
 

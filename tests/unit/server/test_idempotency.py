@@ -42,6 +42,7 @@ def test_a_repeated_request_is_applied_once_and_gets_its_first_answer(harness: H
     assert _send(harness, "k3")[0] == 409
 
 
+@pytest.mark.proves("rest.md#retrying-without-doubling", "rest.md#answers/409")
 @pytest.mark.parametrize(
     ("method", "body", "status"),
     [
@@ -88,6 +89,7 @@ def _record(number: int, task: str) -> IdempotencyRecord:
     )
 
 
+@pytest.mark.proves("rest.md#retrying-without-doubling")
 @pytest.mark.parametrize(
     ("task", "kept"),
     [

@@ -13,6 +13,7 @@ from di_server.rest.job_id import parse_job_id
 LONG = "a" * 63, "b" * 63
 
 
+@pytest.mark.proves("rest.md#di-server-jobs-over-rest/names-a-job-by")
 @pytest.mark.parametrize(
     ("text", "namespace", "name"),
     [

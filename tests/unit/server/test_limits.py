@@ -14,6 +14,7 @@ from tests.unit.server.fakes import Clock, Harness, job
 PATH = "/v2alpha1/rl.cartpole/replicas"
 
 
+@pytest.mark.proves("rest.md#answers/429")
 def test_a_job_above_its_burst_is_refused_with_retry_after(harness: Harness) -> None:
     codes = [harness.client.get(PATH).status_code for _ in range(41)]
     assert codes == [200] * 40 + [429]
@@ -40,6 +41,7 @@ def test_the_rate_refills_up_to_the_burst() -> None:
             limiter.take(ref)
 
 
+@pytest.mark.proves("rest.md#answers/413")
 def test_a_body_above_the_bound_is_refused(harness: Harness) -> None:
     for size, code in ((64 * 1024, 200), (64 * 1024 + 1, 413), (3_000_000, 413)):
         body = '{"replicas": 1}'.ljust(size)
@@ -47,6 +49,7 @@ def test_a_body_above_the_bound_is_refused(harness: Harness) -> None:
     assert harness.replicas() == 3
 
 
+@pytest.mark.proves("rest.md#answers/431")
 def test_headers_above_the_bound_are_refused(harness: Harness) -> None:
     headers = {f"X-{number}": "v" * 4000 for number in range(5)}
     refused = harness.client.post(PATH, data='{"replicas": 1}', headers=headers)

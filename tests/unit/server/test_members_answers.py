@@ -65,6 +65,7 @@ def harness() -> Harness:
     return world()
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/put-id-members-pod")
 def test_all_pods_read_what_a_pod_has_published(harness: Harness) -> None:
     assert put(harness, "learner") == (
         200,
@@ -83,6 +84,7 @@ def test_all_pods_read_what_a_pod_has_published(harness: Harness) -> None:
     assert not harness.kube.calls
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/get-id-members-task-generation-wait-changes")
 def test_changes_since_a_generation_are_answered_on_request(harness: Harness) -> None:
     put(harness, "learner")
     put(harness, "one")

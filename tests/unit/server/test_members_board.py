@@ -115,6 +115,7 @@ def test_another_pod_of_the_name_changes_the_generation(board: Board) -> None:
     assert shown(board.answer("job", None)) == {"a-0": {"url": "http://a-0"}}
 
 
+@pytest.mark.proves("rest.md#members", "roles.md#the-members-board")
 def test_an_entry_without_heartbeats_expires(board: Board) -> None:
     put(board, entry("a-0"), entry("a-1"))
     put(board, entry("a-1", version=2), heard=10.0)
@@ -224,6 +225,7 @@ def test_jobs_have_boards_of_their_own(board: Board) -> None:
     assert shown(board.answer("none", None)) == {}
 
 
+@pytest.mark.proves("rest.md#members")
 def test_a_board_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MAX_ENTRIES", 3)
     monkeypatch.setattr(rules, "MAX_ENTRIES_OF_JOB", 2)

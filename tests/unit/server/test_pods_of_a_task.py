@@ -22,6 +22,7 @@ def fill(harness: Harness) -> None:
     )
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/get-id-pods-task-wait")
 @pytest.mark.parametrize("cached", [True, False])
 def test_pods_that_listen_are_listed_by_rank(harness: Harness, cached: bool) -> None:
     fill(harness)
@@ -76,6 +77,7 @@ def test_another_list_is_answered_at_once(watched: Harness) -> None:
     assert watched.clock.now == before
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/get-id-pods-task-wait")
 def test_a_request_waits_for_another_list(watched: Harness) -> None:
     began = watched.clock.now
 

@@ -31,6 +31,10 @@ def report(harness: Harness, body: Object) -> int:
     return harness.ask(PATH, body)[0]
 
 
+@pytest.mark.proves(
+    "rest.md#operations-on-tasks/post-id-profilings",
+    "rest.md#operations-on-tasks/get-id-profilings",
+)
 def test_reports_are_merged_and_answered_as_they_are_held(harness: Harness) -> None:
     assert harness.ask(PATH) == (200, {})
     for body in ({"loss": 1, "env": {"steps": 5}}, {"data": {"env": {"returns": [1, 2]}}}):

@@ -27,6 +27,11 @@ def after(held: dict[str, Any] | None, **profilings: Any) -> dict[str, Any]:
 FIRST = advanced(None, {"envSteps": 10, "maxEnvSteps": 100}, NOW)
 
 
+@pytest.mark.proves(
+    "rest.md#progress/step-totalsteps",
+    "allocation.md#what-a-job-reports/step-totalsteps-phase",
+    "dijob.md#status/progress",
+)
 def test_the_first_report_begins_the_progress() -> None:
     assert FIRST == {
         "percent": "10%",
@@ -54,11 +59,13 @@ def test_a_job_that_begins_again_progresses_from_there() -> None:
     assert after(again, envSteps=4)["progressedAt"] == LATE
 
 
+@pytest.mark.proves("rest.md#progress/envsteps-maxenvsteps")
 def test_a_step_of_its_own_precedes_those_of_the_environment() -> None:
     found = after(FIRST, step=2, totalSteps=8, envSteps=10, maxEnvSteps=100)
     assert (found["step"], found["totalSteps"], found["percent"]) == (2, 8, "25%")
 
 
+@pytest.mark.proves("rest.md#progress/step-totalsteps")
 @pytest.mark.parametrize(
     ("step", "total", "percent"),
     [(29, 100, "29%"), (999, 1000, "99%"), (1001, 1000, "100%"), (1e300, 1e-300, "100%")],
@@ -74,6 +81,7 @@ def test_without_an_end_there_is_no_percentage(total: int | None) -> None:
     assert "percent" not in after(FIRST, envSteps=11, maxEnvSteps=total)
 
 
+@pytest.mark.proves("rest.md#progress/phase")
 def test_a_phase_is_shown_with_the_time_of_its_change() -> None:
     evaluates = after(FIRST, envSteps=10, phase="evaluation")
     assert (evaluates["phase"], evaluates["phaseAt"]) == ("evaluation", LATE)

@@ -39,6 +39,14 @@ def test_only_the_replicas_change_and_only_under_the_version_read() -> None:
 UNNAMED = {"type": "learner", "template": {}}
 
 
+@pytest.mark.proves(
+    "roles.md#several-tasks-of-a-type/scaling-by-rest-without-task", "rest.md#scaling-tasks"
+)
+@pytest.mark.proves(
+    "rest.md#answers/422",
+    "dijob.md#spec-tasks/minreplicas",
+    "dijob.md#spec-tasks/maxreplicas",
+)
 @pytest.mark.parametrize(
     ("raw", "asked", "name", "replicas"),
     [
@@ -149,6 +157,7 @@ def test_replicas_are_set_whatever_they_are(to: int, operations: int) -> None:
     assert len(found.operations) == operations
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/delete")
 def test_setting_replicas_fills_and_leaves_gaps_as_adding_and_removing_do() -> None:
     raw = collectors(3, vacant=[1])
     for to, change in ((4, 1), (2, -1)):

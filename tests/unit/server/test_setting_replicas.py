@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.unit.server.fakes import Harness, coordinated, job, task, watch
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -15,6 +17,7 @@ def put(harness: Harness, replicas: int, **headers: str) -> tuple[int, Any]:
     return harness.ask(PATH, body, method="PUT", headers=headers)
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/put-id-replicas")
 def test_setting_replicas_is_idempotent(harness: Harness) -> None:
     for _ in range(2):
         assert put(harness, 6) == (200, {"task": "collector", "replicas": 6})
@@ -38,6 +41,7 @@ def test_an_unchanged_value_is_checked_at_the_api_server(harness: Harness) -> No
     assert harness.replicas() == 2
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/get-id-tasks")
 def test_each_task_is_listed_with_its_replicas(harness: Harness) -> None:
     unnamed = {"type": "learner", "template": {}}
     harness.add(job(tasks=[task("collector", 3, vacant=[1]), unnamed]))

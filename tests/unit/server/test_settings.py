@@ -17,6 +17,11 @@ def _local(port: int) -> Address:
     return Address(host="127.0.0.1", port=port)
 
 
+@pytest.mark.proves(
+    "rest.md#running-it/di-server-binds",
+    "rest.md#running-it/di-server-default-max-replicas",
+    "rest.md#running-it/di-server-rate-di-server-burst",
+)
 def test_defaults_are_those_of_the_chart() -> None:
     every = Address(host="0.0.0.0", port=8080)
     assert (
@@ -39,6 +44,29 @@ def test_defaults_are_those_of_the_chart() -> None:
     )
 
 
+@pytest.mark.proves(
+    "rest.md#running-it/di-server-binds",
+    "rest.md#running-it/di-server-tls-port",
+    "rest.md#running-it/di-server-cert-dir",
+    "rest.md#running-it/di-server-health-bind",
+    "rest.md#running-it/di-server-watch-namespace",
+    "rest.md#running-it/di-server-service-domain",
+    "rest.md#running-it/di-server-auth",
+    "rest.md#running-it/di-server-default-max-replicas",
+    "rest.md#running-it/di-server-threads",
+    "rest.md#running-it/di-server-rate-di-server-burst",
+    "rest.md#running-it/di-server-refusal-rate-di-server-refusal",
+    "rest.md#running-it/di-server-review-rate",
+    "rest.md#running-it/di-server-lookup-rate",
+    "rest.md#running-it/di-server-drain-seconds",
+    "rest.md#running-it/di-server-log-level",
+    "rest.md#running-it/kubeconfig",
+    "rest.md#running-it/di-server-aggregator-config",
+    "rest.md#running-it/di-server-watch-nodes",
+    "rest.md#running-it/di-server-peers",
+    "rest.md#running-it/di-server-peer-token-file",
+    "rest.md#running-it/di-server-peer-host",
+)
 def test_every_variable_is_read() -> None:
     given: dict[str, tuple[str, object]] = {
         "BINDS": ("127.0.0.1:1, 127.0.0.1:2", (_local(1), _local(2))),

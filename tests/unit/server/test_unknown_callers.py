@@ -61,6 +61,7 @@ def harness() -> Harness:
 
 
 class TestRefusalsOfOneAddress:
+    @pytest.mark.proves("rest.md#answers/429")
     @pytest.mark.parametrize("token", [None, "forged"])
     def test_refusals_are_limited(self, harness: Harness, token: str | None) -> None:
         assert _codes(harness, [token] * 22) == REFUSED

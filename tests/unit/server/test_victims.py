@@ -31,6 +31,7 @@ def rollout(replicas: int, *vacant: int, **fields: Any) -> Object:
     return job(name="x", tasks=[task("learner", 1), task("collector", replicas, **given, **fields)])
 
 
+@pytest.mark.proves("rest.md#operations-on-tasks/delete")
 @pytest.mark.parametrize(
     ("raw", "request_", "replicas", "vacant"),
     [

@@ -287,6 +287,7 @@ def test_results_are_written_as_json_csv_and_png(
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.proves("allocation.md#the-simulator")
 def test_the_command_prints_a_table_and_writes_files(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,7 @@ def test_a_complete_valid_job_is_allowed_without_a_patch(decide: Any) -> None:
     assert response(decide(review(job()))) == {"uid": UID, "allowed": True}
 
 
+@pytest.mark.proves("dijob.md#when-a-job-is-refused")
 def test_all_errors_come_at_once_with_their_paths() -> None:
     bad = job(priority="urgent", backoffLimit=-1)
     bad["spec"]["tasks"][0]["replicas"] = 0
@@ -67,6 +68,7 @@ def _patched(new: Any, **request: Any) -> Any:
     return {each["path"].removeprefix("/spec/"): each["value"] for each in patch}
 
 
+@pytest.mark.proves("roles.md#several-tasks-of-a-type/successpolicy-that-new-jobs-get")
 def test_a_new_job_gets_a_success_policy_of_its_learners() -> None:
     new = job(successPolicy=None)
     new["spec"]["tasks"][0] = {**new["spec"]["tasks"][0], "name": "policy"}
