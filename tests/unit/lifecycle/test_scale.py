@@ -137,3 +137,10 @@ def test_a_pod_on_a_lost_node_is_replaced_without_its_kubelet() -> None:
 def test_a_pod_that_ends_slowly_on_a_good_node_is_never_forced() -> None:
     cluster = running().delete_pod("x-learner-0").settle().pass_time(3600)
     assert cluster.decide().actions == ()
+
+
+def test_without_recorded_counts_every_missing_pod_is_lost() -> None:
+    cluster = running().patch_status({"taskStatus": None})
+    cluster.delete_pod("x-collector-1", force=True).settle()
+    assert cluster.condition("Rescheduling")["message"] == "1 pod lost, x-collector-1 first"
+    assert (cluster.counts, len(cluster.pods)) == ((0, 1), 4)
