@@ -65,3 +65,8 @@ def test_concave_jobs_get_as_much_value_as_from_a_solver(jobs: int, budget: int)
     ]
 
     assert worth(found, choose(found, budget)) >= best_worth(found, budget) * (1 + 1e-3)
+
+
+def test_small_steps_use_what_a_large_one_does_not_fit_into() -> None:
+    large, small = Offer([0, 10], [0, 100]), Offer([0, 1, 2, 3], [0, 1, 2, 3])
+    assert choose([large, small], 3) == [0, 3]

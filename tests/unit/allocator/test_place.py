@@ -164,3 +164,8 @@ def test_a_large_job_shares_a_node_rather_than_wait() -> None:
 
     assert len(found["a"]) == len(found["b"]) == 6
     assert len({*found["a"]} & {*found["b"]}) == 1
+
+
+def test_a_job_whose_node_has_filled_up_is_moved() -> None:
+    found = packed(capacity_of(2), request("a", 3, *["n000"] * 3), request("b", 2, "n000", "n000"))
+    assert found == {"a": ("n000",) * 3, "b": ("n001",) * 2}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from di_operator.clock import ServerClock
+from di_operator.clock import ServerClock, SystemClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -75,3 +75,10 @@ def test_the_time_follows_a_server_clock_that_is_set_back() -> None:
     clock.observe(http_date(NOON))
     clock.observe(http_date(NOON - timedelta(hours=1)))
     assert clock.now() == NOON - timedelta(hours=1)
+
+
+def test_the_system_clock_is_in_utc_and_never_goes_back() -> None:
+    clock = SystemClock()
+    before = clock.monotonic()
+    assert clock.now().tzinfo is UTC
+    assert clock.monotonic() >= before

@@ -80,7 +80,9 @@ async def test_a_closed_queue_hands_out_nothing_more() -> None:
     queue = KeyQueue[str]()
     waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
+    queue.add_after("late", 60)
     queue.close()
+    assert queue.delayed == 0
     queue.add("a")
     queue.add_after("b", 1)
     with pytest.raises(QueueClosed):
