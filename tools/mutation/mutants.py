@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,8 +87,9 @@ def _below(node: ast.AST, path: Path, lines: range, in_function: bool) -> Iterat
                 continue
             own = _header(child) if isinstance(child, ast.stmt) else lines
             within = in_function or (inside and field == "body")
-            for label, new in _alternatives(child, node, field):
-                ast.fix_missing_locations(ast.copy_location(new, child))
+            for label, other in _alternatives(child, node, field):
+                # A copy: an alternative may be a part of the tree, which keeps its places.
+                new = ast.fix_missing_locations(ast.copy_location(copy.copy(other), child))
                 place = (node, field, index if several else None, child, new)
                 yield Mutant(path, label, own, getattr(child, "lineno", own.start), within, *place)
             yield from _below(child, path, lines, within)
