@@ -138,6 +138,9 @@ def test_a_migration_that_is_cut_short_leaves_nothing_behind(
 
 
 @pytest.mark.proves("history.md#databases/upgrade")
+# Of SQLite there is one replica.
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["postgresql"])
 def test_replicas_that_start_together_migrate_once(url: str) -> None:
     engines = [open_engine(url) for _ in range(3)]
     errors: list[Exception] = []
