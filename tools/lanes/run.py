@@ -36,7 +36,7 @@ class Runner:
         python: the interpreter.
         out: the folder for logs, reports and what failed tests left; exists.
         options: further arguments of each pytest.
-        measured: whether branch coverage is collected, into ``out``.
+        measured: whether branch coverage of each pytest is collected, into ``out``.
         at_once: how many lanes run side by side.
         show: prints a line.
         on_end: called after each lane with all that have ended, such as to write a page.
@@ -75,19 +75,19 @@ class Runner:
 
     def environment(self, lane: Lane) -> Mapping[str, str]:
         """The environment variables of a lane's process."""
-        measured = {"COVERAGE_FILE": str(self.out / f"coverage.{lane.name}")}
+        measured = {"COVERAGE_FILE": str(self.out.absolute() / f"coverage.{lane.name}")}
         return {
             **os.environ,
-            "DI_FAILURES": str(self.out / "failures" / lane.name),
+            "DI_FAILURES": str(self.out.absolute() / "failures" / lane.name),
             "PYTHONUNBUFFERED": "1",
             **(measured if self.measured else {}),
         }
 
     def command(self, lane: Lane) -> list[str]:
         """The command of a lane's process."""
-        measured = ["-m", "coverage", "run", "--parallel-mode"] if self.measured else []
         if not lane.is_pytest:
-            return [str(self.python), *measured, *lane.arguments]
+            return [str(self.python), *lane.arguments]
+        measured = ["-m", "coverage", "run", "--parallel-mode"] if self.measured else []
         report = f"--junitxml={self._report(lane)}"
         return [str(self.python), *measured, *lane.arguments, report, *self.options]
 
