@@ -196,6 +196,7 @@ def some_job(random: Random, name: str) -> Object:
     )
 
 
+@pytest.mark.extended
 def test_a_thousand_forecasts_match_what_the_allocator_does() -> None:
     seen: Counter[str] = Counter()
     for seed in count():

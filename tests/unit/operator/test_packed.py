@@ -259,6 +259,7 @@ async def kept_bytes(looks: int) -> float:
     return (after - before) / JOBS
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("looks", [0, 2])
 def test_a_job_with_its_pods_takes_little_memory(looks: int) -> None:
     asyncio.run(kept_bytes(0))  # what is made once for all

@@ -13,6 +13,8 @@ from di_simulator.results import Summary
 from di_simulator.simulation import Setting, run
 from tools.benchmarks.allocator_jct import PUBLISHED
 
+pytestmark = pytest.mark.extended
+
 POLLUX = mean(PUBLISHED.values())
 
 
