@@ -15,7 +15,7 @@ from tools.faults.stage import runs
 pytestmark = pytest.mark.extended
 
 
-def test_16_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(
+def test_a_job_of_1000_replicas_lets_others_through_and_leaves_no_orphan(
     fault_server: KubeConfig, fault_folder: Path
 ) -> None:
     large = 1000

@@ -101,7 +101,7 @@ def test_a_leader_that_is_stopped_gives_its_lease_back_at_last(
     assert [write.what for write in found if write.replica == "replica-0"][-1] == "leases"
 
 
-def test_08_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing_more(
+def test_a_leader_frozen_for_longer_than_its_lease_writes_nothing_more(
     fault_server: KubeConfig, fault_folder: Path
 ) -> None:
     continued: list[float] = []
