@@ -104,6 +104,18 @@ def files(paths: Sequence[str]) -> list[Path]:
     ]
 
 
+def test_tests_that_fail_of_one_cause_are_one_line(tmp_path: Path) -> None:
+    fixture = "import pytest\n@pytest.fixture\ndef broken():\n    raise RuntimeError('no node')\n"
+    tests = "".join(f"def test_{name}(broken):\n    pass\n" for name in "abc")
+    lines: list[str] = []
+    Runner(python=Path(sys.executable), out=tmp_path, show=lines.append).run(
+        [lane(tmp_path / "one", fixture + tests)]
+    )
+    assert [line for line in lines if "no node" in line] == [
+        '  test_one::test_a (and 2 more tests): failed on setup with "RuntimeError: no node"'
+    ]
+
+
 @pytest.mark.parametrize(
     ("log", "where"),
     [

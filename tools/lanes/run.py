@@ -23,6 +23,8 @@ AT_ONCE: Final = 2
 """Lanes side by side: one mostly computes while the other waits for a cluster."""
 _LINE_SECONDS: Final = 30.0
 """Between two lines of progress where the output is no terminal."""
+_CAUSES: Final = 20
+"""Messages of failed tests that are shown for a lane."""
 _TAIL: Final = 4096
 _PERCENT: Final = re.compile(rb"\[ *(\d+)%\]")
 _FILE: Final = re.compile(rb"^(tests/\S+\.py)", re.MULTILINE)
@@ -118,8 +120,15 @@ class Runner:
         tests = "" if ended.tests is None else f", {ended.tests} tests"
         word = "passed" if ended.passed else "FAILED"
         self.show(f"{word} in {clock(ended.seconds)}: {ended.lane.name}{tests}")
+        # A fixture that fails for a hundred tests is one failure.
+        causes: dict[str, list[str]] = {}
         for test in ended.failed:
-            self.show(f"  {test.name}: {test.message}")
+            causes.setdefault(test.message, []).append(test.name)
+        for message, (first, *others) in [*causes.items()][:_CAUSES]:
+            further = f" (and {len(others)} more tests)" if others else ""
+            self.show(f"  {first}{further}: {message}")
+        if len(causes) > _CAUSES:
+            self.show(f"  and {len(causes) - _CAUSES} other causes, in {ended.log}")
 
     @contextmanager
     def _progress(self, lanes: Sequence[Lane]) -> Iterator[Callable[[int], None]]:

@@ -35,8 +35,9 @@ def cache(environment: MutableMapping[str, str] = os.environ) -> Iterator[Path]:
         yield usual
         return
     usual.parent.mkdir(parents=True, exist_ok=True)
-    # On the same disk: /tmp may be small, and the cache grows to many GiB.
-    folder = Path(tempfile.mkdtemp(prefix=f"{usual.name}-cold-", dir=usual.parent))
+    # On the same disk: /tmp may be small, and the cache grows to many GiB. The name is short: the
+    # kubelet has sockets below it, whose paths are limited.
+    folder = Path(tempfile.mkdtemp(prefix="cold-", dir=usual.parent))
     changes = {"DI_ORCHESTRATOR_CACHE": str(folder), VARIABLE: ""}
     if cold == "all":
         changes |= {name: str(folder / name.lower()) for name in _CACHES}

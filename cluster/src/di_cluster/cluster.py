@@ -22,6 +22,7 @@ from di_cluster.gobuild import Builder
 from di_cluster.images import Image, ImageStore
 from di_cluster.network import MAX_NODES, Network
 from di_cluster.node import Node
+from di_cluster.node_config import NodePaths
 from di_cluster.pki import ensure_pki
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
@@ -165,6 +166,8 @@ class Cluster:
         preflight.require_disk(
             self._settings.cache, free=preflight.GIB, purpose=f"cluster {self.name}"
         )
+        if self._nodes:
+            preflight.require_short_paths(NodePaths(folder=self._folder.node("node-0")).kubelet)
         preflight.ensure_packages(node=self._nodes > 0, images=False, reporter=self._reporter)
         self._prepare(*self._programs(), then=self._later())
         with ThreadPoolExecutor(max_workers=1) as beside, self._exclusive():

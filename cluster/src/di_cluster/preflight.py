@@ -16,6 +16,8 @@ from di_cluster.packages import install
 from di_cluster.reporter import Reporter
 
 GIB = 1 << 30
+LONGEST_SOCKET = 107
+"""Bytes of a Unix socket's path on Linux: sun_path without its final zero, of unix(7)."""
 _CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 
 
@@ -79,6 +81,25 @@ def require_disk(folder: Path, *, free: int, purpose: str) -> None:
             f"{purpose} needs {free / GIB:.1f} GiB free in {folder}, there are "
             f"{available / GIB:.1f} GiB: free some space or set DI_ORCHESTRATOR_CACHE to a folder "
             "on another disk"
+        )
+
+
+def require_short_paths(kubelet: Path) -> None:
+    """Refuse a folder in which the kubelet could not bind its sockets.
+
+    Args:
+        kubelet: its root folder.
+
+    Raises:
+        ClusterError: the path of a socket would be too long.
+    """
+    # The kubelet names the socket by a number of 32 bits before it renames it.
+    socket = kubelet / "pod-resources" / str((1 << 32) - 1)
+    if (excess := len(os.fsencode(socket)) - LONGEST_SOCKET) > 0:
+        raise ClusterError(
+            f"the kubelet's socket would be {socket}, and a socket's path has at most "
+            f"{LONGEST_SOCKET} bytes: set DI_ORCHESTRATOR_CACHE to a folder whose path is shorter "
+            f"by {excess}"
         )
 
 
