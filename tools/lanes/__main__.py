@@ -34,8 +34,12 @@ _LINES: Final = 150
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; returns the exit code."""
-    with cold.cache():
-        return _run(arguments)
+    try:
+        with cold.cache():
+            return _run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted: the lanes that ran have ended")
+        return 130
 
 
 def _run(arguments: Sequence[str]) -> int:
