@@ -109,7 +109,9 @@ def _restored(request: pytest.FixtureRequest) -> Iterator[None]:
     Not in a cluster of the user's, where others create objects too.
     """
     files = [item for item in request.session.items if item.path == request.path]
-    uses = any("kube_config" in getattr(item, "fixturenames", ()) for item in files)
+    # Not `kube_config`: folders with an API server of their own have another one of that name,
+    # and `known_state` of the session cannot use theirs.
+    uses = any("api_server" in getattr(item, "fixturenames", ()) for item in files)
     if not uses or isinstance(request.getfixturevalue("api_server"), CurrentCluster):
         yield
         return
