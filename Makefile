@@ -40,6 +40,7 @@ $(VENV)/.ready $(OLDEST)/.ready: requirements.lock $(PYTHONS) $(addsuffix /pypro
 
 .PHONY: setup setup-oldest
 setup: $(VENV)/.ready ## the Python environment in .venv, from the lock: of the images' Python (PYTHON=program: of another)
+	@mkdir -p out # by the user: what root makes first, no later command of the user can write into
 setup-oldest: $(OLDEST)/.ready ## the same in .venv-oldest, of the oldest Python that is promised
 
 # What a local run needs, and no more.

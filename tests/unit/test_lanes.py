@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -165,3 +166,24 @@ def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
     assert [each.name for each in table.chosen(table.ALL, ["soak", "fuzz"])] == ["soak", "fuzz"]
     with pytest.raises(LookupError, match=r"no lane soap; there are node, .*soak"):
         table.chosen(table.ALL, ["soap"])
+
+
+def test_what_root_wrote_belongs_to_the_user_of_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, tuple[int, int]] = {}
+
+    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
+        assert not follow_symlinks
+        given[str(path)] = uid, gid
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "prepare", lambda arguments: 0)
+    monkeypatch.setitem(table.COMMANDS, "test", [lane(tmp_path / "one", GOOD)])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    monkeypatch.setenv("SUDO_GID", "1001")
+    assert command.main(["test"]) == 0
+    assert {"out", "out/test", "out/test/one.log"} <= {*given}
+    assert {*given.values()} == {(1000, 1001)}

@@ -14,6 +14,7 @@ out/test-all. The exit code is 0 if all lanes passed. On a failure, the last lin
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from di_cluster.settings import Settings
 from tools.lanes import page, table
 from tools.lanes.lane import Outcome, version
 from tools.lanes.run import AT_ONCE, Runner, clock
@@ -30,6 +32,8 @@ from tools.prepare.__main__ import main as prepare
 
 _LINES: Final = 150
 """Of a failed lane's log: as many of its last lines are shown."""
+_WRITTEN: Final = ("out", ".pytest_cache", ".hypothesis", ".schemathesis")
+"""Folders of the repository that tests write into."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted: the lanes that ran have ended")
         return 130
+    finally:
+        _give_back()
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -91,6 +97,17 @@ def _run(arguments: Sequence[str]) -> int:
     if failed:
         print(f"Logs, states and the machine's load at each failure: {out / 'failures'}")
     return 1 if failed else 0
+
+
+def _give_back() -> None:
+    """Give what root wrote here to the user who called sudo, who could not run `make check`."""
+    owner = Settings.from_environment(os.environ).owner
+    if owner is None or os.geteuid() != 0:
+        return
+    for folder in map(Path, _WRITTEN):
+        if folder.is_dir() and not folder.is_symlink():
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, *owner, follow_symlinks=False)
 
 
 def _coverage(out: Path) -> Path | None:

@@ -30,7 +30,7 @@ def write(
 
     Args:
         file: of the page, beside the lanes' logs.
-        title: the command, its Python and the commit.
+        title: the command and its Python.
         lanes: all that were asked for.
         ended: how those that have ended did.
         coverage: the page of branch coverage, if there is one.
