@@ -57,14 +57,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(number: int, command: Sequence[str]) -> bool:
     """Run the command once; returns whether it passed. Its output is in out/repeat/NUMBER.log."""
-    log, began = OUT / f"{number}.log", time.monotonic()
+    log, began, started = OUT / f"{number}.log", time.monotonic(), time.time()
     with log.open("wb") as output:
         code = subprocess.call(command, stdout=output, stderr=subprocess.STDOUT)
     word = "passed" if code == 0 else f"FAILED, kept in {OUT / str(number)}"
     print(f"run {number}: {word} in {clock(time.monotonic() - began)}", flush=True)
     if code:
-        for folder in Path("out").glob("test*"):
-            shutil.copytree(folder, OUT / str(number) / folder.name)
+        for folder in OUT.parent.iterdir():
+            # Others are of earlier commands.
+            if folder.is_dir() and folder != OUT and folder.stat().st_mtime >= started - 1:
+                shutil.copytree(folder, OUT / str(number) / folder.name)
     return code == 0
 
 

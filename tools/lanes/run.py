@@ -70,6 +70,7 @@ class Runner:
                         self.on_end(ended)
                     tick(len(ended))
             except KeyboardInterrupt:
+                self.show("interrupted: waiting for the running lanes to remove what they started")
                 for each in running:
                     each.cancel()
                 raise

@@ -118,4 +118,4 @@ def chosen(lanes: Sequence[Lane], names: Sequence[str]) -> list[Lane]:
     known = {lane.name: lane for lane in lanes}
     if unknown := [name for name in names if name not in known]:
         raise LookupError(f"no lane {', '.join(unknown)}; there are {', '.join(known)}")
-    return [known[name] for name in names] if names else [*lanes]
+    return [known[name] for name in dict.fromkeys(names)] if names else [*lanes]
