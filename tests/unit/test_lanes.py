@@ -58,6 +58,14 @@ def test_a_lane_fails_with_its_tests_and_passes_without_any(tmp_path: Path) -> N
     assert shown.count("waiting<") == len(table.TEST)
 
 
+def test_a_lane_that_names_no_failed_test_shows_its_exit_code(tmp_path: Path) -> None:
+    killed = Lane(name="a", what="", arguments=["-c", "import os; os.kill(os.getpid(), 9)"])
+    lines: list[str] = []
+    (ended,) = Runner(python=Path(sys.executable), out=tmp_path, show=lines.append).run([killed])
+    assert not ended.passed
+    assert re.fullmatch(r"FAILED in \d+:\d\d: a, exit code -9", lines[-1])
+
+
 def test_two_lanes_run_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     both, third = threading.Barrier(2), threading.Event()
     seen: list[bool] = []

@@ -120,7 +120,9 @@ class Runner:
     def _tell(self, ended: Outcome) -> None:
         tests = "" if ended.tests is None else f", {ended.tests} tests"
         word = "passed" if ended.passed else "FAILED"
-        self.show(f"{word} in {clock(ended.seconds)}: {ended.lane.name}{tests}")
+        # A process that was killed, or pytest before its first test, names no failed test.
+        code = "" if ended.passed or ended.failed else f", exit code {ended.code}"
+        self.show(f"{word} in {clock(ended.seconds)}: {ended.lane.name}{tests}{code}")
         # A fixture that fails for a hundred tests is one failure.
         causes: dict[str, list[str]] = {}
         for test in ended.failed:
