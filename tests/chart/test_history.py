@@ -35,7 +35,8 @@ def settings(chart: Chart, *values: str) -> dict[str, str]:
     "security.md#permissions/history-off-by-default-watched-namespaces",
     "security.md#permissions/history-off-by-default-cluster",
 )
-def test_the_history_has_read_rights_only(chart: Chart) -> None:
+def test_the_history_is_off_and_has_read_rights_only(chart: Chart) -> None:
+    assert permissions(chart.render(), "di-history") == {}
     assert permissions(chart.render(ON), "di-history") == {"*": EVERYTHING | TOKENS}
 
 

@@ -57,7 +57,6 @@ def reports_of_checks(kubectl: Kubectl, job: str, namespace: str) -> list[dict[s
     return said
 
 
-@pytest.mark.proves("events.md#of-problems/nodecheckfailed")
 def test_pods_exchange_data_before_they_begin(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

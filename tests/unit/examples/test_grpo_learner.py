@@ -71,6 +71,9 @@ class TestBook:
         assert book.left() == [0, 1, 0]
         assert book.left() == []
 
+    @pytest.mark.proves(
+        "grpo.md#what-is-lost-when-something-dies/a-learner-that-computes-gradients"
+    )
     def test_shares_go_to_learners_that_ask_and_then_to_the_first(self, book: Book) -> None:
         book.open(split(whole(4), 2), lease=3.0)
         got = Share.of(unpack(book.answer(request("GET", "/share", who="b")).body))
@@ -84,8 +87,6 @@ class TestBook:
         assert book.mean_gradient()["x"] == 1
 
 
-@pytest.mark.proves("grpo.md#what-is-lost-when-something-dies/a-learner-that-computes-gradients")
-@pytest.mark.proves("grpo.md#language-model-reinforcement-learning/evaluator")
 def test_other_learners_relay_requests_to_the_first() -> None:
     def answer(asked: di.Asked) -> di.Reply:
         if asked.path == "/wrong":

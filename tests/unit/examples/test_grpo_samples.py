@@ -65,6 +65,9 @@ class TestShares:
         assert np.concatenate([part.advantages for part in parts]).tolist() == list(range(7))
         assert len(split(whole(1), 3)) == 1
 
+    @pytest.mark.proves(
+        "grpo.md#what-is-lost-when-something-dies/a-learner-that-computes-gradients"
+    )
     def test_a_share_is_leased_to_one_learner_at_a_time(self) -> None:
         shares = Shares(split(whole(4), 2), lease=3.0)
         first, second = shares.take(10.0), shares.take(11.0)

@@ -52,7 +52,7 @@ def warnings(cluster: ClusterModel) -> list[str]:
     return [e.message for e in cluster.events if e.reason is Problem.NODE_CHECK_FAILED]
 
 
-@pytest.mark.proves("dijob.md#node-checks")
+@pytest.mark.proves("dijob.md#node-checks", "events.md#of-problems/nodecheckfailed")
 def test_a_node_is_slow_above_twice_the_median_time() -> None:
     cluster = checked(action="Notify")
     tell(cluster, told(1, 1, 1, 2.0))

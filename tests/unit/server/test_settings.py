@@ -9,6 +9,7 @@ import pytest
 
 from di_api.service.settings import Address, SettingsError
 from di_server.config import AuthMode, Config, load_config
+from di_server.model.references import ConfigRef
 
 DEFAULTS = load_config([], {"PATH": "/bin", "DI_SERVER_WATCH_NAMESPACE": ""})
 
@@ -86,6 +87,11 @@ def test_every_variable_is_read() -> None:
         "LOOKUP_RATE": ("9.5", 9.5),
         "DRAIN_SECONDS": ("0", 0),
         "LOG_LEVEL": ("warning", "warning"),
+        "AGGREGATOR_CONFIG": ("rl/config", ConfigRef("rl", "config")),
+        "WATCH_NODES": ("false", False),
+        "PEERS": ("127.0.0.1:4,127.0.0.1:5", (_local(4), _local(5))),
+        "PEER_TOKEN_FILE": ("/token", Path("/token")),
+        "PEER_HOST": ("server.example", "server.example"),
     }
     environ = {f"DI_SERVER_{name}": text for name, (text, _) in given.items()}
     read: Config = load_config([], {**environ, "KUBECONFIG": "/config"})
