@@ -12,9 +12,9 @@ from typing import Final
 from tests.failures.sources import LOG_BYTES, Sources, tail
 
 TEST_BYTES: Final = 64 << 20
-"""Of all files of a test."""
+"""Limit of all files of one test, in bytes."""
 TEST_SECONDS: Final = 30.0
-"""For all questions of a test."""
+"""Time limit of all questions of one test."""
 QUESTION_SECONDS: Final = 10.0
 
 

@@ -58,7 +58,7 @@ class Sources:
                 self._keep(source)
 
     def forget_ended(self) -> None:
-        """Begin a test: what ended before it is none of its business."""
+        """Drop the logs of what ended before the test that begins."""
         self.ended.clear()
 
     def _keep(self, source: Source) -> None:
@@ -82,7 +82,7 @@ def tail(path: Path, limit: int = LOG_BYTES) -> bytes:
 
 
 SOURCES: Final = Sources()
-"""Those of this process."""
+"""The sources of this process."""
 
 
 def shown_log(log: Path, name: str = "") -> AbstractContextManager[None]:

@@ -31,7 +31,7 @@ from tools.prepare import cold
 from tools.prepare.__main__ import main as prepare
 
 _LINES: Final = 150
-"""Of a failed lane's log: as many of its last lines are shown."""
+"""How many of the last lines of a failed lane's log are shown."""
 _WRITTEN: Final = ("out", ".pytest_cache", ".hypothesis", ".schemathesis")
 """Folders of the repository that tests write into."""
 

@@ -39,7 +39,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """A test that did not pass: its name, and the first line of what it said."""
+    """A test that did not pass: its name, and the first line of its message."""
 
     name: str
     message: str

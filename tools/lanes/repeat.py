@@ -1,4 +1,4 @@
-"""Run a command of tests again and again on a machine made worse, and count its failures.
+"""Run a command of tests repeatedly on a busy or slow machine, and count its failures.
 
     python -m tools.lanes.repeat --times 10 --busy 2 -- make test
     python -m tools.lanes.repeat --latency 2 --disk 20 -- make test

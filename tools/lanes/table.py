@@ -51,7 +51,7 @@ CHECK: Final[Sequence[Lane]] = (
     ),
     Lane(
         name="documents",
-        what="what is generated is what the declarations give, and every row has a test",
+        what="generated pages are up to date, and every row of the documents has a test",
         arguments=["-m", "tools.documents", "--check"],
     ),
 )
@@ -89,7 +89,7 @@ ALL: Final[Sequence[Lane]] = (
     _pytest("frameworks", "torch, JAX, Ray and DI-engine on a real node", "tests/frameworks"),
     Lane(
         name="fault-plans",
-        what="every fault plan: the operator stopped, cut off and frozen at each of its moments",
+        what="every fault plan: the operator stopped, cut off and frozen at each step",
         arguments=["-m", "tools.faults"],
     ),
     Lane(
