@@ -26,7 +26,7 @@ from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.settings import Settings
 from tests.failures.clusters import running
-from tests.integration.known_state import KnownState
+from tests.integration.known_state import KnownState, delete_jobs
 from tests.waiting import wait_until_async
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,5 +246,6 @@ async def _delete_namespace(config: KubeConfig, name: str) -> None:
     async with _client(config) as client:
         try:
             await client.delete(NAMESPACES, name)
+            await delete_jobs(client, name)
         except ApiError as error:
             raise AssertionError(f"namespace {name} could not be deleted: {error}") from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import Resource
+from di_api.kube.resources import DIJOBS, NAMESPACES, Resource
 
 _FROM_OTHERS: Final = frozenset({"apiservices", "componentstatuses"})
 """Kinds that the API server derives from other objects, and removes with these."""
@@ -42,7 +43,24 @@ class KnownState:
                 except NotFound:
                     continue
                 deleted.append(f"{kind.plural}/{name}")
+                if kind.plural == NAMESPACES.plural and not kind.group:
+                    await delete_jobs(client, name)
         return deleted
+
+
+async def delete_jobs(client: KubeClient, namespace: str) -> None:
+    """Delete the jobs of a namespace that is deleted.
+
+    Kubernetes removes them about five seconds later, and until then every service of the next test
+    that watches all namespaces would read them, those that no service can read among them.
+    """
+    try:
+        jobs, _ = await client.list(DIJOBS, namespace=namespace, is_metadata=True)
+    except NotFound:  # the definition is not installed
+        return
+    for job in jobs:
+        with suppress(NotFound):
+            await client.delete(DIJOBS, job["metadata"]["name"], namespace)
 
 
 async def _kinds(client: KubeClient) -> list[Resource]:

@@ -7,8 +7,9 @@ import secrets
 
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import NAMESPACES, Resource
+from di_api.kube.resources import DIJOBS, NAMESPACES, Resource
 from tests.integration.known_state import KnownState
+from tests.integration.operator_testbed import job, task
 
 POLICIES = Resource(
     group="admissionregistration.k8s.io",
@@ -20,7 +21,7 @@ POLICIES = Resource(
 
 
 def test_what_was_created_since_is_deleted_and_nothing_else(
-    kube_config: KubeConfig, known_state: KnownState
+    kube_config: KubeConfig, known_state: KnownState, crd: str
 ) -> None:
     name = f"test-{secrets.token_hex(4)}"
 
@@ -28,6 +29,7 @@ def test_what_was_created_since_is_deleted_and_nothing_else(
         async with KubeClient(config=kube_config) as client:
             earlier = await KnownState.of(client)
             await client.create(NAMESPACES, {"metadata": {"name": name}})
+            await client.create(DIJOBS, job("left", task()), name)
             await client.create(
                 POLICIES,
                 {
@@ -49,6 +51,8 @@ def test_what_was_created_since_is_deleted_and_nothing_else(
             )
             deleted = await earlier.restore(client)
             assert deleted == [f"validatingadmissionpolicies/{name}", f"namespaces/{name}"]
+            jobs, _ = await client.list(DIJOBS, namespace=name)
+            assert not jobs, "they would be watched until Kubernetes empties the namespace"
             assert await earlier.restore(client) == []
 
     asyncio.run(run())
