@@ -15,6 +15,7 @@ from di_api.kube import http
 from di_api.kube.http import Answer, Broken, Connections, HungUp, Server, TooLarge
 from di_api.kube.sockets import Sockets
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
+from tests.waiting import DEADLINE
 
 HOST = "127.0.0.1"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nretry-AFTER: 7\r\n\r\n{}"
@@ -67,7 +68,8 @@ def talk(
         url = f"{'https' if ours else 'http'}://{HOST}:{port}/prefix"
         connections = Connections(Server(url=url, tls=ours), sockets=sockets, max_body=1000)
         try:
-            await story(connections, scripted)
+            async with asyncio.timeout(DEADLINE):
+                await story(connections, scripted)
         finally:
             connections.close()
             await sockets.close()
@@ -151,9 +153,12 @@ def test_an_idle_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_answer_to_a_cancelled_request_is_not_read_by_another() -> None:
     async def story(connections: Connections, served: Scripted) -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await ask(connections)
+        asked = asyncio.create_task(ask(connections))
+        while not served.requests:
+            await asyncio.sleep(0.001)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
         assert (await ask(connections)).body == b"{}"
 
     # The first answer never gets to its end.
