@@ -22,7 +22,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -97,6 +97,7 @@ class FakeKubelet:
         )
         self.cache.subscribe(self._on_event)
         self._lives: dict[str, asyncio.Task[None]] = {}
+        self._reports: set[asyncio.Task[None]] = set()
         self._leaving: set[str] = set()
         self._bound: set[str] = set()
         self._daemons: list[asyncio.Task[None]] = []
@@ -116,7 +117,7 @@ class FakeKubelet:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        tasks = [*self._daemons, *self._lives.values()]
+        tasks = [*self._daemons, *self._lives.values(), *self._reports]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -126,7 +127,7 @@ class FakeKubelet:
 
     def vanish(self) -> None:
         """Lose the node: no heartbeat, no answer to anything. Its Node object goes at the end."""
-        for task in (*self._daemons, *self._lives.values()):
+        for task in (*self._daemons, *self._lives.values(), *self._reports):
             task.cancel()
 
     async def finish(
@@ -175,6 +176,8 @@ class FakeKubelet:
         elif self._is_ours(pod) and uid not in self._bound:
             self._bound.add(uid)
             self._begin(uid, self._live(pod))
+        elif self._is_ours(pod) and _is_taken_for_lost(pod):
+            self._start(self._report_ready(pod))
 
     def _may_run(self, pod: Object) -> bool:
         """Whether the node has all kinds of what the pod asks for, and is not ruled out by label or
@@ -201,7 +204,9 @@ class FakeKubelet:
             for container in pod["spec"]["containers"]
             for kind in (container.get("resources") or {}).get("requests") or {}
         }
-        return asked <= {"cpu", "memory", "ephemeral-storage", *self._extended}
+        # The scheduler alone counts devices, and sees that of a group all fit or none goes.
+        is_counted = "schedulingGroup" in pod["spec"]
+        return asked <= {"cpu", "memory", "ephemeral-storage"} and not is_counted
 
     def _is_ours(self, pod: Object) -> bool:
         return bool(pod["spec"].get("nodeName") == self.node)
@@ -211,6 +216,20 @@ class FakeKubelet:
         if earlier is not None:
             earlier.cancel()
         self._lives[uid] = asyncio.create_task(story)
+
+    def _start(self, story: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(story)
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    async def _report_ready(self, pod: Object) -> None:
+        """Report again a pod that the node controller marked unready: a busy machine renews the
+        node's lease late, and a kubelet that lives reports its pods again."""
+        conditions = [
+            {**each, "status": "True"} if each["type"] == "Ready" else each
+            for each in pod["status"]["conditions"]
+        ]
+        await self._write_status(pod, {"conditions": conditions})
 
     async def _live(self, pod: Object) -> None:
         """From its binding to the end; a pod met half-way goes on from there."""
@@ -326,6 +345,21 @@ async def _persist(write: Callable[[], Awaitable[Object]]) -> None:
             await asyncio.sleep(error.retry_after or 0.2)
         else:
             return
+
+
+def _is_taken_for_lost(pod: Object) -> bool:
+    """Whether a pod is unready of which all containers are ready."""
+    status = pod["status"]
+    containers = status.get("containerStatuses") or ()
+    return (
+        status.get("phase") == "Running"
+        and bool(containers)
+        and all(each["ready"] for each in containers)
+        and any(
+            each["type"] == "Ready" and each["status"] != "True"
+            for each in status.get("conditions") or ()
+        )
+    )
 
 
 def _transform(pod: Object) -> Object:

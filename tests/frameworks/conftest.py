@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.conftest import (
+    bucket,
     cluster,
     images,
     kubectl,
@@ -11,9 +12,11 @@ from tests.e2e.conftest import (
     release,
     reporter,
     unreleased,
+    values,
 )
 
 __all__ = [
+    "bucket",
     "cluster",
     "images",
     "kubectl",
@@ -22,4 +25,5 @@ __all__ = [
     "release",
     "reporter",
     "unreleased",
+    "values",
 ]

@@ -57,6 +57,24 @@ def test_a_pod_runs_and_is_ready_with_an_address(kube_config: KubeConfig, namesp
     with_kubelet(kube_config, namespace, body)
 
 
+def test_a_pod_is_ready_again_after_its_node_was_taken_for_lost(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(client: KubeClient, kubelet: FakeKubelet) -> None:
+        async def is_ready() -> bool:
+            conditions = (await client.get(PODS, "a", namespace))["status"]["conditions"]
+            return {"Ready": "True"}.items() <= {c["type"]: c["status"] for c in conditions}.items()
+
+        await client.create(PODS, pod(namespace, "a"))
+        await wait_until_async(is_ready)
+        # As the node controller writes it.
+        lost = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]}
+        await client.patch(PODS, "a", {"status": lost}, namespace, subresource="status")
+        await wait_until_async(is_ready)
+
+    with_kubelet(kube_config, namespace, body)
+
+
 def test_a_pod_ends_as_its_annotations_tell(kube_config: KubeConfig, namespace: str) -> None:
     async def body(client: KubeClient, kubelet: FakeKubelet) -> None:
         good = pod(namespace, "good", {RUN_FOR: "0.2"})

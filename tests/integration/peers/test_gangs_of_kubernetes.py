@@ -85,27 +85,34 @@ def test_a_group_follows_stages_and_replicas(kube_config: KubeConfig, namespace:
                 return len(await bound(testbed, "grows")) == 2 == await minimum(testbed, "grows")
 
             await testbed.until(is_first_stage, "the first stage to be bound")
+
+            async def is_second_stage() -> bool:
+                return len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
+
+            await testbed.until(is_second_stage, "the second stage to be bound")
             await testbed.phase("grows", "Running")
-            assert len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
 
             await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 4}]})
             await waits(testbed, "grows")
             # There is room for one more, and none for two.
             assert len(await bound(testbed, "grows")) == 4
             await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 3}]})
+
+            async def is_small_enough() -> bool:
+                return len(await bound(testbed, "grows")) == 5 == await minimum(testbed, "grows")
+
+            await testbed.until(is_small_enough, "the smaller group to be bound")
             await testbed.phase("grows", "Running")
-            assert len(await bound(testbed, "grows")) == 5 == await minimum(testbed, "grows")
 
             pod = "grows-collector-0"
             uid = (await testbed.pods("grows"))[pod]["metadata"]["uid"]
             await testbed.client.delete(PODS, pod, namespace)
 
-            async def is_made_anew() -> bool:
+            async def is_made_again() -> bool:
                 found = (await testbed.pods("grows")).get(pod)
                 return found is not None and found["metadata"]["uid"] != uid
 
-            await testbed.until(is_made_anew, "the pod to be made anew")
-            await testbed.phase("grows", "Running")
-            assert len(await bound(testbed, "grows")) == 5
+            await testbed.until(is_made_again, "the pod to be made again")
+            await testbed.until(is_small_enough, "it to be bound")
 
     on_testbed(kube_config, namespace, body)
