@@ -55,12 +55,12 @@ def test_the_end_is_that_of_a_clean_run(plan: str, verdicts: Mapping[str, Verdic
 def test_the_operator_writes_what_the_recorded_traces_say(results: Results) -> None:
     """Otherwise plans miss their moment: record again with `python -m tools.faults --record`."""
     recorded = trace.load(WORKLOADS)
-    for workload, found in results.traces.items():
-        seen = {str(write) for write in found.writes}
+    for workload, written in results.clean_writes.items():
+        # In any of the runs: on a busy machine a replica may lose its lease in one of them.
         missing = [
             write
             for write in recorded[workload].writes
-            if write.what != "events" and str(write) not in seen
+            if write.what != "events" and write not in written
         ]
         # Changes that are seen at once are one patch of the status.
         assert all(write.what == "dijobs/status" for write in missing), (workload, missing)

@@ -18,7 +18,7 @@ from tests.integration.kueue.installation import kueue_api_server
 from tests.waiting import wait_until
 from tools.faults.footprint import complaints
 from tools.faults.oracle import Baseline, differences, judge
-from tools.faults.plan import Plan
+from tools.faults.plan import Plan, Request
 from tools.faults.run import Run, run
 from tools.faults.scene import Scene, scene
 from tools.faults.testbed import prepared
@@ -47,6 +47,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     traces: Mapping[str, Trace]
+    clean_writes: Mapping[str, frozenset[Request]]
+    """By workload: what was written in any of its clean runs."""
     verdicts: tuple[Verdict, ...]
 
 
@@ -137,7 +139,11 @@ async def _carry_out(
 
         verdicts = await asyncio.gather(*map(judged, plans))
         traces = {workload: Trace.of(runs) for workload, runs in cleans.items()}
-        return Results(traces=traces, verdicts=tuple(verdicts))
+        writes = {
+            workload: frozenset(each for run in runs for each in run.requests if each.is_write)
+            for workload, runs in cleans.items()
+        }
+        return Results(traces=traces, clean_writes=writes, verdicts=tuple(verdicts))
 
 
 def play(

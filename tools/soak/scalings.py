@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from tests.waiting import DEADLINE
 from tools.soak.load import Tally
 from tools.soak.stage import SERVER, Stage
 
@@ -23,7 +24,6 @@ FIRST, LEAST, MOST = 2, 1, 12
 READS: Final = 0.8
 """Share of requests."""
 _SECONDS: Final = aiohttp.ClientTimeout(total=20)
-_TRIES: Final = 6
 _OK, _REFUSED = 200, 422
 _LATER: Final = "503: "
 _LATER_SECONDS: Final = 2.0
@@ -94,14 +94,15 @@ class Scalings:
         """
         began = time.monotonic()
         fault, asked = "", ""
-        for _ in range(_TRIES):
+        while time.monotonic() < began + DEADLINE:
+            sent = time.monotonic()
             asked = self._another(asked)
             url = f"{asked}/v2alpha1/{self.stage.jobs}/{job}/replicas"
             status, data, fault = await self._ask(method, url, body, headers)
             if not fault:
                 self.tally.seconds.append(time.monotonic() - began)
                 return status, data
-            if self.stage.kills[SERVER].explain(began, time.monotonic()):
+            if self.stage.kills[SERVER].explain(sent, time.monotonic()):
                 self.tally.retried[fault] += 1
             elif fault.startswith(_LATER):
                 self.tally.waited[fault] += 1
