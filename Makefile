@@ -22,7 +22,7 @@ CERTIFICATE ?=
 # Where a release is published.
 URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
-SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+AS_ROOT := tools/as-root
 
 .PHONY: help
 help: ## this list
@@ -60,7 +60,7 @@ try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no
 
 .PHONY: demo
 demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|ray|share)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m examples.demo --example $(EXAMPLE)
+	@$(AS_ROOT) $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
 down: setup ## end the demo's cluster
@@ -69,7 +69,6 @@ down: setup ## end the demo's cluster
 # ---------------------------------------------------------------- tests
 LANE ?=
 LANES = $(addprefix --lane ,$(LANE))
-AS_ROOT = $(SUDO) env PATH="$$PATH" HOME="$$HOME" COLD="$${COLD-}"
 
 .PHONY: check
 check: setup ## format, lint, types, import contracts, unit tests: no root, no cluster, at each change
@@ -95,21 +94,20 @@ faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those
 
 .PHONY: hostile
 hostile: setup ## good clients beside 500 bad ones of each kind on a real node (28 min), into out/hostile
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" \
-		$(PYTEST) tests/e2e/test_hostile.py
+	@HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" $(AS_ROOT) $(PYTEST) tests/e2e/test_hostile.py
 
 .PHONY: fuzz
 fuzz: setup ## input of strangers without end, a report in out/fuzz (SHORT=1: a minute; ONLY=names)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.fuzz --only "$(ONLY)" \
+	@$(AS_ROOT) $(BIN)/python -m tools.fuzz --only "$(ONLY)" \
 		$(if $(SHORT),--seconds 60 --lanes 8)
 
 .PHONY: soak
 soak: setup ## 50,000 admissions, 100,000 requests while all is rolled and killed (SHORT=1: 5 minutes)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.soak $(if $(SHORT),--seconds 300)
+	@$(AS_ROOT) $(BIN)/python -m tools.soak $(if $(SHORT),--seconds 300)
 
 .PHONY: bench
 bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 50 s)
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
+	@$(AS_ROOT) $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
 
 .PHONY: verify
 verify: setup ## format, lint, types, import contracts, generated files, chart, compose file
@@ -136,7 +134,7 @@ release: setup ## wheels, chart, bills of materials, provenance and checksums of
 
 .PHONY: push
 push: release ## images, chart, bills and provenance into a registry, signed with KEY= and CERTIFICATE=: REGISTRY=registry.example.org/team
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m release.push "$(REGISTRY)" out/release \
+	@$(AS_ROOT) $(BIN)/python -m release.push "$(REGISTRY)" out/release \
 		$(if $(KEY)$(CERTIFICATE),--key "$(KEY)" --certificate "$(CERTIFICATE)")
 
 .PHONY: site
@@ -154,7 +152,7 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 
 .PHONY: images
 images: setup ## the five service images, with docker, podman or buildah
-	@$(SUDO) env PATH="$$PATH" HOME="$$HOME" $(BIN)/python -m di_cluster.release
+	@$(AS_ROOT) $(BIN)/python -m di_cluster.release
 
 .PHONY: lock
 lock: ## pin all dependencies anew
