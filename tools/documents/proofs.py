@@ -14,6 +14,9 @@ from tools.lanes.lane import Lane
 PROVES: Final = "pytest.mark.proves"
 _EXTENDED: Final = "pytest.mark.extended"
 
+_Named = tuple[str, bool]
+"""An argument, and whether only `make test-all` runs the parameter that has it."""
+
 
 class BadMarker(ValueError):
     """A marker that cannot be read."""
@@ -67,7 +70,7 @@ def proofs_of(file: str, text: str) -> Iterator[Proof]:
 
 
 def _proofs_in(
-    file: str, body: Sequence[ast.stmt], outer: Sequence[str], extended: bool
+    file: str, body: Sequence[ast.stmt], outer: Sequence[_Named], extended: bool
 ) -> Iterator[Proof]:
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -79,8 +82,8 @@ def _proofs_in(
             own += _arguments(file, marks)
             yield from _proofs_in(file, node.body, [*outer, *own], late or _extended(marks))
         elif node.name.startswith("test_"):
-            command = command_of(file, extended=late)
-            for pattern in [*outer, *own]:
+            for pattern, of_late in [*outer, *own]:
+                command = command_of(file, extended=late or of_late)
                 yield Proof(pattern, file, node.name, command)
         elif own:
             raise BadMarker(f"{file}:{node.lineno}: {node.name} is no test")
@@ -96,17 +99,37 @@ def _marks_in(body: Sequence[ast.stmt]) -> list[ast.expr]:
     ]
 
 
-def _arguments(file: str, marks: Sequence[ast.expr]) -> list[str]:
+def _arguments(file: str, marks: Sequence[ast.expr]) -> list[_Named]:
     """What the markers name, those of single parameters too."""
     found = []
-    for node in (each for mark in marks for each in ast.walk(mark)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == PROVES:
-            for argument in node.args:
-                if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                    raise BadMarker(f"{file}:{node.lineno}: write the row as a literal")
-                found.append(argument.value)
+    for mark in marks:
+        late = {node for each in _late_parameters(mark) for node in ast.walk(each)}
+        for node in ast.walk(mark):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == PROVES:
+                for argument in node.args:
+                    if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
+                        raise BadMarker(f"{file}:{node.lineno}: write the row as a literal")
+                    found.append((argument.value, node in late))
     return found
 
 
 def _extended(marks: Sequence[ast.expr]) -> bool:
-    return any(ast.unparse(mark) == _EXTENDED for mark in marks)
+    """Whether a marker is that of `make test-all`, or all parameters of a test have it."""
+    return any(ast.unparse(mark) == _EXTENDED for mark in marks) or any(
+        isinstance(node, ast.List) and node.elts and set(node.elts) <= set(_late_parameters(node))
+        for mark in marks
+        for node in ast.walk(mark)
+    )
+
+
+def _late_parameters(mark: ast.expr) -> list[ast.Call]:
+    """The calls of `pytest.param` that only `make test-all` runs."""
+    return [
+        node
+        for node in ast.walk(mark)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "pytest.param"
+        and any(
+            isinstance(each, ast.expr) and ast.unparse(each) == _EXTENDED for each in ast.walk(node)
+        )
+    ]

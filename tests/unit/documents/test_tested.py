@@ -104,6 +104,32 @@ def test_markers_of_modules_classes_and_parameters_are_read() -> None:
     assert {(each.test, each.command) for each in proofs} == {("test_one", "make test-all")}
 
 
+PARAMETERS = """
+import pytest
+
+@pytest.mark.proves("a.md#both")
+@pytest.mark.parametrize("x", [
+    pytest.param(1, marks=[pytest.mark.proves("a.md#late"), pytest.mark.extended]),
+    pytest.param(2, marks=pytest.mark.proves("a.md#soon")),
+])
+def test_one(x: int) -> None: ...
+
+@pytest.mark.proves("a.md#all-late")
+@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.extended)])
+def test_two(x: int) -> None: ...
+"""
+
+
+def test_a_parameter_that_is_extended_is_run_by_test_all() -> None:
+    proofs = proofs_of("tests/unit/test_a.py", PARAMETERS)
+    assert {each.pattern: each.command for each in proofs} == {
+        "a.md#both": "make check",
+        "a.md#late": "make test-all",
+        "a.md#soon": "make check",
+        "a.md#all-late": "make test-all",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
