@@ -1,7 +1,8 @@
 """Keeps what explains a failure in a folder, one a test, so that no second run is needed for it.
 
-The folder of a run is what `DI_FAILURES` names, else one in `out/failures` called after the time;
-the last ten of these are kept. What is written there: docs/development.md.
+The folder of a run is what `DI_FAILURES` names, without what an earlier run has left there, else
+one in `out/failures` called after the time; the last ten of these are kept. What is written there:
+docs/development.md.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ VARIABLE: Final = "DI_FAILURES"
 # Of all failed tests: after that no question is asked, and only the failures themselves are kept.
 RUN_SECONDS: Final = 300.0
 RUN_BYTES: Final = 1 << 30
+_FAILURE: Final = "failure.txt"
 _NAME_LENGTH: Final = 100
 _RUNS_KEPT: Final = 10
 
@@ -50,6 +52,9 @@ class _Failures:
         name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
         self.folder = (root / given) if given else self._runs / name
         self._is_given = bool(given)
+        if given:
+            for kept in self.folder.glob(f"*/{_FAILURE}"):
+                shutil.rmtree(kept.parent, ignore_errors=True)
         self._seconds, self._bytes = RUN_SECONDS, RUN_BYTES
         self._failed: set[str] = set()
         self._seen: dict[str, str] = {}
@@ -102,11 +107,9 @@ class _Failures:
             and crash
             and (first := self._seen.setdefault(crash, name)) != name
         ):
-            folder.write(
-                "failure.txt", f"{report.nodeid}\nfailed in setup as in ../{first}\n".encode()
-            )
+            folder.write(_FAILURE, f"{report.nodeid}\nfailed in setup as in ../{first}\n".encode())
             return
-        folder.write("failure.txt", _text(report).encode(errors="replace"))
+        folder.write(_FAILURE, _text(report).encode(errors="replace"))
         places = (item.config.rootpath, Path(tempfile.gettempdir()), _cache())
         folder.ask(f"machine-{report.when}.txt", lambda: machine.described(places))
         namespace = getattr(item, "funcargs", {}).get("namespace", "")

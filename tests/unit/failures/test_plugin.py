@@ -159,6 +159,18 @@ def test_a_failure_of_a_teardown_is_kept(failed: tuple[str, Path]) -> None:
     assert "pods are left" in (folder / "failure.txt").read_text()
 
 
+def test_a_second_run_keeps_its_own_failures_only(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    other = kept / "other" / "file"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    for name in ("one", "two"):
+        run(tmp_path, f"def test_{name}():\n    assert False\n", DI_FAILURES=str(kept))
+        assert {path.name for path in kept.iterdir()} == {"other", f"test_example.py-test_{name}"}
+    run(tmp_path, "def test_one():\n    pass\n", DI_FAILURES=str(kept))
+    assert list(kept.iterdir()) == [other.parent]
+
+
 def test_a_folder_that_cannot_be_written_hides_no_failure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     output = run(tmp_path, "def test_it():\n    assert 1 == 2\n", DI_FAILURES="file")
