@@ -1,6 +1,7 @@
 """An empty cache for one run, to see what a new machine sees.
 
-`COLD=1` empties the cache of di-orchestrator; `COLD=all` those of Go and pip as well.
+`COLD=1` empties the cache of di-orchestrator; `COLD=all` those of Go and pip as well. `COLD=0` is
+the same as none.
 """
 
 from __future__ import annotations
@@ -23,17 +24,22 @@ _CACHES: Final = ("GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR")
 
 @contextmanager
 def cache(environment: MutableMapping[str, str] = os.environ) -> Iterator[Path]:
-    """Where the run's cache is: a new, empty folder if `COLD` is set, else the usual one.
+    """Where the run's cache is: a new, empty folder if `COLD` is 1 or all, else the usual one.
 
     The environment names the new folder while the block runs, and `COLD` is not set in it: what
     the block starts uses the same folder. The folder is removed afterwards, with clusters in it
     that a killed test has left.
+
+    Raises:
+        SystemExit: `COLD` has another value than 0, 1 or all.
     """
     usual = Settings.from_environment(environment).cache
     cold = environment.get(VARIABLE, "")
-    if not cold:
+    if cold in {"", "0"}:
         yield usual
         return
+    if cold not in {"1", "all"}:
+        raise SystemExit(f"COLD={cold}: it takes 0, 1 or all")
     usual.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk: /tmp may be small, and the cache grows to many GiB. The name is short: the
     # kubelet has sockets below it, whose paths are limited.

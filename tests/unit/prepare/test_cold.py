@@ -33,8 +33,15 @@ def test_a_cold_run_has_an_empty_cache_that_is_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_usual_run_keeps_its_cache(tmp_path: Path) -> None:
-    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+@pytest.mark.parametrize("own", [{}, {"COLD": ""}, {"COLD": "0"}])
+def test_a_usual_run_keeps_its_cache(own: dict[str, str], tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path), **own}
     with cold.cache(environment) as folder:
         assert folder == tmp_path / "di-orchestrator"
-    assert environment == {"XDG_CACHE_HOME": str(tmp_path)}
+    assert environment == {"XDG_CACHE_HOME": str(tmp_path), **own}
+
+
+def test_another_value_is_refused(tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "COLD": "yes"}
+    with pytest.raises(SystemExit, match="COLD=yes: it takes 0, 1 or all"), cold.cache(environment):
+        pass
