@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from di_cluster.binaries import component_of
 from tools.lanes import __main__ as command
 from tools.lanes import page, run, table
 from tools.lanes.lane import Lane, Outcome
 from tools.lanes.run import Runner
+from tools.prepare.items import Group
+from tools.prepare.table import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD, BAD = (
@@ -23,6 +26,22 @@ GOOD, BAD = (
 )
 SECONDS = 60
 IGNORE = "--ignore="
+UNIT = ROOT / "tests/unit"
+IMPORT = re.compile(r"^from (tests[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+WORDS: Mapping[str, Group] = {
+    "CHROMIUM": "browser",
+    "POSTGRES": "storage",
+    "PODMAN": "containers",
+    "DOCKER": "containers",
+    r"tools\.prepare\.prometheus": "prometheus",
+    r"tools\.prepare\.versions": "earlier version",
+    r"linear\.checker": "soak",
+    r"api_server_with_crd\(": "control plane",
+    r"\bCluster\([^)]*profile=.control-plane": "control plane",
+    r"\bCluster\([^)]*profile=.node": "node",
+    r"from examples\.images import build": "examples",
+}
+"""What shows in a file that its tests need more than programs that it asks a cluster for."""
 
 
 def lane(folder: Path, source: str) -> Lane:
@@ -163,8 +182,9 @@ def test_no_test_runs_without_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "prepare", lambda arguments: arguments == ["all"])
-    monkeypatch.setitem(table.COMMANDS, "all", [lane(tmp_path / "one", BAD)])
+    monkeypatch.setattr(command, "prepare", lambda arguments: arguments == ["all", "helm"])
+    one = dataclasses.replace(lane(tmp_path / "one", BAD), needs=["helm"])
+    monkeypatch.setitem(table.COMMANDS, "all", [one])
     assert command.main(["all"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("no test ran: make test-all needs")
     assert not (tmp_path / "out").exists()
@@ -176,22 +196,80 @@ def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
         table.chosen(table.ALL, ["soap"])
 
 
-def test_what_root_wrote_belongs_to_the_user_of_sudo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: dict[str, tuple[int, int]] = {}
+def test_a_lane_names_every_program_and_package_of_its_tests() -> None:
+    for each in table.ALL:
+        used = {
+            group for file in imported([*run_by(each), *conftests(each)]) for group in uses(file)
+        }
+        assert used <= {*each.needs}, each.name
 
-    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
-        assert not follow_symlinks
-        given[str(path)] = uid, gid
+
+def conftests(lane: Lane) -> list[Path]:
+    folders = {parent for file in run_by(lane) for parent in file.parents if ROOT in parent.parents}
+    return [file for folder in folders if (file := folder / "conftest.py").exists()]
+
+
+def imported(wanted: Sequence[Path]) -> set[Path]:
+    """The files, and those of tests that they import; no testbeds that unit tests look into."""
+    found, waiting = set[Path](), [*wanted]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.add(file)
+        if UNIT in file.parents:
+            continue
+        for module, names in IMPORT.findall(file.read_text()):
+            for name in ("", *re.findall(r"\w+", names)):
+                place = ROOT / f"{module}.{name}".strip(".").replace(".", "/")
+                waiting += [place.with_suffix(".py")] if place.with_suffix(".py").exists() else []
+    return found
+
+
+def uses(file: Path) -> set[Group]:
+    """What the items are for that a file names."""
+    text = file.read_text()
+    programs = re.findall(r"""\.(?:binary|manifests)\(\s*["']([\w-]+)""", text)
+    found = {PROGRAMS[component_of(name).name][1] for name in programs}
+    found |= {group for word, group in WORDS.items() if re.search(rf"\b{word}\b", text)}
+    return {*found} if file.name != Path(__file__).name else set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "prepared"),
+    [
+        (["test", "--lane", "units"], ["test", "soak"]),
+        (["test", "--lane", "chart"], ["test", "helm", "prometheus", "release"]),
+        (["check"], None),
+        (["all", "--lane", "units", "--lane", "soak"], ["all", "control plane", "soak"]),
+    ],
+)
+def test_only_what_the_lanes_need_is_prepared(
+    asked: list[str], prepared: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[Sequence[str]] = []
+
+    def prepare(arguments: Sequence[str]) -> int:
+        called.append(arguments)
+        return 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "prepare", prepare)
+    monkeypatch.setattr(Runner, "run", lambda runner, lanes: [])
+    command.main(asked)
+    assert called == ([prepared] if prepared else [])
+
+
+def test_coverage_that_cannot_be_combined_fails_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damage(runner: Runner, lane: Lane) -> Outcome:
+        (runner.out / "coverage.one").write_text("no database")
+        return Outcome(lane=lane, code=0, seconds=1.0, log=runner.out / "one.log")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "prepare", lambda arguments: 0)
-    monkeypatch.setitem(table.COMMANDS, "test", [lane(tmp_path / "one", GOOD)])
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(os, "chown", chown)
-    monkeypatch.setenv("SUDO_UID", "1000")
-    monkeypatch.setenv("SUDO_GID", "1001")
-    assert command.main(["test"]) == 0
-    assert {"out", "out/test", "out/test/one.log"} <= {*given}
-    assert {*given.values()} == {(1000, 1001)}
+    monkeypatch.setattr(Runner, "_run", damage)
+    monkeypatch.setitem(table.COMMANDS, "all", [lane(tmp_path / "one", GOOD)])
+    assert command.main(["all"]) == 1
+    assert "FAILED: coverage combine (exit code 1) in" in capsys.readouterr().out

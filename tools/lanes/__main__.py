@@ -4,17 +4,17 @@
     python -m tools.lanes test [--lane NAME ...] [PYTEST OPTION ...]
     python -m tools.lanes all [--lane NAME ...] [PYTEST OPTION ...]
 
-What the tests need is fetched and built first (`python -m tools.prepare`); with COLD=1 into an
+What these lanes need is fetched and built first (`python -m tools.prepare`); with COLD=1 into an
 empty cache, which is removed at the end.
 
 Logs, reports, the page of results and what failed tests left are in out/check, out/test or
-out/test-all. The exit code is 0 if all lanes passed. On a failure, the last line names the folder.
+out/test-all. The exit code is 0 if all lanes passed, and for `all` the branches were counted. On a
+failure, the last line names the folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from di_cluster.settings import Settings
 from tools.lanes import page, table
 from tools.lanes.lane import Outcome, version
 from tools.lanes.run import AT_ONCE, Runner, clock
@@ -32,8 +31,10 @@ from tools.prepare.__main__ import main as prepare
 
 _LINES: Final = 150
 """How many of the last lines of a failed lane's log are shown."""
-_WRITTEN: Final = ("out", ".pytest_cache", ".hypothesis", ".schemathesis")
-"""Folders of the repository that tests write into."""
+
+
+class CoverageFailed(Exception):
+    """What the lanes measured cannot be combined or shown."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,8 +45,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted: the lanes that ran have ended")
         return 130
-    finally:
-        _give_back()
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -61,7 +60,8 @@ def _run(arguments: Sequence[str]) -> int:
     except LookupError as error:
         parser.error(str(error))
     name = "test-all" if everything else asked.command
-    if asked.command != "check" and prepare([asked.command]):
+    needs = sorted({each for lane in lanes for each in lane.needs})
+    if asked.command != "check" and needs and prepare([asked.command, *needs]):
         print(f"no test ran: make {name} needs what could not be fetched or built above")
         return 1
     out = Path("out") / name
@@ -85,33 +85,31 @@ def _run(arguments: Sequence[str]) -> int:
     print(f"{title}: {', '.join(lane.name for lane in lanes)}", flush=True)
     began = time.monotonic()
     ended = runner.run(lanes)
+    uncounted = ""
     if measured:
-        coverage = _coverage(out)
+        try:
+            coverage = _coverage(out)
+        except CoverageFailed as error:
+            uncounted = str(error)
     write(ended)
     failed = [each for each in ended if not each.passed]
     for each in failed:
         print(f"\nThe end of {each.log}:")
         print("\n".join(each.log.read_text(errors="replace").splitlines()[-_LINES:]))
-    word = f"FAILED: {', '.join(each.lane.name for each in failed)}" if failed else "passed"
+    names = [*(each.lane.name for each in failed), *([uncounted] if uncounted else [])]
+    word = f"FAILED: {', '.join(names)}" if names else "passed"
     print(f"\n{word} in {clock(time.monotonic() - began)}; results: {results}")
     if failed:
         print(f"Logs, states and the machine's load at each failure: {out / 'failures'}")
-    return 1 if failed else 0
-
-
-def _give_back() -> None:
-    """Give what root wrote here to the user who called sudo, who could not run `make check`."""
-    owner = Settings.from_environment(os.environ).owner
-    if owner is None or os.geteuid() != 0:
-        return
-    for folder in map(Path, _WRITTEN):
-        if folder.is_dir() and not folder.is_symlink():
-            for path in (folder, *folder.rglob("*")):
-                os.chown(path, *owner, follow_symlinks=False)
+    return 1 if names else 0
 
 
 def _coverage(out: Path) -> Path | None:
-    """Combine what the lanes measured; returns the page, relative to the folder."""
+    """Combine what the lanes measured; returns the page, relative to the folder.
+
+    Raises:
+        CoverageFailed: coverage could not combine or report it, and printed why.
+    """
     command = [sys.executable, "-m", "coverage"]
     data = f"--data-file={out / 'coverage'}"
     parts = [str(each) for each in out.glob("coverage.*")]
@@ -126,8 +124,7 @@ def _coverage(out: Path) -> Path | None:
             [*command, *arguments], stdout=subprocess.PIPE, text=True, check=False
         )
         if done.returncode:
-            print(f"coverage {arguments[0]} failed with exit code {done.returncode}")
-            return None
+            raise CoverageFailed(f"coverage {arguments[0]} (exit code {done.returncode})")
     (out / "coverage.txt").write_text(done.stdout)
     return Path("coverage-pages/index.html")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
+
+from tools.prepare.items import Group
 
 NO_TESTS: Final = 5
 """pytest's exit code where options choose none."""
@@ -21,11 +23,13 @@ class Lane:
         name: what LANE= calls it.
         what: what it proves, in a few words.
         arguments: of the interpreter, such as ``-m pytest tests/unit``.
+        needs: what `tools.prepare` fetches and builds for it.
     """
 
     name: str
     what: str
     arguments: Sequence[str]
+    needs: Collection[Group] = ()
 
     @property
     def is_pytest(self) -> bool:

@@ -7,23 +7,27 @@ programs that try more than a test can.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from tools.lanes.lane import Lane
+from tools.prepare.items import Group
 
 EXTENDED: Final = "extended"
 """The marker of tests that only `make test-all` runs."""
 
 
-def _pytest(name: str, what: str, *paths: str) -> Lane:
-    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths])
+def _pytest(name: str, what: str, *paths: str, needs: Collection[Group] = ()) -> Lane:
+    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths], needs=needs)
 
 
-def _integration(name: str, what: str, *folders: str) -> Lane:
-    return _pytest(name, what, *(f"tests/integration/{folder}" for folder in folders))
+def _integration(name: str, what: str, *folders: str, needs: Collection[Group]) -> Lane:
+    paths = (f"tests/integration/{folder}" for folder in folders)
+    return _pytest(name, what, *paths, needs=["control plane", *needs])
 
 
+_NODE: Final[Sequence[Group]] = ("control plane", "helm", "node", "examples", "storage")
+"""What tests of a release on a real node need."""
 _OF_OPERATOR: Final = ("allocator", "builders", "lifecycle", "operator", "simulator")
 """Folders of unit tests that are about the operator's decisions: half of the time of all."""
 _UNITS: Final = (
@@ -38,6 +42,7 @@ _UNITS: Final = (
         "all other rules and formats: no I/O but on loopback",
         "tests/unit",
         *(f"--ignore=tests/unit/{each}" for each in _OF_OPERATOR),
+        needs=["soak"],
     ),
 )
 
@@ -58,49 +63,84 @@ CHECK: Final[Sequence[Lane]] = (
 """The lanes of `make check`."""
 
 TEST: Final[Sequence[Lane]] = (
-    _pytest("node", "the chart installed on a real node", "tests/e2e"),
-    _integration("operator", "the operator as a process before a real API server", "operator"),
+    _pytest(
+        "node",
+        "the chart installed on a real node",
+        "tests/e2e",
+        needs=[*_NODE, "containers", "peers"],
+    ),
     _integration(
-        "admission", "what is refused, converted and rolled between versions", "admission"
+        "operator", "the operator as a process before a real API server", "operator", needs=[]
+    ),
+    _integration(
+        "admission",
+        "what is refused, converted and rolled between versions",
+        "admission",
+        needs=["helm", "earlier version"],
     ),
     _integration(
         "server",
         "di-server, the API client and the HTTP fronts before a real API server",
         *("server", "serving", "api_client"),
+        needs=["helm"],
     ),
-    _pytest("faults", "the operator stopped, cut off and frozen", "tests/faults"),
+    _pytest(
+        "faults",
+        "the operator stopped, cut off and frozen",
+        "tests/faults",
+        needs=["control plane", "kueue"],
+    ),
     *_UNITS,
-    _pytest("chart", "what the chart renders, and what its schema refuses", "tests/chart"),
+    _pytest(
+        "chart",
+        "what the chart renders, and what its schema refuses",
+        "tests/chart",
+        needs=["helm", "prometheus", "release"],
+    ),
     _integration(
-        "page", "the page in Chromium, and what happened, kept and followed", "page", "history"
+        "page",
+        "the page in Chromium, and what happened, kept and followed",
+        *("page", "history"),
+        needs=["helm", "browser", "storage"],
     ),
     _integration(
         "local",
         "`di`, local runs, the local cluster, and what a release is made of",
         *("cluster", "local", "release"),
+        needs=["node"],
     ),
 )
 """The lanes of `make test`, the longest ones first."""
 
 ALL: Final[Sequence[Lane]] = (
     *TEST,
-    _integration("kueue", "jobs in queues of a real Kueue", "kueue"),
-    _integration("peers", "KEDA, Prometheus and other schedulers", "peers"),
-    _pytest("frameworks", "torch, JAX, Ray and DI-engine on a real node", "tests/frameworks"),
+    _integration("kueue", "jobs in queues of a real Kueue", "kueue", needs=["helm", "kueue"]),
+    _integration(
+        "peers", "KEDA, Prometheus and other schedulers", "peers", needs=["peers", "prometheus"]
+    ),
+    _pytest(
+        "frameworks",
+        "torch, JAX, Ray and DI-engine on a real node",
+        "tests/frameworks",
+        needs=_NODE,
+    ),
     Lane(
         name="fault-plans",
         what="every fault plan: the operator stopped, cut off and frozen at each step",
         arguments=["-m", "tools.faults"],
+        needs=["control plane"],
     ),
     Lane(
         name="fuzz",
         what="any input through every reader, and di-server's OpenAPI document, for five minutes",
         arguments=["-m", "tools.fuzz", "--seconds", "300"],
+        needs=["control plane"],
     ),
     Lane(
         name="soak",
         what="load while every service is rolled and killed, for five minutes",
         arguments=["-m", "tools.soak", "--seconds", "300"],
+        needs=["control plane", "soak"],
     ),
 )
 """The lanes of `make test-all`."""

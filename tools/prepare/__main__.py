@@ -1,10 +1,11 @@
 """Fetch and build, in one step, what tests need before the first of them runs.
 
-    python -m tools.prepare [check|test|all]
+    python -m tools.prepare [check|test|all] [GROUP ...]
 
-`check`, `test` and `all` are the test commands `make check`, `make test` and `make test-all`; the
-table of all items is `tools/prepare/table.py`. Items that are ready take no time. A run in which
-something fails goes on with the rest, and ends with exit code 1.
+`check`, `test` and `all` are the test commands `make check`, `make test` and `make test-all`;
+groups are those of `tools/prepare/items.py`, all if none is given. The table of all items is
+`tools/prepare/table.py`. Items that are ready take no time. A run in which something fails goes on
+with the rest, and ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import get_args
 
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tools.prepare import cold
 from tools.prepare.display import Lines, Screen
-from tools.prepare.items import COMMANDS, Preparation, needed_by, processors, unready
+from tools.prepare.items import COMMANDS, Group, Preparation, needed_by, processors, unready
 from tools.prepare.table import items
 
 
@@ -27,12 +29,17 @@ def main(arguments: Sequence[str]) -> int:
     """Prepare for a test command; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.prepare", description=__doc__)
     parser.add_argument("command", nargs="?", choices=COMMANDS, default="test")
-    command = parser.parse_args(arguments).command
+    parser.add_argument("groups", nargs="*", metavar="GROUP")
+    asked = parser.parse_args(arguments)
+    if unknown := {*asked.groups} - {*get_args(Group)}:
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(get_args(Group))}")
+    command = asked.command
     started = time.monotonic()
     with cold.cache():
         display = Screen(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr.write)
         reporter = Reporter(display)
-        needed = needed_by(items(Settings.from_environment(os.environ), reporter), command)
+        every = items(Settings.from_environment(os.environ), reporter)
+        needed = needed_by(every, command, asked.groups)
         missing = unready(needed)
         preparation = Preparation(display=display, workers=processors())
         with display.live():

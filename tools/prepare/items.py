@@ -12,6 +12,22 @@ from typing import Final, Literal, Protocol
 Command = Literal["check", "test", "all"]
 COMMANDS: Final[Sequence[Command]] = ("check", "test", "all")
 """The test commands; each needs what those before it need."""
+Group = Literal[
+    "browser",
+    "containers",
+    "control plane",
+    "earlier version",
+    "examples",
+    "helm",
+    "kueue",
+    "node",
+    "peers",
+    "prometheus",
+    "release",
+    "soak",
+    "storage",
+]
+"""What items are for; a lane names those that its tests use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +37,7 @@ class Item:
     Attributes:
         name: what the user reads.
         command: the first of `COMMANDS` that needs it.
+        group: what it is for.
         how: how it is fetched or built.
         advice: what to do if that fails.
         is_ready: whether there is nothing to do.
@@ -31,6 +48,7 @@ class Item:
 
     name: str
     command: Command
+    group: Group
     how: str
     advice: str
     is_ready: Callable[[], bool]
@@ -49,10 +67,19 @@ class Display(Protocol):
     def fails(self, item: Item, reason: str) -> None: ...
 
 
-def needed_by(items: Iterable[Item], command: Command) -> list[Item]:
-    """The items that a command needs."""
+def needed_by(
+    items: Iterable[Item], command: Command, groups: Collection[Group] = ()
+) -> list[Item]:
+    """The items that a command needs: those of some groups, with what they depend on, or all."""
     first = COMMANDS.index(command)
-    return [item for item in items if COMMANDS.index(item.command) <= first]
+    found = [item for item in items if COMMANDS.index(item.command) <= first]
+    if not groups:
+        return found
+    names, new = set[str](), {item.name for item in found if item.group in groups}
+    while new:
+        names |= new
+        new = {name for item in found if item.name in new for name in item.after} - names
+    return [item for item in found if item.name in names]
 
 
 def processors() -> int:

@@ -19,30 +19,31 @@ from di_cluster.settings import Settings
 from examples.images import source
 from tools.prepare import debian, prometheus, versions
 from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
-from tools.prepare.items import Command, Item
+from tools.prepare.items import Command, Group, Item
 from tools.soak import linear
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROGRAMS: Final[Mapping[str, Command]] = {
-    "kubernetes": "test",
-    "etcd": "test",
-    "coredns": "test",
-    "kwok": "test",
-    "helm": "test",
-    "oras": "all",
-    "notation": "all",
-    "versitygw": "all",
-    "keda": "all",
-    "kueue": "all",
-    "cert-manager": "all",
-    "scheduler-plugins": "all",
+PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
+    "kubernetes": ("test", "control plane"),
+    "etcd": ("test", "control plane"),
+    "coredns": ("test", "node"),
+    "kwok": ("test", "control plane"),
+    "helm": ("test", "helm"),
+    "oras": ("all", "release"),
+    "notation": ("all", "release"),
+    "versitygw": ("all", "storage"),
+    "keda": ("all", "peers"),
+    "kueue": ("all", "kueue"),
+    "cert-manager": ("all", "peers"),
+    "scheduler-plugins": ("all", "peers"),
 }
-"""Components of `di_cluster.binaries`, and the first command that needs each."""
-TEST_PACKAGES: Final[Mapping[Command, Mapping[str, Packages]]] = {
-    "test": {"Chromium": CHROMIUM},
-    "all": {"PostgreSQL": POSTGRES, "podman": PODMAN, "Docker": DOCKER},
-}
-"""Programs of Debian that each command needs; clusters name theirs in `di_cluster.preflight`."""
+"""Components of `di_cluster.binaries`: the first command that needs each, and what for."""
+PACKAGES: Final[Sequence[tuple[Command, Group, Mapping[str, Packages]]]] = (
+    ("test", "browser", {"Chromium": CHROMIUM}),
+    ("all", "storage", {"PostgreSQL": POSTGRES}),
+    ("all", "containers", {"podman": PODMAN, "Docker": DOCKER}),
+)
+"""Programs of Debian that tests need; clusters name theirs in `di_cluster.preflight`."""
 EXAMPLES: Final[Mapping[str, Command]] = {
     "cartpole": "test",
     "coordinated-cartpole": "all",
@@ -82,6 +83,7 @@ def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
     yield Item(
         name="Go",
         command="test",
+        group="control plane",
         how=f"pip install of Go {required[0]}.{required[1]} into a folder of its own",
         advice=f"{_NETWORK.format('PyPI')}, or install Go from https://go.dev/dl",
         is_ready=lambda: builder.present_go(required) is not None,
@@ -97,9 +99,11 @@ def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
             binaries.manifests(next(iter(component.programs)))
 
     for component in COMPONENTS:
+        command, group = PROGRAMS[component.name]
         yield Item(
             name=f"{component.name} {component.version}",
-            command=PROGRAMS[component.name],
+            command=command,
+            group=group,
             how=f"Go builds cluster/go/{component.name}",
             advice=_GO_ADVICE,
             is_ready=partial(binaries.is_ready, component),
@@ -110,6 +114,7 @@ def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
     yield Item(
         name="checker of counters",
         command="all",
+        group="soak",
         how="Go builds tools/soak/go/linear",
         advice=_GO_ADVICE,
         is_ready=linear.is_ready,
@@ -124,6 +129,7 @@ def _files() -> Iterator[Item]:
         name="Prometheus",
         # promtool reads the chart's alerts.
         command="test",
+        group="prometheus",
         how="apt-get download of prometheus, unpacked into the cache",
         advice=_APT_ADVICE,
         is_ready=prometheus.is_ready,
@@ -133,15 +139,17 @@ def _files() -> Iterator[Item]:
     yield Item(
         name="the earlier version",
         command="all",
+        group="earlier version",
         how=f"git archive of {versions.BEFORE_LENIENCY[:8]} into the cache",
         advice="run `git fetch --unshallow`, or clone the repository with its history",
         is_ready=versions.folder_of(versions.BEFORE_LENIENCY).exists,
         make=partial(versions.sources, versions.BEFORE_LENIENCY),
     )
-    for command, packages in TEST_PACKAGES.items():
+    for command, group, packages in PACKAGES:
         yield Item(
             name=f"packages of {', '.join(packages)}",
             command=command,
+            group=group,
             how=f"apt-get install for {', '.join(packages)}",
             advice=_APT_ADVICE,
             is_ready=partial(_are_installed, packages),
@@ -160,6 +168,7 @@ def _images(settings: Settings, reporter: Reporter) -> Iterator[Item]:
     yield Item(
         name=_NODES,
         command="test",
+        group="node",
         how="apt-get install of containerd, runc, buildah and other packages",
         advice=_APT_ADVICE,
         is_ready=lambda: not preflight.packages_to_install(node=True, images=True),
@@ -169,6 +178,7 @@ def _images(settings: Settings, reporter: Reporter) -> Iterator[Item]:
     yield Item(
         name="images of nodes",
         command="test",
+        group="node",
         how="an archive made of /bin/busybox",
         advice="see whether the disk of DI_ORCHESTRATOR_CACHE is full",
         is_ready=lambda: cluster.images.has_node_images,
@@ -182,6 +192,7 @@ def _images(settings: Settings, reporter: Reporter) -> Iterator[Item]:
         yield Item(
             name=f"image {each.tag}",
             command=command,
+            group="node" if command == "test" else "examples",
             how=f"buildah builds {each.dockerfile.relative_to(ROOT)}",
             advice=f"{_NETWORK.format('PyPI and the package sources of /etc/apt')}; run it as root",
             is_ready=partial(images.has, each),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
 from tools.prepare.display import Lines
-from tools.prepare.items import COMMANDS, Item, Preparation, needed_by, unready
+from tools.prepare.items import COMMANDS, Group, Item, Preparation, needed_by, unready
+
+GROUPS = get_args(Group)
 
 
 def item(
@@ -23,6 +26,7 @@ def item(
     found = Item(
         name=name,
         command="test",
+        group="node",
         how=f"builds {name}",
         advice="free some space",
         is_ready=lambda: False,
@@ -115,3 +119,17 @@ def test_an_item_is_unready_if_its_check_fails() -> None:
 def test_a_command_needs_what_the_smaller_ones_need() -> None:
     items = [item(each, command=each) for each in COMMANDS]
     assert [each.name for each in needed_by(items, "test")] == ["check", "test"]
+
+
+def test_groups_need_their_items_and_what_those_depend_on() -> None:
+    items = [
+        item("Go", group="control plane"),
+        item("etcd", group="control plane", after=("Go",)),
+        item("helm", group="helm", after=("Go",)),
+        item("image", after=("etcd",)),
+        item("late", command="all", group="helm"),
+    ]
+    names = {each: [one.name for one in needed_by(items, "test", [each])] for each in GROUPS}
+    assert names["helm"] == ["Go", "helm"]
+    assert names["node"] == ["Go", "etcd", "image"]
+    assert names["soak"] == []

@@ -70,6 +70,7 @@ def test_nothing_is_made_if_all_is_ready(
         Item(
             name="etcd",
             command="test",
+            group="control plane",
             how="",
             advice="",
             is_ready=lambda: True,
@@ -88,7 +89,13 @@ def test_a_failure_is_the_exit_code(
         raise OSError("no network")
 
     broken = Item(
-        name="etcd", command="check", how="Go", advice="wait", is_ready=lambda: False, make=fail
+        name="etcd",
+        command="check",
+        group="helm",
+        how="Go",
+        advice="wait",
+        is_ready=lambda: False,
+        make=fail,
     )
     monkeypatch.setattr("tools.prepare.__main__.items", lambda *_: [broken])
     assert main(["all"]) == 1
@@ -103,6 +110,7 @@ def test_a_terminal_shows_the_items_that_run(monkeypatch: pytest.MonkeyPatch) ->
     item = Item(
         name="etcd",
         command="check",
+        group="helm",
         how="Go",
         advice="",
         is_ready=lambda: False,
