@@ -69,6 +69,25 @@ def test_the_timeout_starts_again_when_a_job_falls_below_its_minimum() -> None:
     assert cluster.phase == "Failed"
 
 
+@pytest.mark.parametrize("placement", [{}, None], ids=["preemptible", "gang"])
+def test_the_pending_timeout_counts_while_a_grant_is_withdrawn(placement: Any) -> None:
+    gang = {"preemptible": True} if placement == {} else {"scheduling": {"gang": True}}
+    cluster = ClusterModel(job(task("learner", 2), **gang, pendingTimeoutSeconds=600))
+    cluster.grant = Grant(
+        placement=placement, reason=Reason.GRANT_WITHDRAWN, message="the grant was withdrawn: no"
+    )
+    cluster.settle().wait(599)
+    pending = cluster.condition("Pending")
+    assert (pending["reason"], pending["message"]) == (
+        "GrantWithdrawn",
+        "the grant was withdrawn: no",
+    )
+    assert (cluster.phase, cluster.pods) == ("Pending", {})
+    cluster.wait(1)
+    assert cluster.phase == "Failed"
+    assert "the grant was withdrawn: no" in cluster.condition("Failed")["message"]
+
+
 def failing_every(seconds: int, *, for_seconds: int) -> ClusterModel:
     """A job whose only collector, which may be restarted for ever, runs for so long each time."""
     cluster = running(task("learner"), task("collector", backoffLimit="Unlimited"))

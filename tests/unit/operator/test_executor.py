@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, Unavailable
+from di_api.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unavailable,
+)
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.companions import Companions
@@ -60,11 +71,15 @@ class Bench:
         self.lease_checks = 0
         self.leading = True
         self.is_wanted: Callable[[], bool] = lambda: True
+        self.refused: list[tuple[JobKey, str, bool]] = []
 
     def check_lease(self) -> None:
         self.lease_checks += 1
         if not self.leading:
             raise NotLeading("lost")
+
+    def on_refused(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+        self.refused.append((job, message, is_of_server))
 
     def run(self, *actions: Action) -> list[Fault]:
         executor = Executor(
@@ -84,6 +99,7 @@ class Bench:
             tenants=Tenants(monotonic=lambda: 0.0),
             check_lease=self.check_lease,
             observer=self.results,
+            on_refused=self.on_refused,
         )
         return virtual_time.run(executor.run(actions, job=JOB, is_wanted=self.is_wanted))
 
@@ -362,6 +378,49 @@ def test_pods_created_beside_a_refused_one_are_remembered() -> None:
     bench.api.before = refuse_one
     bench.run(*(create(pod(f"p{n}")) for n in range(4)))
     assert len(bench.writes.observed) == sum(kind == "Pod" for kind, _, _ in bench.api.objects) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "is_of_server"),
+    [
+        (Forbidden, 403, False),
+        (Invalid, 400, False),
+        (Invalid, 422, False),
+        (NotFound, 404, False),
+        (ApiError, 418, False),
+        (Throttled, 429, True),
+        (Unavailable, 500, True),
+    ],
+)
+def test_every_refused_create_is_reported_with_its_message(
+    error: type[ApiError], code: int, is_of_server: bool
+) -> None:
+    bench = Bench()
+
+    def answer(verb: str, kind: str, name: str) -> ApiError | None:
+        return error(kind=kind, name=name, code=code, message="by a policy")
+
+    bench.api.before = answer
+    with suppress(ApiError):
+        bench.run(create(pod()))
+    assert bench.refused == [(JOB, "by a policy", is_of_server)]
+
+
+@pytest.mark.parametrize(("error", "code"), [(Conflict, 409), (Gone, 410), (Unavailable, 0)])
+def test_answers_that_judge_no_object_are_no_refusals(error: type[ApiError], code: int) -> None:
+    bench = Bench()
+    bench.api.before = lambda _verb, kind, name: error(kind=kind, name=name, code=code)
+    with pytest.raises(ApiError):
+        bench.run(create(pod()))
+    assert bench.refused == []
+
+
+def test_a_refused_delete_keeps_no_job_from_its_nodes() -> None:
+    bench = Bench()
+    bench.api.before = lambda _verb, kind, name: Forbidden(kind=kind, name=name, code=403)
+    with pytest.raises(Forbidden):
+        bench.run(delete(pod(resourceVersion="1", uid="u")))
+    assert bench.refused == []
 
 
 def test_an_unreachable_api_server_is_not_a_fault_of_the_job() -> None:

@@ -13,10 +13,13 @@ from structlog.testing import capture_logs
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import JobSpec
+from di_operator.allocator.grants.withdrawals import GRACE
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policy import Policy
+from di_operator.allocator.refusals import FIRST_PAUSE
+from di_operator.controller import JobKey
 from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
 from di_operator.metrics import Metrics
@@ -49,6 +52,12 @@ class Cache:
             self.bodies.append(body)
         for callback in self._tell:
             callback(kind, body)
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        key = (namespace, name)
+        found = (one["metadata"] for one in self.bodies)
+        keys = [(each["namespace"], each["name"]) for each in found]
+        return self.bodies[keys.index(key)] if key in keys else None
 
     def items(self) -> list[Object]:
         self.reads += 1
@@ -224,6 +233,36 @@ async def test_a_job_that_the_policy_fails_on_waits_alone_with_the_reason() -> N
     assert (bad.placement, bad.reason) == (None, "NotAllocatable")
     assert "OverflowError: cannot bear it" in bad.message
     assert [each.placement for each in others] == [{"learner": ("a",)}] * 2
+
+
+@virtual_time.in_virtual_time
+async def test_a_refused_grant_is_withdrawn_and_given_to_the_next_job() -> None:
+    first = job("x", task("learner", 4), phase="Pending", priority="high")
+    second = job("y", task("learner", 4), phase="Pending")
+    bench = Bench(FitPolicy(), first, second)
+    await bench.run()
+    assert bench.scheduler.grant(first).placement == {"learner": ("a",) * 4}
+    began = asyncio.get_running_loop().time()
+    bench.scheduler.refused(JobKey("rl", "x"), "exceeded quota: gpus", is_of_server=False)
+    while not bench.scheduler.grant(second).placement:
+        await asyncio.sleep(SETTLE)
+    assert asyncio.get_running_loop().time() - began < GRACE.total_seconds() + 2
+    grant = bench.scheduler.grant(first)
+    assert (grant.placement, grant.reason) == ({}, "GrantWithdrawn")
+    assert grant.message.endswith(": exceeded quota: gpus")
+    assert bench.woken.count("x") >= 2
+
+
+@virtual_time.in_virtual_time
+async def test_a_withdrawn_job_is_tried_again_when_its_delay_ends() -> None:
+    body = job("x", task("learner", 4), phase="Pending")
+    bench = Bench(FitPolicy(), body)
+    await bench.run()
+    bench.scheduler.refused(JobKey("rl", "x"), "exceeded quota: gpus", is_of_server=False)
+    await asyncio.sleep(GRACE.total_seconds() + 1)
+    assert bench.scheduler.grant(body).reason == "GrantWithdrawn"
+    await asyncio.sleep(FIRST_PAUSE.total_seconds())
+    assert bench.scheduler.grant(body).placement == {"learner": ("a",) * 4}
 
 
 @virtual_time.in_virtual_time

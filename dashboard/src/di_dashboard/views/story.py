@@ -21,7 +21,10 @@ _AFTER: Final = timedelta(seconds=5)
 _RESTART_REASONS: Final = frozenset({"JobRestarting", "JobFailed"})
 _MOVE_REASONS: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
 _CAUSES: Final = frozenset(
-    {"JobRescheduling", "JobSuspended", "RestartRequested", "WaitingForNodes", "RefusedByScheduler"}
+    {
+        *("JobRescheduling", "JobSuspended", "RestartRequested"),
+        *("WaitingForNodes", "RefusedByScheduler", "GrantWithdrawn"),
+    }
 )
 """Events that say why a job is placed elsewhere."""
 _MOST_POINTS: Final = 960

@@ -6,12 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 import structlog
 
 from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from di_api.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+)
 from di_api.kube.resources import CONFIGMAPS, WORKLOADS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
@@ -23,6 +34,7 @@ from di_operator.lifecycle.actions import (
     Create,
     CreateCompanion,
     CreateSchedulingObject,
+    Creation,
     Delete,
     Patch,
     PatchSchedulingObject,
@@ -65,6 +77,19 @@ class Observer(Protocol):
         ...
 
 
+class OnRefused(Protocol):
+    """Called when something that a job needs could not be made: with the job, the API server's
+    message, and whether the server failed, or was too busy, and did not judge the object."""
+
+    def __call__(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+        """Take it in."""
+        ...
+
+
+_NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
+"""Answers that say nothing about the object."""
+
+
 class Executor:
     """Runs actions in order; neighbours of one label at the same time."""
 
@@ -79,7 +104,9 @@ class Executor:
         tenants: Tenants,
         check_lease: Callable[[], None],
         observer: Observer,
+        on_refused: OnRefused | None = None,
     ) -> None:
+        self._on_refused = on_refused
         self._client = client
         self._writes = writes
         self._companions = companions
@@ -140,11 +167,21 @@ class Executor:
             async with self._tenants.writing(job.namespace):
                 with self._writers.writing(job):
                     fault = await self._act(action)
-        except (ApiError, Outdated):
+        except (ApiError, Outdated) as error:
             self._observer.acted(action.label, "error")
+            if isinstance(error, ApiError) and _is_refusal(error):
+                self._note_refused(action, job, error.message, is_of_server=_is_of_server(error))
             raise
+        if fault is not None:
+            self._note_refused(action, job, fault.message, is_of_server=False)
         self._observer.acted(action.label, "ok" if fault is None else "refused")
         return fault
+
+    def _note_refused(
+        self, action: Action, job: JobKey, message: str, *, is_of_server: bool
+    ) -> None:
+        if self._on_refused is not None and isinstance(action, Creation):
+            self._on_refused(job, message, is_of_server=is_of_server)
 
     async def _act(self, action: Action) -> Fault | None:
         fault: Fault | None = None
@@ -320,6 +357,15 @@ class Executor:
         # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server answered, and would not do it. A webhook may answer any code."""
+    return error.code > 0 and not isinstance(error, _NO_REFUSAL)
+
+
+def _is_of_server(error: ApiError) -> bool:
+    return isinstance(error, Throttled | Unavailable)
 
 
 def _refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:

@@ -193,6 +193,7 @@ async def operate(
                 tenants=tenants,
                 check_lease=leadership.check,
                 observer=metrics,
+                on_refused=scheduler.refused if scheduler is not None else None,
             ),
             companions=companions,
             scheduling_objects=scheduling_objects,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from math import inf
 from typing import Any, Final, Protocol
 
 import structlog
@@ -28,6 +29,7 @@ from di_operator.allocator.changes import Changes, News
 from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.culprits import find_culprits
 from di_operator.allocator.granting import NOTHING_SAID, Step, Words, granted, step
+from di_operator.allocator.grants.withdrawals import KeptOut, RefusedWrite
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import NodeList
 from di_operator.allocator.policy import Policy
@@ -134,6 +136,8 @@ class Scheduler:
         # By UID: when those that wait will start.
         self._starts: Mapping[str, ExpectedCompletion] = {}
         self._seen: SchedulingSnapshot | None = None
+        # By UID: whose grant is withdrawn.
+        self._kept_out: Mapping[str, KeptOut] = {}
         self._largest = LargestNode()
         nodes.subscribe(self._largest.listen)
         for cache, listen in (
@@ -147,6 +151,12 @@ class Scheduler:
     def grant(self, job: Object) -> Grant:
         """Return the allocator's present word on a job."""
         uid = job["metadata"]["uid"]
+        if (kept := self._kept_out.get(uid)) is not None:
+            return Grant(
+                placement={} if kept.preemptible else None,
+                reason=Reason.GRANT_WITHDRAWN,
+                message=kept.message,
+            )
         if (word := self._words.get(uid)) is not None:
             start = None if word.has else self._starts.get(uid)
             return word.grant if start is None else replace(word.grant, expected_start=start)
@@ -160,6 +170,20 @@ class Scheduler:
         if spec.scheduling.gang and not spec.preemptible:
             return Grant(reason=Reason.WAITING_FOR_NODES, message="waiting for the allocator")
         return Grant()
+
+    def refused(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+        """Take in that the API server refused a write for a job, or failed on it (5xx)."""
+        found = self._caches[DIJOBS].get(job.namespace, job.name)
+        if found is None:
+            return
+        write = RefusedWrite(
+            uid=found["metadata"]["uid"],
+            message=message,
+            at=self._clock.now(),
+            is_of_server=is_of_server,
+        )
+        if self._news.on_refused(write):
+            self._changed.set()
 
     def goodput(self, job: Object) -> float | None:
         """What a job makes of its nodes, in samples of its initial batch a second; None: nobody
@@ -204,6 +228,7 @@ class Scheduler:
             if not self._news.asking:
                 self._put_down()
                 self._words, self._starts, self._seen = NOTHING_SAID, {}, None
+                self._kept_out = {}
                 await self._next_change(self._period)
                 continue
             everything = self._news.everything or (
@@ -221,7 +246,12 @@ class Scheduler:
             )
             self._tell(*await asyncio.to_thread(self._think, look))
             left = reconsidered + self._period - self._clock.monotonic()
-            await self._next_change(max(left, SETTLE))
+            await self._next_change(max(min(left, self._due_in()), SETTLE))
+
+    def _due_in(self) -> float:
+        """Seconds until a grant is due to be withdrawn, or a job to be tried again."""
+        due = self._seen.next_due if self._seen is not None else None
+        return inf if due is None else (due - self._clock.now()).total_seconds()
 
     async def _next_change(self, seconds: float) -> None:
         sleep = asyncio.ensure_future(self._clock.sleep(seconds))
@@ -339,7 +369,7 @@ class Scheduler:
         starts: Mapping[str, ExpectedCompletion] | None,
     ) -> None:
         self._words, self._seen = done.words, snapshot
-        told = {*done.told}
+        told = {*done.told, *self._note_withdrawn(snapshot)}
         if starts is not None:
             before, self._starts = self._starts, starts
             told |= {
@@ -350,6 +380,18 @@ class Scheduler:
         self._name_unreadable(snapshot.unreadable)
         if queues := queues_of(self._policy):
             self._observer.queues(by_amount(queue_states(queues, snapshot)))
+
+    def _note_withdrawn(self, snapshot: SchedulingSnapshot) -> set[str]:
+        """Offer nodes that were taken back to all jobs; returns whose state is new, by key."""
+        before, now = self._kept_out, snapshot.kept_out
+        changed = {uid for uid in {*before, *now} if before.get(uid) != now.get(uid)}
+        if snapshot.cut or not changed.isdisjoint(now):
+            self._news.everything = True
+            self._changed.set()
+        for uid in changed & now.keys():
+            log.info("grant withdrawn", job=now[uid].key, message=now[uid].message)
+        self._kept_out = now
+        return {(now.get(uid) or before[uid]).key for uid in changed}
 
     def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
         """Say once of each object that it is left out, and why; jobs are told to look."""

@@ -147,7 +147,7 @@ KINDS: Final = (
     ),
     Kind(
         cause=Cause.REFUSED,
-        reasons=_of("CreateForbidden"),
+        reasons=_of("CreateForbidden", "GrantWithdrawn"),
         sources=_SAID,
         summary="the cluster refuses the job's pods",
         remedy="change what the message names, or ask who runs the cluster to allow it",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from di_api.field_error import mapping
+from di_operator.allocator.grants.withdrawals import RefusedWrite
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished, refusal_of
 
@@ -24,6 +25,8 @@ class Changes:
     nodes: Found = field(default_factory=dict)
     pods: Found = field(default_factory=dict)
     others: Found = field(default_factory=dict)
+    refused: list[RefusedWrite] = field(default_factory=list)
+    """Writes for jobs that the API server refused."""
 
     @classmethod
     def all(
@@ -123,6 +126,13 @@ class News:
         if self._changes is not None:
             self._changes.others[pod["metadata"]["uid"]] = kind != "DELETED", pod
         return False
+
+    def on_refused(self, write: RefusedWrite) -> bool:
+        """Take in a write for a job that was refused; whether it wants a look."""
+        if self._changes is None or write.uid not in self.asking:
+            return False
+        self._changes.refused.append(write)
+        return True
 
     def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> bool:
         if now is None:

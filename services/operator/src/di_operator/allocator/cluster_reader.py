@@ -28,6 +28,7 @@ from di_operator.allocator.admitted import within_admitted
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
+from di_operator.allocator.grants.withdrawals import KeptOut, Withdrawals
 from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.inventory import (
     MAKES_NO_SENSE,
@@ -76,6 +77,14 @@ class _Ours:
     avoided: frozenset[tuple[str, Avoided]]
     """By task: nodes where a replica failed and is not to come back."""
 
+    @property
+    def pods(self) -> Mapping[str, int]:
+        """By task, its pods that exist and are not ending, or have succeeded."""
+        found = Counter(self.status.succeeded)
+        for (task, _), count in self.present.items():
+            found[task] += count
+        return found
+
 
 class ClusterReader:
     """Keeps what the allocator knows of the cluster; belongs to one thread."""
@@ -94,6 +103,7 @@ class ClusterReader:
         self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
         self._refusals = Refusals()
+        self._withdrawals = Withdrawals()
         self._reservations = Reservations()
         self._jobs: dict[str, Object] = {}
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their
@@ -122,6 +132,8 @@ class ClusterReader:
         ):
             for is_there, body in found.values():
                 (put if is_there else remove)(body)
+        for write in changes.refused:
+            self._withdrawals.put(write)
 
     def put_job(self, job: Object) -> None:
         """Take in a DIJob of any kind as it is now."""
@@ -139,6 +151,7 @@ class ClusterReader:
         self._aside.pop(uid, None)
         self._reports.forget(uid)
         self._refusals.forget(uid)
+        self._withdrawals.forget(uid)
         self._departed[uid] = job
         self._stale.add(uid)
 
@@ -219,6 +232,7 @@ class ClusterReader:
             self._look_at(uid, now)
         self._stale.clear()
         self._refusals.look(now, self._jobs)
+        self._withdrawals.retain(self._ours)
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
         accounts = {
@@ -227,10 +241,22 @@ class ClusterReader:
         }
         held: dict[str, NodeList] = {}
         refused: dict[str, str] = {}
+        uids: dict[str, str] = {}
+        kept_out: dict[str, KeptOut] = {}
+        cut: set[str] = set()
         for uid, job in self._ours.items():
-            key = job.known.info.key
-            held[key] = granted.get(uid, job.placed)
-            info = job.known.at(now, held=held[key], attained=job.status.attained(now))
+            key, has = job.known.info.key, granted.get(uid, job.placed)
+            info = job.known.at(now, held=has, attained=job.status.attained(now))
+            if self._withdrawals.knows(uid):
+                decided = self._withdrawals.decide(uid, info, has, job.pods, now)
+                if isinstance(decided, str):
+                    kept_out[uid] = KeptOut(key=key, preemptible=info.preemptible, message=decided)
+                    continue
+                info, left = decided
+                if left != has:
+                    cut.add(key)
+                has = left
+            uids[key], held[key] = uid, has
             info = self._refusals.bar(uid, info, now)
             info = without_avoided(info, job.avoided, now)
             if accounts and (account := accounts.get(info.namespace)) is not None:
@@ -251,18 +277,21 @@ class ClusterReader:
         left_out = [*self._unreadable.values(), self._pool.unreadable]
         return SchedulingSnapshot(
             jobs=jobs,
-            uids={job.known.info.key: uid for uid, job in self._ours.items()},
+            uids=uids,
             held=held,
-            present={job.known.info.key: job.present for job in self._ours.values()},
+            present={key: self._ours[uid].present for key, uid in uids.items()},
             nodes=lasting,
             now=free,
             refused=refused,
             ends={
-                job.known.info.key: job.status.expectation
-                for job in self._ours.values()
-                if job.status.expectation is not None
+                key: end
+                for key, uid in uids.items()
+                if (end := self._ours[uid].status.expectation) is not None
             },
             unreadable={uid: one for found in left_out for uid, one in found.items()},
+            kept_out=kept_out,
+            cut=frozenset(cut),
+            next_due=self._withdrawals.next_due(now),
             besides=besides,
         )
 
@@ -271,6 +300,8 @@ class ClusterReader:
     ) -> Iterator[Holder]:
         for job in self._ours.values():
             key = job.known.info.key
+            if key not in jobs:
+                continue
             priority = job.priority if jobs[key].preemptible else UNTOUCHED
             yield Holder(priority=priority, job=jobs[key], held=held[key])
 
@@ -293,6 +324,7 @@ class ClusterReader:
                 self._read(uid, job, pods, now)
             else:
                 self._reports.forget(uid)
+                self._withdrawals.forget(uid)
         elif departed is not None:
             if pods:
                 self._read_departed(uid, departed, pods)

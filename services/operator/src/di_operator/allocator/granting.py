@@ -97,7 +97,11 @@ def step(
     Who is in no snapshot any more has nothing left to be told: a gang that was let go, a job
     that ended or was suspended.
     """
-    decided = {key: words[uid].wants for key, uid in snapshot.uids.items() if uid in words}
+    decided = {
+        key: snapshot.held[key] if key in snapshot.cut else words[uid].wants
+        for key, uid in snapshot.uids.items()
+        if uid in words
+    }
     changes: Mapping[str, Change] = {}
     refused: Mapping[str, str] = {}
     if answer or whole:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from di_api.expected_completion import ExpectedCompletion
+from di_operator.allocator.grants.withdrawals import KeptOut
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
@@ -33,5 +35,11 @@ class SchedulingSnapshot:
     """When jobs are expected to be complete, of those of which that is known."""
     unreadable: Mapping[str, Unreadable]
     """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""
+    kept_out: Mapping[str, KeptOut] = field(default_factory=dict)
+    """By UID: jobs in no other field, whose grant is withdrawn."""
+    cut: frozenset[str] = frozenset()
+    """Jobs that have lost a part of their grant: what was decided before does not stand."""
+    next_due: datetime | None = None
+    """When a grant is due to be withdrawn, or a job to be tried again."""
     besides: Mapping[str, Resources] = field(default_factory=dict)
     """By namespace that has a queue: what its jobs have that the allocator does not decide on."""

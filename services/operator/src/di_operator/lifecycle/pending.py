@@ -134,10 +134,8 @@ def _short_of(
     missing = Counter(task for task, _ in {s.replica for s in counted if s.name not in up})
     for task in tasks:
         replicas = wanted[task.name] // task.pods_per_replica
-        minimum, ready = (
-            min(replicas, task.min_replicas or task.replicas),
-            replicas - missing[task.name],
-        )
+        least, ready = task.min_replicas or task.replicas, replicas - missing[task.name]
+        minimum = least if _is_withdrawn(snapshot) else min(replicas, least)
         if ready < minimum and task.name not in waits:
             unit = "replica" if task.has_pod_groups else "pod"
             return Shortfall(task=task.name, ready=ready, minimum=minimum, unit=unit)
@@ -152,10 +150,17 @@ def _is_unsteady(snapshot: Snapshot, slot: Slot, now: datetime) -> bool:
 
 
 def _waits_for_nodes(snapshot: Snapshot) -> bool:
+    if _is_withdrawn(snapshot):
+        return False
     if snapshot.placement is not None:
         return not is_placed(snapshot.placement)
     grant = snapshot.grant
     return grant is not None and bool(grant.message) and not snapshot.held
+
+
+def _is_withdrawn(snapshot: Snapshot) -> bool:
+    """Whether the job has had nodes, and lost them because its pods were refused."""
+    return snapshot.grant is not None and snapshot.grant.reason is Reason.GRANT_WITHDRAWN
 
 
 def _why(snapshot: Snapshot, now: datetime) -> str:

@@ -103,6 +103,13 @@ class Reason(_Declared):
         "the message has its words. These nodes are tried again after pauses that grow from 15 "
         "seconds to ten minutes",
     )
+    GRANT_WITHDRAWN = (
+        "GrantWithdrawn",
+        "Warning",
+        "Pending: the API server refused what the job needs to use the nodes that the allocator "
+        "had granted it, so these went back; the message has its words and when the job is tried "
+        "again. The delays grow from 15 seconds to ten minutes",
+    )
     UNSCHEDULABLE = (
         "Unschedulable",
         "Warning",

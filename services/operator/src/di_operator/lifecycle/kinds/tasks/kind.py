@@ -25,6 +25,7 @@ from di_operator.lifecycle.kinds.tasks.restart import judge_failures
 from di_operator.lifecycle.kinds.tasks.scale import judge_change
 from di_operator.lifecycle.kinds.tasks.standbys import judge_stand_ins, with_stand_ins
 from di_operator.lifecycle.kinds.tasks.success import judge_success
+from di_operator.lifecycle.pending import judge_pending
 from di_operator.lifecycle.placement import Placement
 from di_operator.lifecycle.plan import Plan
 from di_operator.lifecycle.rules import Part
@@ -44,7 +45,8 @@ class WithTasks(Kind):
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         if verdict := judge_allocation(snapshot, now):
-            return verdict
+            # The time of a job runs on while its grant is withdrawn.
+            return judge_pending(snapshot, now) or verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"
         failure = judge_failures(snapshot, now, lambda pod: requests_of(job, spec, pod))

@@ -1,0 +1,1 @@
+"""Grants as leases: what is asked before one is given, and when one is withdrawn."""
