@@ -65,6 +65,7 @@ WORKLOADS = {
     "workloads/status.kueue.x-k8s.io": "patch",
 }
 ROOM = {"nodes": "list watch"}
+QUOTAS = {"resourcequotas": "list watch"}
 TOKENS = {
     "tokenreviews.authentication.k8s.io": "create",
     "subjectaccessreviews.authorization.k8s.io": "create",
@@ -105,7 +106,7 @@ def _keys(rule: Mapping[str, list[str]]) -> list[str]:
 def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     rendered = chart.render()
     assert permissions(rendered, "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | AUTHORITY | ROOM | QUOTAS,
         "di-system": OWN | CLAIM | CERTIFICATE_SECRETS | ADMISSION,
     }
     assert permissions(rendered, "di-server") == {
@@ -120,7 +121,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
 def test_without_kueue_there_are_no_permissions_for_workloads(chart: Chart) -> None:
     rendered = chart.render("operator.kueue.enabled=false")
     assert permissions(rendered, "di-operator")["*"] == (
-        JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM
+        JOBS_OF_THE_OPERATOR | RIVALS | AUTHORITY | ROOM | QUOTAS
     )
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_KUEUE"] == "false"
 
@@ -161,7 +162,7 @@ def test_in_other_modes_the_operator_reads_the_servers_secret_only(
     chart: Chart, values: tuple[str, ...], read: dict[str, str]
 ) -> None:
     assert permissions(chart.render(*values), "di-operator") == {
-        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | ROOM,
+        "*": JOBS_OF_THE_OPERATOR | WORKLOADS | OF_KUEUE | RIVALS | ROOM | QUOTAS,
         "di-system": OWN | CLAIM | read,
     }
 

@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import JobSpec
+from di_operator.allocator.grants.delays import FIRST_DELAY
 from di_operator.allocator.grants.withdrawals import GRACE
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policy import Policy
-from di_operator.allocator.refusals import FIRST_PAUSE
 from di_operator.controller import JobKey
 from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
@@ -261,7 +261,7 @@ async def test_a_withdrawn_job_is_tried_again_when_its_delay_ends() -> None:
     bench.scheduler.refused(JobKey("rl", "x"), "exceeded quota: gpus", is_of_server=False)
     await asyncio.sleep(GRACE.total_seconds() + 1)
     assert bench.scheduler.grant(body).reason == "GrantWithdrawn"
-    await asyncio.sleep(FIRST_PAUSE.total_seconds())
+    await asyncio.sleep(FIRST_DELAY.total_seconds())
     assert bench.scheduler.grant(body).placement == {"learner": ("a",) * 4}
 
 

@@ -81,6 +81,7 @@ from di_operator.server_presence import ServerPresence
 from di_operator.status import StatusWriter
 from di_operator.supervision import Duty, Supervisor
 from di_operator.traces import ScalingTraces
+from di_operator.watches.quotas import follow_quotas
 
 log = structlog.get_logger(__name__)
 
@@ -359,6 +360,7 @@ def _scheduler(
             transform=transform_other_pod,
             **settings,
         ),
+        quotas=follow_quotas(config, client=client, clock=clock, rng=rng),
         read_spec=read_spec,
         wake=wake,
         period=config.scheduling_period,

@@ -46,6 +46,7 @@ from di_operator.lifecycle.placement import Grant
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import SpecReader
 from di_operator.supervision import Duty
+from di_operator.watches.quotas import QuotaWatch
 
 log = structlog.get_logger(__name__)
 
@@ -99,6 +100,7 @@ class Scheduler:
         caches: Mapping[Resource, WatchCache],
         nodes: WatchCache,
         others: WatchCache,
+        quotas: QuotaWatch | None = None,
         read_spec: SpecReader,
         wake: Callable[[JobKey, float], None],
         period: float,
@@ -110,16 +112,17 @@ class Scheduler:
         """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
         of the cluster.
 
-        `period` is the time in seconds between two reconsiderations of all jobs, `kind_label` the
-        label whose value is a node's kind; None: all nodes are of one. `forecaster` is another one
-        of the policy, for its memory is its own: it is asked when jobs that wait will start; None:
-        nobody is.
+        `quotas` are asked before a grant; None: they are not. `period` is the time in seconds
+        between two reconsiderations of all jobs, `kind_label` the label whose value is a node's
+        kind; None: all nodes are of one. `forecaster` is another one of the policy, for its memory
+        is its own: it is asked when jobs that wait will start; None: nobody is.
         """
         self._policy = policy
         self._forecaster = forecaster
         self._caches = caches
         self._nodes = nodes
         self._others = others
+        self._quotas = quotas
         self._read_spec = read_spec
         self._kind_label = kind_label
         self._wake = wake
@@ -147,6 +150,8 @@ class Scheduler:
             (others, self._news.on_other),
         ):
             cache.subscribe(self._listener(listen))
+        if quotas is not None:
+            quotas.subscribe(self._listener(self._news.on_quota))
 
     def grant(self, job: Object) -> Grant:
         """Return the allocator's present word on a job."""
@@ -206,6 +211,7 @@ class Scheduler:
             "watch nodes": self._nodes.run,
             "watch other pods": self._others.run,
             "allocator": self.run,
+            **({"watch quotas": self._quotas.run} if self._quotas is not None else {}),
         }
 
     async def run(self) -> None:
@@ -287,6 +293,7 @@ class Scheduler:
                     nodes=self._nodes.items(),
                     pods=self._caches[PODS].items(),
                     others=self._others.items(),
+                    quotas=self._quotas.items() if self._quotas is not None else (),
                 )
             )
         return self._reader

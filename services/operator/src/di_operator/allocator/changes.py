@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from di_api.field_error import mapping
+from di_operator.allocator.grants.resource_quotas import Bound, read_bounds
 from di_operator.allocator.grants.withdrawals import RefusedWrite
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished, refusal_of
@@ -19,12 +20,14 @@ Found: TypeAlias = dict[str, tuple[bool, Object]]
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
-    """Objects that have come, changed or gone; `others` are pods without the labels of a job."""
+    """Objects that have come, changed or gone; `others` are pods without the labels of a job,
+    `quotas` ResourceQuotas."""
 
     jobs: Found = field(default_factory=dict)
     nodes: Found = field(default_factory=dict)
     pods: Found = field(default_factory=dict)
     others: Found = field(default_factory=dict)
+    quotas: Found = field(default_factory=dict)
     refused: list[RefusedWrite] = field(default_factory=list)
     """Writes for jobs that the API server refused."""
 
@@ -37,6 +40,7 @@ class Changes:
         nodes: Iterable[Object],
         pods: Iterable[Object],
         others: Iterable[Object],
+        quotas: Iterable[Object] = (),
     ) -> Self:
         """Everything there is, and the jobs that are gone, for a reader that knows nothing."""
         return cls(
@@ -44,6 +48,7 @@ class Changes:
             nodes=_found(nodes),
             pods=_found(pods),
             others=_found(others),
+            quotas=_found(quotas),
         )
 
 
@@ -64,6 +69,8 @@ class News:
         self.departed: dict[str, Object] | None = None
         self._changes: Changes | None = None
         self._seen: dict[str, object] = {}
+        # By the UID of a ResourceQuota.
+        self._left: dict[str, tuple[Bound, ...]] = {}
 
     def begin(self, changes: Changes) -> None:
         """Keep changes from now on, on top of these."""
@@ -127,6 +134,19 @@ class News:
             self._changes.others[pod["metadata"]["uid"]] = kind != "DELETED", pod
         return False
 
+    def on_quota(self, kind: str, quota: Object) -> bool:
+        """Take in a change of a ResourceQuota; whether it wants a look."""
+        is_there, uid = kind != "DELETED", quota["metadata"]["uid"]
+        if self._changes is not None:
+            self._changes.quotas[uid] = is_there, quota
+        before, self._left[uid] = self._left.get(uid), tuple(read_bounds(quota))
+        if not is_there:
+            del self._left[uid]
+        # What the quota counts more is mostly pods that were just granted.
+        is_freed = not is_there or (before is not None and _is_more(self._left[uid], before))
+        self.everything |= is_freed and bool(self.asking)
+        return is_freed and bool(self.asking)
+
     def on_refused(self, write: RefusedWrite) -> bool:
         """Take in a write for a job that was refused; whether it wants a look."""
         if self._changes is None or write.uid not in self.asking:
@@ -151,6 +171,14 @@ def asks_for_nodes(job: Object) -> bool:
     spec, status = mapping(job.get("spec")), mapping(job.get("status"))
     wants = spec.get("preemptible") or mapping(spec.get("scheduling")).get("gang")
     return bool(wants) and not status.get("completionTimestamp")
+
+
+def _is_more(now: tuple[Bound, ...], before: tuple[Bound, ...]) -> bool:
+    """Whether a quota leaves more of anything than before."""
+    left = {each.resource: each.hard - each.used for each in before}
+    return {each.resource for each in now} != left.keys() or any(
+        each.hard - each.used > left[each.resource] for each in now
+    )
 
 
 def _found(bodies: Iterable[Object], *, is_there: bool = True) -> Found:

@@ -28,6 +28,7 @@ from di_operator.allocator.admitted import within_admitted
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
+from di_operator.allocator.grants.resource_quotas import ResourceQuotas
 from di_operator.allocator.grants.withdrawals import KeptOut, Withdrawals
 from di_operator.allocator.guarantees import bar_gangs
 from di_operator.allocator.inventory import (
@@ -53,7 +54,7 @@ from di_operator.allocator.reservations import (
     Reservations,
     WaitingPod,
 )
-from di_operator.allocator.resources import Resources
+from di_operator.allocator.resources import Resources, total
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.ledger import Avoided
 from di_operator.lifecycle.pods import is_finished, refusal_of
@@ -104,6 +105,9 @@ class ClusterReader:
         self._reports = Reports()
         self._refusals = Refusals()
         self._withdrawals = Withdrawals()
+        self._quotas = ResourceQuotas()
+        # By the UID of a job that the allocator decides on: what its pods take, by namespace.
+        self._own = Ledger()
         self._reservations = Reservations()
         self._jobs: dict[str, Object] = {}
         # Jobs that are gone, by UID, until the last of their pods is. What these take of their
@@ -129,6 +133,7 @@ class ClusterReader:
             (self.put_job, self.remove_job, changes.jobs),
             (self.put_pod, self.remove_pod, changes.pods),
             (self.put_other, self.remove_other, changes.others),
+            (self._quotas.put, self._quotas.remove, changes.quotas),
         ):
             for is_there, body in found.values():
                 (put if is_there else remove)(body)
@@ -235,10 +240,6 @@ class ClusterReader:
         self._withdrawals.retain(self._ours)
         lasting, free = self._pool.rooms()
         jobs: dict[str, JobInfo] = {}
-        accounts = {
-            name: self._queues.account(name, dict(self._besides.taken(name)))
-            for name in self._queues.by_namespace
-        }
         held: dict[str, NodeList] = {}
         refused: dict[str, str] = {}
         uids: dict[str, str] = {}
@@ -259,11 +260,10 @@ class ClusterReader:
             uids[key], held[key] = uid, has
             info = self._refusals.bar(uid, info, now)
             info = without_avoided(info, job.avoided, now)
-            if accounts and (account := accounts.get(info.namespace)) is not None:
-                info = replace(info, account=account)
             jobs[key] = info
             if words := self._refusals.words(uid, now):
                 refused[key] = words
+        jobs = self._within_accounts(jobs, held)
         if self._rests:
             rests = {r.info.key: r.at(now, held=WAIT, attained=0.0) for r in self._rests.values()}
             kept = keep_room(rests, ((jobs[key], nodes) for key, nodes in held.items()), lasting)
@@ -271,7 +271,7 @@ class ClusterReader:
         kept = self._reservations.look(lasting, free, self._holders(jobs, held), now)
         if kept:
             lasting, free = without(lasting, kept), without(free, kept)
-        besides = {name: dict(self._besides.taken(name)) for name in accounts}
+        besides = {n: dict(self._besides.taken(n)) for n in self._queues.by_namespace}
         if self._queues:
             jobs = bar_gangs(jobs, held, lasting, self._queues, besides)
         left_out = [*self._unreadable.values(), self._pool.unreadable]
@@ -295,6 +295,29 @@ class ClusterReader:
             besides=besides,
         )
 
+    def _within_accounts(
+        self, jobs: dict[str, JobInfo], held: Mapping[str, NodeList]
+    ) -> dict[str, JobInfo]:
+        """The jobs with what bounds them, in namespaces that have a queue or a ResourceQuota."""
+        accounts = {
+            name: self._queues.account(name, dict(self._besides.taken(name)))
+            for name in self._queues.by_namespace
+        }
+        quotas = self._quotas.namespaces & {job.namespace for job in jobs.values()}
+        has: dict[str, list[Resources]] = {name: [] for name in quotas}
+        for key, job in jobs.items() if quotas else ():
+            if job.namespace in quotas:
+                counts = {task: len(nodes) for task, nodes in held[key].tasks}
+                has[job.namespace].append(asked_by(job, counts))
+        for name, amounts in has.items():
+            accounts[name] = self._quotas.account(
+                name, accounts.get(name), own=self._own.taken(name), held=total(amounts)
+            )
+        for key, job in jobs.items() if accounts else ():
+            if (account := accounts.get(job.namespace)) is not None:
+                jobs[key] = replace(job, account=account)
+        return jobs
+
     def _holders(
         self, jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList]
     ) -> Iterator[Holder]:
@@ -315,6 +338,7 @@ class ClusterReader:
         self._pool.staying.put(uid, ())
         self._pool.passing.put(uid, ())
         self._besides.put(uid, ())
+        self._own.put(uid, ())
         if job is not None:
             # Its fields may be packed, and are read several times.
             job = dict(job)
@@ -365,7 +389,10 @@ class ClusterReader:
             priority=own.priority or 0,
             avoided=status.ledger.avoided(),
         )
-        self._pool.passing.put(uid, (*own.staying, *own.ending))
+        takes = (*own.staying, *own.ending)
+        self._pool.passing.put(uid, takes)
+        namespace = job["metadata"]["namespace"]
+        self._own.put(uid, [(namespace, each) for _, each in takes])
         self._name(uid, own)
 
     def _read_departed(self, uid: str, job: Object, pods: Iterable[Object]) -> None:

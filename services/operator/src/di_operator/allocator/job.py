@@ -72,6 +72,8 @@ class Account:
     """What is not named has none."""
     taken: Resources = field(default_factory=dict)
     """By pods of its jobs that the allocator does not decide on."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By resource: the ResourceQuota that sets the quota; of the others it is the allocator's."""
     barred: str = ""
     """Why this job may not begin, whatever room there is; empty: it may."""
 

@@ -123,8 +123,8 @@ class Allowance:
         quota = job.account.quota
         has = total((job.account.taken, self._used.get(job.namespace, {})))
         return f"the quota of namespace {job.namespace}: " + "; ".join(
-            f"it has {in_units(has.get(name, 0))} of its {in_units(quota[name])} {name}, "
-            f"and the job needs {in_units(needs[name])}"
+            f"it has {in_units(has.get(name, 0))} of its {in_units(quota[name])} {name}"
+            f"{_named(job.account.names.get(name))}, and the job needs {in_units(needs[name])}"
             for name in short
         )
 
@@ -157,6 +157,10 @@ def within_quotas(
                 size = max(task.replicas, len(had.task(task.name)))
                 allowance.take_replicas(within, task, size)
     return found, held
+
+
+def _named(quota: str | None) -> str:
+    return "" if quota is None else f" (ResourceQuota {quota})"
 
 
 def asked_by(job: JobInfo, counts: Mapping[str, int]) -> dict[str, int]:

@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from di_api.names import task_of_pod
 from di_api.ownership import controlling_job
+from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY
 from di_operator.allocator.inventory import node_of_pod
 from di_operator.allocator.job import JobInfo, TaskInfo
 from di_operator.lifecycle.pods import refusal_of
-
-FIRST_PAUSE: Final = timedelta(seconds=15)
-"""How long a node is not tried for a task after the first refusal; then twice as long each time."""
-LONGEST_PAUSE: Final = timedelta(seconds=600)
 
 
 class Place(NamedTuple):
@@ -91,9 +88,9 @@ class Refusals:
             if before is not None and now < before.until:
                 # Another pod of those that were made together.
                 continue
-            pause = FIRST_PAUSE
-            if before is not None and now < before.until + LONGEST_PAUSE:
-                pause = min(2 * before.pause, LONGEST_PAUSE)
+            pause = FIRST_DELAY
+            if before is not None and now < before.until + LONGEST_DELAY:
+                pause = min(2 * before.pause, LONGEST_DELAY)
             known[place] = _Refusal(pod=pod, words=words, pause=pause, until=now + pause)
         self._new.clear()
 

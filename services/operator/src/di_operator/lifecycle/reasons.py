@@ -93,8 +93,9 @@ class Reason(_Declared):
     QUEUE_QUOTA_EXCEEDED = (
         "QueueQuotaExceeded",
         "Normal",
-        "Pending: the allocator's quota of the namespace leaves less than the job needs at least; "
-        "the message has the resource, what the namespace has, its quota, and what is needed",
+        "Pending: the allocator's quota of the namespace, or a ResourceQuota, leaves less than the "
+        "job needs at least; the message has the resource, what the namespace has, its quota, and "
+        "what is needed",
     )
     REFUSED_BY_SCHEDULER = (
         "RefusedByScheduler",

@@ -19,8 +19,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from di_api.timestamps import format_time
+from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY
 from di_operator.allocator.job import JobInfo, NodeList, least
-from di_operator.allocator.refusals import FIRST_PAUSE, LONGEST_PAUSE
 
 GRACE: Final = timedelta(seconds=15)
 """How long a grant stands without its pods after the first refused write. A quota counts pods that
@@ -161,9 +161,9 @@ def _withdrawn(
     before: _Withdrawal | None,
     now: datetime,
 ) -> _Withdrawal:
-    delay = FIRST_PAUSE
+    delay = FIRST_DELAY
     if before is not None and not refused.is_of_server:
-        delay = min(2 * before.delay, LONGEST_PAUSE)
+        delay = min(2 * before.delay, LONGEST_DELAY)
     # Whole replicas: of one that lacks a pod the others are of no use.
     sizes = {task.name: pods.get(task.name, 0) // task.unit * task.unit for task in job.tasks}
     is_enough = all(sizes[task.name] >= least(job, task) for task in job.tasks)

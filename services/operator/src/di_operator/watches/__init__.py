@@ -1,0 +1,1 @@
+"""Collections that the operator follows where it is allowed to."""

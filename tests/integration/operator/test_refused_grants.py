@@ -1,0 +1,124 @@
+"""Grants whose pods a quota refuses: they keep no other namespace's job from its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_api.kube.resources import DIJOBS, PODS, QUOTAS
+from di_api.names import LABEL_JOB
+from tests.integration.conftest import fresh_namespace
+from tests.integration.operator.test_allocation import PERIOD, devices, nodes, resource, runs_on
+from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+
+pytestmark = pytest.mark.usefixtures("crd")
+
+Object = dict[str, Any]
+SCOPED: Object = {"scopes": ["NotTerminating"]}
+"""All pods here are within it; the allocator reads no quota with a scope."""
+
+
+async def limit(testbed: Testbed, namespace: str, most: int, **spec: Any) -> None:
+    """Let a namespace have so many devices, and wait until the API server goes by it."""
+    key = f"requests.{resource(testbed)}"
+    quota = {"metadata": {"name": "gpus"}, "spec": {"hard": {key: str(most)}, **spec}}
+    if most:
+        await testbed.client.patch(QUOTAS, "gpus", {"spec": {"hard": {key: str(most)}}}, namespace)
+    else:
+        await testbed.client.create(QUOTAS, quota, namespace)
+
+    async def counts() -> bool:
+        found = await testbed.client.get(QUOTAS, "gpus", namespace)
+        return bool(((found.get("status") or {}).get("hard") or {}).get(key) == str(most))
+
+    await testbed.until(counts, f"the quota of {namespace} to be {most}")
+
+
+async def pending(testbed: Testbed, namespace: str, name: str) -> Mapping[str, Any]:
+    """The condition of a job that is Pending; empty for others."""
+    status = (await testbed.client.get(DIJOBS, name, namespace)).get("status") or {}
+    return condition(status, "Pending") if status.get("phase") == "Pending" else {}
+
+
+async def pods(testbed: Testbed, namespace: str, *names: str) -> int:
+    selector = f"{LABEL_JOB} in ({','.join(names)})"
+    found, _ = await testbed.client.list(PODS, namespace, label_selector=selector)
+    return len(found)
+
+
+async def submit_two(testbed: Testbed, namespace: str) -> None:
+    for name in ("h1", "h2"):
+        body = job(name, devices(testbed, "learner", 8), preemptible=True, priority="high")
+        await testbed.client.create(DIJOBS, body, namespace)
+
+
+def test_two_jobs_over_their_quota_evict_no_job_of_another_namespace(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with (
+            nodes(testbed, n1=8, n2=8),
+            testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
+        ):
+            await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
+            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
+            await limit(testbed, other, 0)
+            await submit_two(testbed, other)
+            for name in ("h1", "h2"):
+
+                async def waits(name: str = name) -> bool:
+                    said = await pending(testbed, other, name)
+                    return said.get("reason") == "QueueQuotaExceeded"
+
+                await testbed.until(waits, f"{name} to wait for its quota")
+                assert "(ResourceQuota gpus)" in (await pending(testbed, other, name))["message"]
+            status = await testbed.status("v")
+            assert (status["phase"], status["reschedules"]) == ("Running", 0)
+
+            await limit(testbed, other, 8)
+
+            async def has_pods() -> bool:
+                return await pods(testbed, other, "h1", "h2") == 8
+
+            await testbed.until(has_pods, "one of the two to get the nodes that it may have")
+
+    with fresh_namespace(kube_config) as other:
+        on_testbed(kube_config, namespace, body)
+
+
+def test_a_grant_that_a_quota_refuses_goes_back_to_the_job_it_was_taken_from(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with (
+            nodes(testbed, n1=8, n2=8),
+            testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
+        ):
+            await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
+            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
+            await limit(testbed, other, 0, **SCOPED)
+            await submit_two(testbed, other)
+            for name in ("h1", "h2"):
+
+                async def is_withdrawn(name: str = name) -> bool:
+                    said = await pending(testbed, other, name)
+                    return said.get("reason") == "GrantWithdrawn"
+
+                await testbed.until(is_withdrawn, f"the grant of {name} to be withdrawn")
+                message = (await pending(testbed, other, name))["message"]
+                assert "exceeded quota: gpus" in message
+            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run again")
+            assert await pods(testbed, other, "h1", "h2") == 0
+
+            await limit(testbed, other, 8)
+
+            async def has_pods() -> bool:
+                return await pods(testbed, other, "h1", "h2") == 8
+
+            await testbed.until(has_pods, "one of the two to get its nodes at a later try")
+
+    with fresh_namespace(kube_config) as other:
+        on_testbed(kube_config, namespace, body)
