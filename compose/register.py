@@ -24,6 +24,7 @@ from di_api.kube.config import ConfigError, load_config
 from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from di_api.kube.wire import APPLY_PATCH
+from di_api.service.settings import Address
 
 NAME = "di-orchestrator-compose"
 AUTHORITY = Path("/certs/ca.crt")
@@ -78,7 +79,7 @@ def configurations(host: str, authority: bytes) -> dict[Resource, dict[str, Any]
 def client_config(host: str, path: str, authority: bytes) -> dict[str, Any]:
     """How the API server calls the webhook."""
     return {
-        "url": f"https://{host}:{PORT}{path}",
+        "url": f"https://{Address(host=host.strip('[]'), port=PORT)}{path}",
         "caBundle": base64.b64encode(authority).decode(),
     }
 

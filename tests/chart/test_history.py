@@ -115,7 +115,7 @@ def test_an_external_database_needs_no_volume(chart: Chart) -> None:
 
 def test_without_tls_only_a_port_forward_reaches_the_history(chart: Chart) -> None:
     off = "history.tls.enabled=false"
-    assert settings(chart, off)["DI_HISTORY_BINDS"] == "127.0.0.1:8080"
+    assert settings(chart, off)["DI_HISTORY_BINDS"] == "localhost:8080"
     assert "di-history" not in chart.render(ON, off).of_kind("Service")
     assert [each["name"] for each in container(chart, off)["ports"]] == ["health"]
     assert "https://di-history" not in chart.notes(ON, off)
@@ -132,7 +132,7 @@ def test_with_tls_the_history_serves_https(chart: Chart) -> None:
     assert (config.days, config.most_bytes, config.auth) == (90.0, 15 << 30, "required")
     assert (config.log_bytes, config.job_log_bytes) == (1 << 20, 1660 << 10)
     assert (found["DI_HISTORY_BINDS"], found["DI_HISTORY_TLS_PORT"]) == (
-        "127.0.0.1:8080,0.0.0.0:8443",
+        "localhost:8080,[::]:8443",
         "8443",
     )
     (port,) = chart.render(ON).one("Service", "di-history")["spec"]["ports"]

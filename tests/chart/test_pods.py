@@ -231,8 +231,8 @@ def test_pods_get_the_servers_authority_in_every_mode(
 
 def test_the_webhook_understands_its_settings(chart: Chart) -> None:
     config = load_webhook_config([], environment(chart, "webhook", "webhook.logLevel=warning"))
-    assert str(config.bind) == "0.0.0.0:8443"
-    assert str(config.health_bind) == "0.0.0.0:8080"
+    assert str(config.bind) == "[::]:8443"
+    assert str(config.health_bind) == "[::]:8080"
     assert str(config.cert_dir) == "/certs"
     assert config.log_level == "warning"
 
@@ -252,9 +252,9 @@ def test_the_server_understands_its_settings(chart: Chart) -> None:
             "server.limits.reviewRate=1000000",
         ),
     )
-    assert tuple(map(str, config.binds)) == ("0.0.0.0:8080", "0.0.0.0:8081", "0.0.0.0:8443")
+    assert tuple(map(str, config.binds)) == ("[::]:8080", "[::]:8081", "[::]:8443")
     assert (config.tls_port, str(config.cert_dir)) == (8443, "/certs")
-    assert str(config.health_bind) == "0.0.0.0:8082"
+    assert str(config.health_bind) == "[::]:8082"
     assert config.auth.value == "required"
     assert config.watch_namespace == "team"
     assert (config.refusal_rate, config.refusal_burst) == (2, 1_000_000)

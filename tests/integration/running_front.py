@@ -13,9 +13,12 @@ from http.client import HTTPConnection
 from select import select
 from typing import TYPE_CHECKING
 
+from di_api.service.settings import Address
 from di_api.serving.bounds import Bounds
 from di_api.serving.front import Front
 from di_api.serving.later import LATER, Later
+from di_api.serving.listeners import bound
+from di_api.serving.streams import STREAM, Stream
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ class Application:
     """At /wait a call goes on when it is set."""
     later: Later | None = None
     """What a call at /later leaves to wait for."""
+    stream: Stream | None = None
+    """What the answer to a call at /stream goes on with."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         self.calls.append(environ)
@@ -55,6 +60,8 @@ class Application:
             self.gate.wait(LONG)
         if environ["PATH_INFO"] == "/later":
             environ[LATER] = self.later
+        if environ["PATH_INFO"] == "/stream":
+            environ[STREAM] = self.stream
         if environ["PATH_INFO"] == "/large":
             body = b"x" * 1_000_000
         status = "401 Unauthorized" if environ["PATH_INFO"] == "/refused" else "200 OK"
@@ -99,6 +106,7 @@ def running(
     threads: int = 2,
     tls: ssl.SSLContext | None = None,
     grace: float = LONG,
+    host: str = HOST,
 ) -> Iterator[Running]:
     """A front on a free port."""
     app = Application()
@@ -109,7 +117,8 @@ def running(
         refusal=lambda status, message: f'{{"{status}": "{message}"}}'.encode(),
         tls=(lambda: tls) if tls else None,
     )
-    listener = socket.create_server((HOST, 0), backlog=1024)
+    (listener,) = bound(Address(host=host, port=0))
+    listener.listen(1024)
     port = listener.getsockname()[1]
     loop = asyncio.new_event_loop()
     ended = threading.Event()

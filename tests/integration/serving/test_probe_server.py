@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 import uvloop
 
+from di_api.service.settings import Address
 from di_api.serving import probe_server
 from di_api.serving.probe_server import (
     AT_ONCE,
@@ -257,8 +258,7 @@ def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
 
     async def main() -> None:
         async with serve_health(
-            host="127.0.0.1",
-            port=0,
+            address=Address(host="127.0.0.1", port=0),
             alive=lambda: stuck[0],
             ready=lambda: "no lease",
             render_metrics=render,

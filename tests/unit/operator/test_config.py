@@ -19,7 +19,7 @@ def test_unset_variables_have_defaults() -> None:
     assert config.watch_namespace is None
     assert config.service_domain == "svc.cluster.local"
     assert config.server_url == "http://di-server.di-system.svc.cluster.local:8081"
-    assert config.health_bind == Address(host="0.0.0.0", port=8080)
+    assert config.health_bind == Address(host="::", port=8080)
     assert config.lease_name == "di-operator"
     assert config.identity == "random"
     assert config.leader_elect is True

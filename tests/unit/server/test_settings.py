@@ -24,7 +24,7 @@ def _local(port: int) -> Address:
     "rest.md#running-it/di-server-rate-di-server-burst",
 )
 def test_defaults_are_those_of_the_chart() -> None:
-    every = Address(host="0.0.0.0", port=8080)
+    every = Address(host="::", port=8080)
     assert (
         replace(
             DEFAULTS,

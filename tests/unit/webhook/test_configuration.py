@@ -10,8 +10,8 @@ from di_webhook.config import load_config
 
 def test_the_defaults_are_the_ports_of_the_chart() -> None:
     config = load_config([], {})
-    assert str(config.bind) == "0.0.0.0:8443"
-    assert str(config.health_bind) == "0.0.0.0:8080"
+    assert str(config.bind) == "[::]:8443"
+    assert str(config.health_bind) == "[::]:8080"
     assert str(config.cert_dir) == "/certs"
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from di_api.service.settings import Address
+
 Object = Mapping[str, Any]
 Execute = Callable[[Sequence[str]], Awaitable[int]]
 """Runs a command beside a container, and returns its exit code."""
@@ -38,7 +40,8 @@ async def answers(
 async def _get(http: Object, container: Object, address: str) -> bool:
     host, path = http.get("host") or address, http.get("path") or "/"
     scheme = str(http.get("scheme") or "HTTP").lower()
-    url = f"{scheme}://{host}:{_port(http, container)}/{path.lstrip('/')}"
+    at = Address(host=host, port=_port(http, container))
+    url = f"{scheme}://{at}/{path.lstrip('/')}"
     headers = {each["name"]: each["value"] for each in http.get("httpHeaders") or ()}
     async with (
         aiohttp.ClientSession() as session,

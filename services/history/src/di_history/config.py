@@ -85,7 +85,7 @@ class Config:
 _SETTINGS: Final = (
     Setting(
         "binds",
-        AddressesField(load_default=(Address(host="127.0.0.1", port=8080),)),
+        AddressesField(load_default=(Address(host="localhost", port=8080),)),
         "addresses of the listeners, with commas",
     ),
     Setting(

@@ -164,7 +164,7 @@ _SETTINGS: Final = (
     ),
     Setting(
         "health_bind",
-        AddressField(load_default=Address(host="0.0.0.0", port=8080)),
+        AddressField(load_default=Address(host="::", port=8080)),
         "address of /healthz, /readyz and /metrics",
     ),
     Setting(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from di_api.exposition import Exposition
+from di_api.service.settings import Address
+from di_api.serving.listeners import bound
 from di_api.serving.probe_server import Page, serving
 
 # What a Prometheus server asks for when it is offered nothing newer.
@@ -17,14 +17,13 @@ METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 @asynccontextmanager
 async def serve_health(
     *,
-    host: str,
-    port: int,
+    address: Address,
     alive: Callable[[], str | None],
     ready: Callable[[], str | None],
     render_metrics: Callable[[], bytes],
     monotonic: Callable[[], float],
 ) -> AsyncIterator[int]:
-    """Serve /healthz, /readyz and /metrics; yields the port (a free one if `port` is 0).
+    """Serve /healthz, /readyz and /metrics; yields the port, a free one if the address has 0.
 
     /healthz and /readyz answer 503 with the reason that `alive` or `ready` returns, 200 when it
     returns None. `alive` must not object to an unreachable API server: the operator would be
@@ -45,14 +44,6 @@ async def serve_health(
         "/readyz": lambda: probe(ready),
         "/metrics": lambda: Page(exposition(), content_type=METRICS_CONTENT_TYPE),
     }
-    listener = await _listen(host, port)
-    async with serving(pages, [listener]):
-        address = listener.getsockname()
-        yield int(address[1])
-
-
-async def _listen(host: str, port: int) -> socket.socket:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
-    return socket.create_server(address[:2], family=family)
+    listeners = bound(address)
+    async with serving(pages, listeners):
+        yield int(listeners[0].getsockname()[1])

@@ -295,8 +295,7 @@ async def operate(
             metrics.requests(tally)
         port = await stack.enter_async_context(
             serve_health(
-                host=config.health_bind.host,
-                port=config.health_bind.port,
+                address=config.health_bind,
                 alive=runtime.stuck,
                 ready=runtime.unready,
                 render_metrics=metrics.render,

@@ -109,9 +109,7 @@ def _at_once(default: int) -> fields.Integer:
 _SETTINGS: Final = (
     Setting(
         "binds",
-        AddressesField(
-            load_default=(Address(host="0.0.0.0", port=8080), Address(host="0.0.0.0", port=8081))
-        ),
+        AddressesField(load_default=(Address(host="::", port=8080), Address(host="::", port=8081))),
         "addresses of the listeners, with commas",
     ),
     Setting(

@@ -41,12 +41,12 @@ class Config:
 _SETTINGS: Final = (
     Setting(
         "bind",
-        AddressField(load_default=Address(host="0.0.0.0", port=8443)),
+        AddressField(load_default=Address(host="::", port=8443)),
         "address of the listener with TLS",
     ),
     Setting(
         "health_bind",
-        AddressField(load_default=Address(host="0.0.0.0", port=8080)),
+        AddressField(load_default=Address(host="::", port=8080)),
         "address of the plain listener for /healthz, /readyz and /metrics",
     ),
     Setting(

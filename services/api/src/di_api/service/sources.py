@@ -10,6 +10,17 @@ _SITE_BITS: Final = 64
 
 
 @lru_cache(maxsize=4096)
+def plain_address(address: str) -> str:
+    """Return an address without the IPv6 form that a socket for both families gives to IPv4."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    mapped = ip.ipv4_mapped if ip.version == 6 else None
+    return str(mapped or ip)
+
+
+@lru_cache(maxsize=4096)
 def source_of(address: str) -> str:
     """Who an address counts as: of IPv6 its /64, for that much one machine has to choose from.
 

@@ -47,6 +47,9 @@ class Bounds:
     head_bytes: int = 16 * 1024
     pipelined: int = 4
     """Requests of one connection that wait for the answer before."""
+    counts_refused_tokens: bool = True
+    """Whether an answer of 401 is a fault of its source. Not where one source is a proxy that many
+    people come through, each with a token of their own."""
     leave_seconds: float = LINGER_SECONDS
     """For a request that is under way on an idle connection when the front ends. Its answer is the
     connection's last; one that is closed instead fails a client that does not try again."""

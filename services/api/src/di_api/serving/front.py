@@ -113,6 +113,7 @@ class Front:
             queue_seconds=self._bounds.queue_seconds,
             refusal=self._refusal,
             penalties=self._penalties,
+            counts_refused_tokens=self._bounds.counts_refused_tokens,
         )
         config = _uvicorn(app, self._bounds)
         acceptors = []

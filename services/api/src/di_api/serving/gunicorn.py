@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from typing_extensions import override
 
 from di_api.service.logs import gunicorn_logs
 from di_api.service.settings import Address
+from di_api.serving.listeners import bound
 from di_api.serving.worker import FrontWorker, Serving
 
 
@@ -53,14 +55,15 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
 
         Args:
             name: of the process.
-            binds: all addresses, that for probes included.
+            binds: all addresses, that for probes included, as `listeners.bound` takes them.
             seconds_to_end: that the worker may need after SIGTERM; it is killed two later.
             log_level: one of `settings.LEVELS`.
             load: called in the worker, for threads and connections survive no fork.
         """
+        self._name = name
+        self._binds = tuple(binds)
         self._settings: dict[str, Any] = {
             **process_settings(name, log_level),
-            "bind": [str(each) for each in binds],
             "worker_class": FrontWorker,
             "graceful_timeout": int(seconds_to_end) + 2,
         }
@@ -71,6 +74,17 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
     def load_config(self) -> None:
         for key, value in self._settings.items():
             self.cfg.set(key, value)
+
+    @override
+    def run(self) -> None:
+        try:
+            # gunicorn has a socket for one family only.
+            sockets = [sock for each in self._binds for sock in bound(each)]
+        except OSError as error:
+            print(f"{self._name}: cannot listen: {error}", file=sys.stderr)
+            sys.exit(1)
+        self.cfg.set("bind", [f"fd://{sock.detach()}" for sock in sockets])
+        super().run()
 
     @override
     def load(self) -> Serving:

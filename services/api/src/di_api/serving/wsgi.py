@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from di_api.service.sources import source_of
+from di_api.service.sources import plain_address, source_of
 from di_api.serving.later import LATER, Later, Waits
 from di_api.serving.penalties import Penalties
+from di_api.serving.streams import STREAM, Stream, Streams
 from di_api.serving.turns import Turns
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ _Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 _PIECE: Final = 64 * 1024
 """Of a long answer, that is handed on at once: what a client has not read yet is in memory once
 for all of them but for one piece each."""
+_STREAM_THREADS: Final = 8
+"""For what streams have to say. Threads of their own: while the API server is slow, neither keeps
+the other waiting."""
 _PLAIN: Final = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
 
 
@@ -42,14 +48,18 @@ class ThreadedApplication:
         queue_seconds: float,
         refusal: Refusal,
         penalties: Penalties,
+        counts_refused_tokens: bool,
     ) -> None:
         self._application = application
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
         self._turns = Turns(threads, slows=penalties.slows)
         self._penalties = penalties
+        self._counts_refused_tokens = counts_refused_tokens
         self._queue_seconds = queue_seconds
         self._refusal = refusal
         self._waits = Waits()
+        self._stream_pool = ThreadPoolExecutor(_STREAM_THREADS, thread_name_prefix="stream")
+        self._streams = Streams(self._stream_pool)
 
     async def __call__(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -65,20 +75,41 @@ class ThreadedApplication:
         except TimeoutError:
             await _send(send, *self._busy())
             return
-        try:
-            environ = _environ(scope, message["body"])
-            answer = await asyncio.get_running_loop().run_in_executor(
-                self._pool, _call, self._application, environ
-            )
-        finally:
-            self._turns.give_back(source)
-        if answer[0] == HTTPStatus.UNAUTHORIZED:
-            self._penalties.count(source, "credentials that do not hold")
-        later = environ.get(LATER)
-        if later is not None:
-            # It holds no thread and no turn.
-            answer = await self._once_there_is_news(later, answer, receive)
-        await _send(send, *answer)
+        environ = _environ(scope, message["body"])
+        with _closing_its_stream(environ):
+            try:
+                answer = await asyncio.get_running_loop().run_in_executor(
+                    self._pool, _call, self._application, environ
+                )
+            finally:
+                self._turns.give_back(source)
+            if self._counts_refused_tokens and answer[0] == HTTPStatus.UNAUTHORIZED:
+                self._penalties.count(source, "credentials that do not hold")
+            # What waits holds no thread and no turn.
+            if (stream := environ.get(STREAM)) is not None and scope["method"] != "HEAD":
+                await self._send_stream(send, answer, stream, receive)
+                return
+            if (later := environ.get(LATER)) is not None:
+                answer = await self._once_there_is_news(later, answer, receive)
+            await _send(send, *answer)
+
+    async def _send_stream(
+        self,
+        send: ASGISendCallable,
+        answer: _Answer,
+        stream: Stream,
+        receive: ASGIReceiveCallable,
+    ) -> None:
+        status, headers, body = answer
+        # Without a length it goes in chunks.
+        kept = [field for field in headers if field[0].lower() != b"content-length"]
+        await send({"type": "http.response.start", "status": status, "headers": kept})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        pieces = self._streams.pieces(stream, receive)
+        async with contextlib.aclosing(pieces):
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _once_there_is_news(
         self, later: Later, answer: _Answer, receive: ASGIReceiveCallable
@@ -91,12 +122,14 @@ class ThreadedApplication:
         return status, [*kept, (b"content-length", b"%d" % len(body))], body
 
     def leave(self) -> None:
-        """Answer those that wait for news, and let nobody wait any more."""
+        """Answer the requests that wait for news, end all streams, and let no more wait."""
         self._waits.end()
+        self._streams.end()
 
     def close(self) -> None:
         """Start no more calls."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._stream_pool.shutdown(wait=False, cancel_futures=True)
 
     def _busy(self) -> _Answer:
         body = self._refusal(503, "too many requests are being served, try again")
@@ -106,6 +139,15 @@ class ThreadedApplication:
             (b"retry-after", b"1"),
         ]
         return 503, headers, body
+
+
+@contextlib.contextmanager
+def _closing_its_stream(environ: WSGIEnvironment) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if (stream := environ.get(STREAM)) is not None:
+            stream.close()
 
 
 def _call(application: WSGIApplication, environ: WSGIEnvironment) -> _Answer:
@@ -152,7 +194,7 @@ def _environ(scope: HTTPScope, body: bytes) -> WSGIEnvironment:
         "SERVER_NAME": server[0],
         "SERVER_PORT": str(server[1]),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": client[0],
+        "REMOTE_ADDR": plain_address(client[0]),
         "REMOTE_PORT": str(client[1]),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope["scheme"],

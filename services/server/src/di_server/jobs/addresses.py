@@ -9,6 +9,7 @@ from typing import Any, Final
 from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME, LABEL_TASK_NAME
 from di_api.ownership import is_controlled_by
+from di_api.service.settings import Address
 from di_api.validation import pods_per_replica
 from di_server.model.pod import is_leaving
 from di_server.model.tasks import check_has_tasks, place_of
@@ -87,8 +88,7 @@ def _address(pod: Mapping[str, Any]) -> str:
     ip = (pod.get("status") or {}).get("podIP")
     if not ip:
         return ""
-    host = f"[{ip}]" if ":" in ip else ip
-    return f"{host}:{_port(pod)}"
+    return str(Address(host=ip, port=_port(pod)))
 
 
 def _port(pod: Mapping[str, Any]) -> int:

@@ -1,0 +1,130 @@
+"""Answers without an end, such as server-sent events, that hold no thread while nothing happens.
+
+An application leaves a `Stream` in the environment of the request and answers as usual. The front
+sends that answer, goes on with what the stream has, and closes the stream in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from threading import Event
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveCallable
+
+STREAM: Final = "di.stream"
+"""Key of the environment."""
+
+
+class Stream(Protocol):
+    """What an answer goes on with. Safe between threads."""
+
+    @property
+    def beat_seconds(self) -> float:
+        """Seconds after which `more` is called although there is no news."""
+        ...
+
+    @property
+    def rest_seconds(self) -> float:
+        """Least number of seconds between two calls of `more`."""
+        ...
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call `wake`, from any thread, whenever there is news; at once if there is some."""
+        ...
+
+    def more(self, *, is_news: bool) -> bytes | None:
+        """Return the next piece, empty if there is none; None ends the answer.
+
+        Called in a thread, for which others wait: it may ask the API server, and waits for nothing
+        else.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what the stream holds; called once or more."""
+        ...
+
+
+class Streams:
+    """All streams of one event loop."""
+
+    def __init__(self, executor: Executor) -> None:
+        """Run calls of `Stream.more` in `executor`."""
+        self._executor = executor
+        self._wakes: set[asyncio.Event] = set()
+        self._ended = False
+
+    async def pieces(self, stream: Stream, receive: ASGIReceiveCallable) -> AsyncGenerator[bytes]:
+        """Yield what a stream has, until it ends, the client has gone, or the front ends."""
+        loop = asyncio.get_running_loop()
+        news, gone = asyncio.Event(), asyncio.Event()
+
+        def leave(_: object) -> None:
+            gone.set()
+            news.set()
+
+        def wake() -> None:
+            # A loop that is closed has no client left.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(news.set)
+
+        watching = loop.create_task(_gone(receive))
+        watching.add_done_callback(leave)
+        self._wakes.add(news)
+        stream.on_news(wake)
+        try:
+            while not (gone.is_set() or self._ended):
+                is_news = await _happens(news, stream.beat_seconds)
+                news.clear()
+                if gone.is_set() or self._ended:
+                    return
+                piece = await loop.run_in_executor(
+                    self._executor, partial(stream.more, is_news=is_news)
+                )
+                if piece is None:
+                    return
+                if piece:
+                    yield piece
+                await _happens(gone, stream.rest_seconds)
+        finally:
+            self._wakes.discard(news)
+            watching.cancel()
+
+    def end(self) -> None:
+        """End all streams, and those that come later at once."""
+        self._ended = True
+        for news in self._wakes:
+            news.set()
+
+
+def in_a_thread(stream: Stream) -> Iterator[bytes]:
+    """Yield what a stream has, for a server that gives each answer a thread of its own."""
+    news = Event()
+    stream.on_news(news.set)
+    while True:
+        is_news = news.wait(stream.beat_seconds)
+        news.clear()
+        piece = stream.more(is_news=is_news)
+        if piece is None:
+            return
+        yield piece
+        Event().wait(stream.rest_seconds)
+
+
+async def _happens(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
+async def _gone(receive: ASGIReceiveCallable) -> None:
+    """Return once the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
