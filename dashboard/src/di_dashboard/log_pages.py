@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from flask import Blueprint, Response, abort, render_template, request, stream_with_context
+from flask import Blueprint, Response, render_template, request
 
 from di_api.kube.errors import ApiError
 from di_cli.logs.read import Asked, container_of, lines_of
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
-from di_dashboard.feed import TooMany
 from di_dashboard.history import Object
 from di_dashboard.pages import job_or_404
-from di_dashboard.parts import parts
+from di_dashboard.parts import Parts, parts
+from di_dashboard.stream import streamed
 from di_dashboard.tail import MOST_PODS, Tail, Wanted
 
 log_pages: Final = Blueprint("log_pages", __name__)
 LINES: Final = 300
 """Last lines of each pod that a page begins with."""
+_BEAT: Final = 10.0
+"""Seconds without a line after which the browser is sent a comment."""
+_PAUSE: Final = 0.1
+"""Seconds between two events: lines that come meanwhile go together."""
 _SEARCHED: Final = 5000
 """Last lines that are searched by a page without JavaScript."""
 _LONGEST_QUERY: Final = 200
@@ -67,8 +71,7 @@ def logs(namespace: str, name: str) -> str:
 def stream(namespace: str, name: str) -> Response:
     """Lines as they come, of the pods that are asked for, each after the time beside it."""
     job_or_404(namespace, name)
-    here = parts()
-    known = {name_of(pod): pod for pod in here.world.pods_of(namespace, name)}
+    known = {name_of(pod): pod for pod in parts().world.pods_of(namespace, name)}
     asked = zip(request.args.getlist("pod"), request.args.getlist("since"), strict=False)
     wanted = [
         Wanted(pod=pod, container=container_of(known[pod]), since=since)
@@ -76,24 +79,33 @@ def stream(namespace: str, name: str) -> Response:
         if pod in known
     ][:MOST_PODS]
 
-    try:
-        # It counts as an open page: each takes a thread.
-        listener = here.feed.join(["logs"])
-    except TooMany as error:
-        abort(503, str(error))
+    def begin(here: Parts) -> Lines:
+        return Lines(here, Tail(here.log_client, namespace, wanted, lines=LINES), wanted)
 
-    def events() -> Iterator[str]:
-        with Tail(here.log_client, namespace, wanted, lines=LINES) as tail:
-            yield ": begun\n\n"
-            for batch in tail.batches():
-                if not here.stay():
-                    return
-                lines = [[wanted[each.place].pod, each.time, each.text] for each in batch]
-                yield f"data: {json.dumps(lines)}\n\n" if lines else ": none\n\n"
+    return streamed(begin, first=b": begun\n\n")
 
-    answer = Response(stream_with_context(events()), mimetype="text/event-stream")
-    answer.call_on_close(lambda: here.feed.leave(listener))
-    return answer
+
+class Lines:
+    """Events with lines of a tail, several in each."""
+
+    beat_seconds = _BEAT
+    rest_seconds = _PAUSE
+
+    def __init__(self, here: Parts, tail: Tail, wanted: Sequence[Wanted]) -> None:
+        self._here = here
+        self._tail = tail
+        self._wanted = wanted
+        self.on_news = tail.on_news
+        self.close = tail.leave
+        tail.begin()
+
+    def more(self, *, is_news: bool) -> bytes | None:
+        """See `Stream`."""
+        del is_news
+        if not self._here.stay():
+            return None
+        lines = [[self._wanted[each.place].pod, each.time, each.text] for each in self._tail.take()]
+        return f"data: {json.dumps(lines)}\n\n".encode() if lines else b": none\n\n"
 
 
 def _chosen(pods: Sequence[Object]) -> list[Object]:

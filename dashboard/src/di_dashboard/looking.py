@@ -17,7 +17,7 @@ from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
 from di_dashboard.asking import Asking
-from di_dashboard.feed import MOST_LISTENERS, Feed
+from di_dashboard.feed import Feed, OpenPages
 from di_dashboard.forecast import outlook
 from di_dashboard.history import Seen
 from di_dashboard.kept import Ask, Kept
@@ -75,7 +75,7 @@ def looking(
     history: HistoryPlace | None,
     user: str = "",
     stay: Callable[[], bool] = lambda: True,
-    most_pages: int = MOST_LISTENERS,
+    open_pages: OpenPages | None = None,
 ) -> Iterator[Parts]:
     """Watch until the end of the block, with all that pages need beside it.
 
@@ -84,13 +84,13 @@ def looking(
         scope: the only namespace that is looked at; None means all.
         history: where di-history is; None: nobody is asked.
         user, stay: of `Parts`.
-        most_pages: that are told of changes at once.
+        open_pages: likewise; None: they are counted here alone.
     """
     with (
         client_of(access, clock, _LOG_CONNECTIONS) as log_client,
         _asking(client, history) as ask,
     ):
-        feed, seen = Feed(most_pages), Seen()
+        feed, seen = Feed(), Seen()
         world = World(feed=feed, seen=seen, now=clock.now)
         kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
         found = Parts(
@@ -114,6 +114,7 @@ def looking(
             form_token=form_token,
             user=user,
             stay=stay,
+            open_pages=open_pages or OpenPages(),
         )
         watcher = Watcher(
             config=access.config,

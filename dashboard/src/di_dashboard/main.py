@@ -8,26 +8,33 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.wrappers import Response
+from werkzeug.wsgi import ClosingIterator
 
 from di_api.kube.errors import Forbidden
 from di_api.kube.resources import DIJOBS
 from di_api.kube.server_time import ServerTime
 from di_api.kube.sync import SyncKubeClient
+from di_api.serving.streams import STREAM, in_a_thread
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
 from di_dashboard.gate import PARAMETER, Gate
 from di_dashboard.looking import HistoryPlace, client_of, looking
 from di_dashboard.parts import Parts, put
 from di_dashboard.world import World
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST: Final = "127.0.0.1"
 _NAMES: Final = (HOST, "localhost")
@@ -125,7 +132,7 @@ def serving(
             read_only=read_only,
             history=history,
         ) as found:
-            server.app = create_app(OneUser(gate, found))
+            server.app = partial(_with_streams, create_app(OneUser(gate, found)).wsgi_app)
             thread = threading.Thread(
                 target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
             )
@@ -195,6 +202,19 @@ def _scope(client: SyncKubeClient, access: Access) -> str | None:
     except Forbidden:
         return access.namespace
     return None
+
+
+def _with_streams(
+    app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """Answer, and go on with a stream in the thread of the request."""
+    answer = app(environ, start_response)
+    if (stream := environ.get(STREAM)) is None:
+        return answer
+    going_on = () if environ["REQUEST_METHOD"] == "HEAD" else in_a_thread(stream)
+    # Flask's hooks at the end of a request hang on the first.
+    ends = [getattr(answer, "close", lambda: None), stream.close]
+    return ClosingIterator(chain(answer, going_on), ends)
 
 
 def _not_yet(environ: object, start: object) -> list[bytes]:

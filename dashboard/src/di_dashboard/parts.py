@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
 from di_api.kube.sync import SyncKubeClient
-from di_dashboard.feed import Feed
+from di_dashboard.feed import Feed, OpenPages
 from di_dashboard.history import History, Object
 from di_dashboard.kept import Kept
 from di_dashboard.last_words import LastWords
@@ -41,6 +41,7 @@ class Parts:
         namespace: the only one that is looked at; None means all.
         read_only: whether nothing may be changed from here.
         form_token: what each form has to send back.
+        open_pages: streams of all users.
         renders: of pages that several look at.
         user: who looks, in words; empty on a machine of one's own.
         stay: asked now and then by what outlives its request: whether it may go on.
@@ -60,6 +61,7 @@ class Parts:
     namespace: str | None
     read_only: bool
     form_token: str
+    open_pages: OpenPages = field(default_factory=OpenPages)
     renders: Renders = field(default_factory=Renders)
     user: str = ""
     stay: Callable[[], bool] = lambda: True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Final
 
-from flask import Blueprint, Response, abort, request, stream_with_context
+from flask import Blueprint, Response, abort, request
 
+from di_api.serving.streams import STREAM, Stream
 from di_dashboard.feed import Listener, TooMany
-from di_dashboard.parts import parts
+from di_dashboard.parts import Parts, parts
 from di_dashboard.world import STATE_TOPIC
 
 stream: Final = Blueprint("stream", __name__)
@@ -23,21 +23,69 @@ _LONGEST: Final = 400
 @stream.get("/stream")
 def events() -> Response:
     """Tell of changes of a topic."""
-    here = parts()
     topic = request.args.get("topic", "")[:_LONGEST]
+    return streamed(
+        lambda here: Changes(here, here.feed.join([topic, STATE_TOPIC])), first=b"retry: 2000\n\n"
+    )
+
+
+def streamed(begin: Callable[[Parts], Stream], *, first: bytes) -> Response:
+    """Return an answer of server-sent events that counts as an open page of the caller.
+
+    Args:
+        begin: makes what goes on after `first`.
+    """
+    here = parts()
     try:
-        listener = here.feed.join([topic, STATE_TOPIC])
+        close = here.open_pages.open(here.user)
     except TooMany as error:
         abort(503, str(error))
-    answer = Response(stream_with_context(_events(listener)), mimetype="text/event-stream")
-    # Also when the page has gone before the first byte was asked for.
-    answer.call_on_close(lambda: here.feed.leave(listener))
-    return answer
+    try:
+        going_on = begin(here)
+    except BaseException:
+        close()
+        raise
+    request.environ[STREAM] = Counted(going_on, close)
+    # No sequence: one would have a length.
+    return Response(iter([first]), mimetype="text/event-stream")
 
 
-def _events(listener: Listener) -> Iterator[str]:
-    yield "retry: 2000\n\n"
-    while parts().stay():
-        has_news = listener.wait(_BEAT)
-        yield f"event: {'changed' if has_news else 'beat'}\ndata: {parts().world.version}\n\n"
-        time.sleep(_PAUSE)
+class Counted:
+    """A stream, and what counts it out at its end."""
+
+    def __init__(self, counted: Stream, close: Callable[[], None]) -> None:
+        self._counted = counted
+        self._close = close
+        self.beat_seconds = counted.beat_seconds
+        self.rest_seconds = counted.rest_seconds
+        self.on_news = counted.on_news
+        self.more = counted.more
+
+    def close(self) -> None:
+        """See `Stream`."""
+        self._close()
+        self._counted.close()
+
+
+class Changes:
+    """An event for each change, and one now and then without."""
+
+    beat_seconds = _BEAT
+    rest_seconds = _PAUSE
+
+    def __init__(self, here: Parts, listener: Listener) -> None:
+        self._here = here
+        self._listener = listener
+        self.on_news = listener.on_news
+
+    def more(self, *, is_news: bool) -> bytes | None:
+        """See `Stream`."""
+        del is_news
+        if not self._here.stay():
+            return None
+        kind = "changed" if self._listener.take() else "beat"
+        return f"event: {kind}\ndata: {self._here.world.version}\n\n".encode()
+
+    def close(self) -> None:
+        """See `Stream`."""
+        self._here.feed.leave(self._listener)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from di_api.kube.errors import ApiError
 from di_api.kube.sync import SyncKubeClient
@@ -21,7 +21,6 @@ _SILENCE: Final = 20.0
 """Seconds without a line after which a log is asked for anew: who was left reads no longer."""
 _PAUSE: Final = 2.0
 """Before a log that has ended, or not begun, is looked at again: its container may start anew."""
-_BEAT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ class LogLine:
 
 
 class Tail:
-    """Follows logs in threads. Leave it as a context manager, and they end.
+    """Follows logs in threads, from `begin` to `leave`. Safe between threads.
 
     Args:
         lines: lines of the tail of a log from which nothing has been read.
@@ -64,34 +63,42 @@ class Tail:
         self._lines = lines
         self._pause = pause
         self._left = threading.Event()
-        self._queue: queue.Queue[LogLine] = queue.Queue(maxsize=_WAITING)
+        self._changed = threading.Condition()
+        self._waiting: deque[LogLine] = deque()
+        self._wake: Callable[[], None] | None = None
         self._threads = [
             threading.Thread(target=self._follow, args=(place, each), daemon=True)
             for place, each in enumerate(wanted[:MOST_PODS])
         ]
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
+        """Start to read."""
         for thread in self._threads:
             thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._left.set()
+    def leave(self) -> None:
+        """End the threads, soon."""
+        with self._changed:
+            self._left.set()
+            self._changed.notify_all()
 
-    def batches(self, beat: float = _BEAT) -> Iterator[list[LogLine]]:
-        """Lines as they come, several at once; an empty batch after `beat` seconds without any."""
-        while not self._left.is_set():
-            try:
-                found = [self._queue.get(timeout=beat)]
-            except queue.Empty:
-                yield []
-                continue
-            while len(found) < _BATCH:
-                try:
-                    found.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            yield found
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call a function whenever there are lines to take; at once if there are some."""
+        with self._changed:
+            self._wake = wake
+            is_news = bool(self._waiting)
+        if is_news:
+            wake()
+
+    def take(self) -> list[LogLine]:
+        """Return the lines that have come, the first of many."""
+        with self._changed:
+            found = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+            wake = self._wake if self._waiting else None
+            self._changed.notify_all()
+        if wake is not None:
+            wake()
+        return found
 
     def _follow(self, place: int, wanted: Wanted) -> None:
         last = wanted.since
@@ -115,11 +122,13 @@ class Tail:
             self._pause(self._left, _PAUSE)
 
     def _hand_over(self, line: LogLine) -> bool:
-        """Wait until there is room; False if nobody reads any more."""
-        while not self._left.is_set():
-            try:
-                self._queue.put(line, timeout=1.0)
-            except queue.Full:
-                continue
-            return True
-        return False
+        """Wait until fewer lines wait for the page; return False if the page is left."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._left.is_set() or len(self._waiting) < _WAITING)
+            if self._left.is_set():
+                return False
+            self._waiting.append(line)
+            wake = self._wake
+        if wake is not None:
+            wake()
+        return True

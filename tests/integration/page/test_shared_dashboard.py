@@ -89,7 +89,7 @@ def shared(
     with held_ports(2) as (port, health_port):
         command = [
             *(sys.executable, "-m", "di_dashboard.shared.main", "--bind", f"127.0.0.1:{port}"),
-            *("--health-bind", f"127.0.0.1:{health_port}"),
+            *("--health-bind", f"localhost:{health_port}"),
             *("--api-server", kube_config.server, "--api-ca", str(folder / "ca.crt")),
         ]
         # Nothing of this machine's user may reach it.
@@ -152,8 +152,9 @@ def test_what_it_does_is_counted_and_names_nobody(shared: Shared) -> None:
     before = refused(measured())
     shared.ask("/", "made-up-as-well")
     shows(shared, shared.account("counted", _SEES), "/mine")
+    # Metrics are a second old at most.
+    wait_until(lambda: refused(measured()) > before)
     text = measured()
-    assert refused(text) == before + 1
     watches = re.search(r"^di_dashboard_watches (.*)$", text, re.MULTILINE)
     assert watches is not None
     assert float(watches[1]) >= 1
@@ -171,8 +172,8 @@ def test_each_sees_the_jobs_that_they_may_list(shared: Shared) -> None:
     assert "Content-Security-Policy" in page.headers
     assert shared.ask(f"/jobs/{shared.theirs}/theirs", token).status_code == 404
     answer = shared.ask("/", token, namespace=shared.theirs)
-    assert "/theirs" not in answer.text
-    wait_until(lambda: "cannot be read" in shared.ask("/", token, namespace=shared.theirs).text)
+    assert answer.status_code == 403
+    assert f"You may not list the jobs of {shared.theirs}" in answer.text
     # Where oauth2-proxy puts it.
     forwarded = requests.get(
         f"http://127.0.0.1:{shared.port}/", headers={FORWARDED_TOKEN: token}, timeout=60

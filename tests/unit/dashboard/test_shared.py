@@ -10,9 +10,11 @@ from typing import cast
 import pytest
 
 from di_api.kube.errors import ApiError, Unauthorized, Unavailable
+from di_dashboard.feed import OpenPages
+from di_dashboard.feed import TooMany as TooManyPages
 from di_dashboard.parts import Parts
 from di_dashboard.shared.rights import AGAIN_SECONDS, TRUST_SECONDS, Caller, Known, Rights
-from di_dashboard.shared.rooms import Full, Rooms
+from di_dashboard.shared.rooms import MOST_OF_USER, Full, NothingToSee, Rooms
 from di_dashboard.shared.strangers import AT_ONCE, REFUSED_SECONDS, Strangers, TooMany
 
 ALL = frozenset({"dijobs", "pods", "events", "nodes"})
@@ -26,6 +28,8 @@ class House:
     most: int = 2
     now: float = 1000.0
     readable: dict[str, frozenset[str]] = field(default_factory=lambda: {"one": ALL, "other": ALL})
+    users: dict[str, str] = field(default_factory=dict)
+    """Of tokens; of others the user is called as the token."""
     fails: ApiError | None = None
     asked: int = 0
     opened: list[str] = field(default_factory=list)
@@ -44,7 +48,8 @@ class House:
             raise self.fails
         if caller.token not in self.readable:
             raise Unauthorized(kind="SelfSubjectReview", code=401)
-        return Rights(user=caller.token, readable=self.readable[caller.token])
+        user = self.users.get(caller.token, caller.token)
+        return Rights(user=user, readable=self.readable[caller.token])
 
     @contextmanager
     def _open(
@@ -141,14 +146,57 @@ def test_a_stream_keeps_its_session_open(house: House) -> None:
 
 
 def test_a_full_server_replaces_the_session_that_is_idle_longest(house: House) -> None:
+    house.readable["third"] = ALL
     house.rooms.enter(ONE, "a")
     house.now += 30
-    house.rooms.enter(ONE, "b")
+    house.rooms.enter(OTHER, "b")
     with pytest.raises(Full, match="2 people look already"):
-        house.rooms.enter(OTHER, None)
+        house.rooms.enter(Caller("third"), None)
     house.now += 40
-    house.rooms.enter(OTHER, None)
+    house.rooms.enter(Caller("third"), None)
     assert [house.closed, house.rooms.count] == [["one/a"], 2]
+
+
+@pytest.mark.proves("security.md#the-page-for-many/sessions")
+def test_a_user_with_many_sessions_gives_way_to_another_user() -> None:
+    house = House(most=3)
+    for scope in ("a", "b", "c"):
+        house.rooms.enter(ONE, scope)
+    house.rooms.enter(OTHER, None)
+    assert house.closed == ["one/a"]
+
+
+def test_a_user_has_a_few_sessions_whatever_their_tokens() -> None:
+    house = House(most=32)
+    house.readable |= {f"token {number}": ALL for number in range(MOST_OF_USER + 1)}
+    house.users = dict.fromkeys(house.readable, "one user")
+    for number in range(MOST_OF_USER + 1):
+        house.rooms.enter(Caller(f"token {number}"), None)
+    assert [house.closed, house.rooms.count] == [["token 0/None"], MOST_OF_USER]
+
+
+@pytest.mark.proves("security.md#the-page-for-many/rights")
+def test_a_user_without_rights_gets_no_session(house: House) -> None:
+    house.readable["one"] = frozenset({"nodes"})
+    for number in range(40):
+        with pytest.raises(NothingToSee):
+            house.rooms.enter(ONE, f"namespace-{number}")
+    assert [house.opened, house.rooms.count] == [[], 0]
+    house.rooms.enter(OTHER, None)
+
+
+@pytest.mark.proves("security.md#the-page-for-many/pages-open")
+def test_a_user_has_a_few_pages_open_and_others_have_theirs() -> None:
+    pages = OpenPages(2)
+    close = pages.open("one")
+    pages.open("one")
+    with pytest.raises(TooManyPages, match="2 pages of yours"):
+        pages.open("one")
+    pages.open("other")
+    close()
+    close()
+    pages.open("one")
+    assert [pages.count("one"), pages.count("other")] == [2, 1]
 
 
 def test_a_callers_key_does_not_contain_the_token() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_dashboard.feed import Feed, TooMany
+from di_dashboard.feed import Feed
 from di_dashboard.history import Seen
 from di_dashboard.slim import slim_job, slim_node, slim_pod
 from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
@@ -35,15 +35,15 @@ def test_a_listener_is_notified_of_its_job_and_pods_only() -> None:
     found.on_job("MODIFIED", job("b", "Failed"))
     found.on_pod("ADDED", pod("b", "learner", 0, 0))
     found.on_event("ADDED", event("e1", "b-learner-0"))
-    assert not listener.wait(0)
+    assert not listener.take()
     found.on_job("MODIFIED", job("a", "Failed"))
-    assert listener.wait(0)
+    assert listener.take()
     found.on_pod("ADDED", pod("a", "learner", 0, 0))
-    assert listener.wait(0)
+    assert listener.take()
     found.on_event("ADDED", event("e2", "a-learner-9"))
-    assert listener.wait(0)
+    assert listener.take()
     found.on_event("ADDED", event("e3", "a", "DIJob"))
-    assert listener.wait(0)
+    assert listener.take()
 
 
 def test_changes_before_a_read_are_one_notification() -> None:
@@ -51,19 +51,26 @@ def test_changes_before_a_read_are_one_notification() -> None:
     listener = feed.join([JOBS_TOPIC])
     for _ in range(1000):
         feed.publish([JOBS_TOPIC, CLUSTER_TOPIC])
-    assert listener.wait(0)
-    assert not listener.wait(0)
+    assert listener.take()
+    assert not listener.take()
 
 
-def test_the_number_of_listeners_is_bounded() -> None:
-    feed = Feed(most=2)
+def test_a_listener_that_left_is_counted_out_once() -> None:
+    feed = Feed()
     first, _ = feed.join(["a"]), feed.join(["a"])
-    with pytest.raises(TooMany):
-        feed.join(["a"])
     feed.leave(first)
     feed.leave(first)
     assert feed.count == 1
-    feed.join(["b"])
+
+
+def test_news_from_before_a_listener_waits_wakes_it_at_once() -> None:
+    feed, woken = Feed(), list[str]()
+    listener = feed.join(["a"])
+    feed.publish(["a"])
+    listener.on_news(lambda: woken.append("before"))
+    assert listener.take()
+    feed.publish(["a"])
+    assert woken == ["before", "before"]
 
 
 def test_events_of_a_deleted_pod_belong_to_the_longest_job_name() -> None:
@@ -101,10 +108,10 @@ def test_a_node_heartbeat_is_no_notification() -> None:
     listener = feed.join([CLUSTER_TOPIC])
     body["status"]["conditions"][0]["lastHeartbeatTime"] = "2"
     found.on_node("MODIFIED", slim_node(body))
-    assert not listener.wait(0)
+    assert not listener.take()
     body["spec"]["unschedulable"] = True
     found.on_node("MODIFIED", slim_node(body))
-    assert listener.wait(0)
+    assert listener.take()
 
 
 def test_the_cache_is_complete_when_all_readable_kinds_are_listed() -> None:

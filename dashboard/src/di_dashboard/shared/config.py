@@ -23,7 +23,7 @@ class Config:
     cert_dir: Path | None
     """Folder with tls.crt and tls.key, read anew when they change; None: plain HTTP."""
     health_bind: Address | None
-    """Plain HTTP for `/metrics`; None: nowhere."""
+    """Plain HTTP for probes and `/metrics`; None: nowhere."""
     api_server: str | None
     """URL of the API server; None: as a pod is told."""
     api_ca: Path
@@ -34,7 +34,7 @@ class Config:
     callers: int
     """People, and namespaces of one, that are looked at at once; each has a watch of its own."""
     pages: int
-    """Of one of them, that are told of changes at once; each takes a thread."""
+    """Of one of them, that are told of changes at once, whatever they come with."""
     idle_seconds: float
     """After which the watch of somebody who does not look any more ends."""
     history_server: str | None
@@ -46,15 +46,15 @@ class Config:
     log_level: str
 
     @property
-    def threads(self) -> int:
-        """For pages that are told of changes, and for as many that are asked for."""
-        return self.callers * self.pages + 32
+    def streams(self) -> int:
+        """How many pages of all may be told of changes at once."""
+        return self.callers * self.pages
 
 
 _SETTINGS: Final = (
     Setting(
         "bind",
-        AddressField(load_default=Address(host="127.0.0.1", port=8443)),
+        AddressField(load_default=Address(host="localhost", port=8443)),
         "address of the listener",
     ),
     Setting(
@@ -65,7 +65,7 @@ _SETTINGS: Final = (
     Setting(
         "health_bind",
         AddressField(load_default=None),
-        "address of one more listener, plain HTTP, for /metrics; empty: none",
+        "address of one more listener, plain HTTP, for /healthz, /readyz and /metrics; empty: none",
     ),
     Setting(
         "api_server",

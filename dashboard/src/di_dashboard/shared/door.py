@@ -22,7 +22,7 @@ from di_dashboard.gate import SAFE, check_form
 from di_dashboard.parts import Parts
 from di_dashboard.shared.metrics import Metrics
 from di_dashboard.shared.rights import Caller, Known
-from di_dashboard.shared.rooms import Full, Rooms
+from di_dashboard.shared.rooms import Full, NothingToSee, Rooms
 from di_dashboard.shared.strangers import Strangers, TooMany
 
 COOKIE: Final = "di-dashboard-namespace"
@@ -92,6 +92,13 @@ class TokenDoor:
             abort(403, f"The API server refuses even to say who you are: {error.message}")
         except ApiError as error:
             abort(503, f"The API server does not answer: {error.message or error.reason}")
+        except NothingToSee:
+            self._metrics.refusals.labels("rights").inc()
+            return _question(
+                self._known.of(caller, None).user,
+                wrong=f"You may not list the jobs of {request.cookies.get(COOKIE)}.",
+                status=403,
+            )
         except Full as error:
             self._metrics.refusals.labels("room").inc()
             abort(503, f"{error}.")
@@ -143,7 +150,8 @@ def _chosen(user: str) -> AnyResponse:
     if namespace is None:
         return _question(user)
     if namespace != _ALL and not _NAMESPACE.fullmatch(namespace):
-        return _question(user, wrong=f"{namespace[:80]} is no name of a namespace.")
+        wrong = f"{namespace[:80]} is no name of a namespace."
+        return _question(user, wrong=wrong, status=400)
     answer = redirect(url_for("pages.jobs"))
     if namespace == _ALL:
         answer.delete_cookie(COOKIE)
@@ -154,9 +162,8 @@ def _chosen(user: str) -> AnyResponse:
     return answer
 
 
-def _question(user: str, wrong: str = "") -> AnyResponse:
-    page = render_template("namespace.html", user=user, wrong=wrong)
-    return Response(page, 400 if wrong else 200)
+def _question(user: str, *, wrong: str = "", status: int = 200) -> AnyResponse:
+    return Response(render_template("namespace.html", user=user, wrong=wrong), status)
 
 
 def _home(user: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,24 +13,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from flask import Flask
-from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # ships no types
-from typing_extensions import override
-
 from di_api.kube.config import ConfigError, KubeConfig
 from di_api.kube.server_time import ServerTime
 from di_api.names import DASHBOARD_NAME
 from di_api.service.logs import configure_logs
-from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.serving.certificate import (
-    CERTIFICATE_FILE,
-    PRIVATE_KEY_FILE,
-    ServingCertificate,
-    reported_certificate,
-)
-from di_api.serving.gunicorn import process_settings
+from di_api.service.settings import Address, SettingsError, refuse_to_start
+from di_api.serving.certificate import reported_certificate
+from di_api.serving.front import Front
+from di_api.serving.gunicorn import Gunicorn
+from di_api.serving.worker import Serving
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
+from di_dashboard.feed import OpenPages
 from di_dashboard.looking import HistoryPlace, client_of, looking
 from di_dashboard.parts import Parts
 from di_dashboard.shared.config import Config, load_config
@@ -39,10 +32,11 @@ from di_dashboard.shared.door import TokenDoor, add_choice
 from di_dashboard.shared.metrics import Metrics
 from di_dashboard.shared.rights import Caller, Known, Rights, ask
 from di_dashboard.shared.rooms import Rooms
+from di_dashboard.shared.serving import END_SECONDS, bounds_of, probe_pages, refusal
 from di_dashboard.shared.strangers import Strangers
 
-_END_SECONDS: Final = 5
-_IDLE_CONNECTIONS: Final = 256
+_THREADS: Final = 32
+"""For requests; a page that is told of changes holds none."""
 
 
 def main() -> None:
@@ -54,8 +48,13 @@ def main() -> None:
     except (SettingsError, ConfigError, OSError) as error:
         refuse_to_start(DASHBOARD_NAME, error)
     configure_logs(config.log_level)
-    metrics = Metrics()
-    _Gunicorn(config, metrics, partial(load, config, kube, history, metrics)).run()
+    Gunicorn(
+        name=DASHBOARD_NAME,
+        binds=[config.bind, *filter(None, [config.health_bind])],
+        seconds_to_end=END_SECONDS,
+        log_level=config.log_level,
+        load=partial(load, config, kube, history),
+    ).run()
 
 
 def api_server(config: Config, environ: Any) -> KubeConfig:
@@ -71,7 +70,7 @@ def api_server(config: Config, environ: Any) -> KubeConfig:
             host, port = (environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
         except KeyError as error:
             raise ConfigError("outside a pod --api-server has to be given") from error
-        server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        server = f"https://{Address(host=host, port=int(port))}"
     return KubeConfig(server=server.rstrip("/"), ca_pem=config.api_ca.read_bytes())
 
 
@@ -89,8 +88,9 @@ def history_place(config: Config) -> HistoryPlace | None:
     )
 
 
-def load(config: Config, kube: KubeConfig, history: HistoryPlace | None, metrics: Metrics) -> Flask:
-    """The application; called in the worker: threads and connections survive no fork."""
+def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serving:
+    """What the worker serves; called in it: threads and connections survive no fork."""
+    metrics = Metrics()
     clock = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
 
     def access_of(caller: Caller, scope: str | None) -> Access:
@@ -103,6 +103,7 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None, metrics
 
     known = Known(find, clock=time.monotonic)
     secret = secrets.token_bytes(32)
+    open_pages = OpenPages(config.pages)
 
     @contextmanager
     def opening(
@@ -121,7 +122,7 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None, metrics
                 history=history,
                 user=rights.user,
                 stay=stay,
-                most_pages=config.pages,
+                open_pages=open_pages,
             ) as found,
         ):
             yield found
@@ -133,58 +134,30 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None, metrics
     door = TokenDoor(rooms, known, strangers, secret=secret, metrics=metrics)
     rooms.start()
     metrics.show_watches(lambda: rooms.count)
-    if config.health_bind is not None:
-        metrics.serve(config.health_bind)
     app = create_app(door)
     app.config["SESSION_COOKIE_SECURE"] = config.cert_dir is not None
     add_choice(app)
-    return app
-
-
-class _Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
-    """One worker: what is open is in its memory. A page that is told of changes holds a thread."""
-
-    def __init__(self, config: Config, metrics: Metrics, load: Callable[[], Flask]) -> None:
-        self._config = config
-        self._metrics = metrics
-        self._load = load
-        super().__init__()
-
-    @override
-    def load_config(self) -> None:
-        config = self._config
-        settings: dict[str, Any] = {
-            **process_settings(DASHBOARD_NAME, config.log_level),
-            "bind": str(config.bind),
-            "worker_class": "gthread",
-            "threads": config.threads,
-            "worker_connections": config.threads + _IDLE_CONNECTIONS,
-            "keepalive": 30,
-            "graceful_timeout": _END_SECONDS,
-            # Who looks needs no log of looking.
-            "accesslog": None,
-        }
-        if config.cert_dir is not None:
-            certificate = reported_certificate(
-                config.cert_dir, reloads=self._metrics.reloads, expiry=self._metrics.expiry
-            )
-            settings |= {
-                # Both have to be named for gunicorn to speak TLS; what is served is the context.
-                "certfile": str(config.cert_dir / CERTIFICATE_FILE),
-                "keyfile": str(config.cert_dir / PRIVATE_KEY_FILE),
-                "ssl_context": partial(_context, certificate),
-            }
-        for name, value in settings.items():
-            self.cfg.set(name, value)
-
-    @override
-    def load(self) -> Flask:
-        return self._load()
-
-
-def _context(certificate: ServingCertificate, _config: object, _default: object) -> ssl.SSLContext:
-    """Of a connection that is accepted now."""
-    return certificate.context()
+    certificate = None
+    if config.cert_dir is not None:
+        certificate = reported_certificate(
+            config.cert_dir, reloads=metrics.reloads, expiry=metrics.expiry
+        )
+    return Serving(
+        front=Front(
+            app,
+            threads=_THREADS,
+            bounds=bounds_of(config.streams),
+            refusal=refusal,
+            tls=certificate.context if certificate else None,
+        ),
+        probes=probe_pages(
+            registry=metrics.registry,
+            is_ready=certificate.is_usable if certificate else lambda: True,
+            clock=time.monotonic,
+        ),
+        probe_port=config.health_bind.port if config.health_bind else None,
+        grace=END_SECONDS,
+    )
 
 
 if __name__ == "__main__":

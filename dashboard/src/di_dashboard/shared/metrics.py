@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
-
-from di_api.service.settings import Address
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class Metrics:
@@ -40,7 +38,3 @@ class Metrics:
     def show_watches(self, count: Callable[[], int]) -> None:
         """Show how many there are."""
         self._watches.set_function(count)
-
-    def serve(self, address: Address) -> None:
-        """Answer `/metrics` there, in a thread that ends with the process."""
-        start_http_server(address.port, address.host, registry=self.registry)

@@ -1,9 +1,14 @@
-"""What each of those who look has open: one watch each, in bounds, and gone when they are."""
+"""What each of those who look has open: one watch each, in bounds, and gone when they are.
+
+A place costs a watch of the API server, so only who may list jobs gets one, and who has several
+gives way to who has fewer.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -18,8 +23,16 @@ _SPARED_SECONDS: Final = 60.0
 """Who has looked within that time is not put out for another."""
 
 
+MOST_OF_USER: Final = 4
+"""Places of one user, whatever tokens and namespaces they come with."""
+
+
 class Full(Exception):
     """So many look already that there is no place for one more."""
+
+
+class NothingToSee(Exception):
+    """The caller may not list the jobs that are asked for."""
 
 
 @dataclass(eq=False, slots=True)
@@ -77,6 +90,7 @@ class Rooms:
         Raises:
             Unauthorized: the token is none, or not any more.
             ApiError: the API server does not answer.
+            NothingToSee: they may not list jobs there.
             Full: there is no place.
         """
         key = (caller.key, scope)
@@ -85,6 +99,9 @@ class Rooms:
         except ApiError:
             self._close([key])
             raise
+        if not rights.has_jobs:
+            self._close([key])
+            raise NothingToSee
         room = self._used(key, rights)
         return room.parts if room is not None else self._open(key, caller, scope, rights)
 
@@ -100,8 +117,8 @@ class Rooms:
         try:
             with self._lock:
                 if (room := self._rooms.get(key)) is None:
-                    if len(self._rooms) >= self._most:
-                        left.append(self._put_out())
+                    if (out := self._in_the_way(rights.user)) is not None:
+                        left.append(self._rooms.pop(out))
                     opened = self._opening(
                         caller, scope, rights, lambda: self._may_stay(caller, scope)
                     )
@@ -112,11 +129,29 @@ class Rooms:
             for each in left:
                 each.opened.__exit__(None, None, None)
 
-    def _put_out(self) -> _Room:
-        key = min(self._rooms, key=lambda key: self._rooms[key].used)
-        if self._clock() - self._rooms[key].used < _SPARED_SECONDS:
-            raise Full(f"{self._most} people look already; try again in a minute")
-        return self._rooms.pop(key)
+    def _in_the_way(self, user: str) -> _Key | None:
+        """Return the place to close for one more of a user; None: there is space.
+
+        Raises:
+            Full: no other place is idle, and no user has more than this one would have.
+        """
+        by_user = defaultdict[str, list[_Key]](list)
+        for key in sorted(self._rooms, key=lambda key: self._rooms[key].used):
+            by_user[self._rooms[key].rights.user].append(key)
+        own = by_user[user]
+        if len(own) >= MOST_OF_USER:
+            return own[0]
+        if len(self._rooms) < self._most:
+            return None
+        most = max(by_user.values(), key=len)
+        if len(most) > len(own) + 1:
+            return most[0]
+        longest = min(self._rooms, key=lambda key: self._rooms[key].used)
+        if self._clock() - self._rooms[longest].used >= _SPARED_SECONDS:
+            return longest
+        if own:
+            return own[0]
+        raise Full(f"{self._most} people look already; try again in a minute")
 
     def _may_stay(self, caller: Caller, scope: str | None) -> bool:
         key = (caller.key, scope)
