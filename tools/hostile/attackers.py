@@ -34,10 +34,12 @@ class Attacker:
     target: Target
     source: str | None
     tls: ssl.SSLContext | None
+    on_open: Callable[[], None]
 
     async def connect(
         self, *, encrypted: bool = True, limit: int = 2**16
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        self.on_open()
         return await self.target.connect(
             self.source, tls=self.tls if encrypted else None, limit=limit
         )
@@ -55,6 +57,13 @@ async def silent(attacker: Attacker) -> None:
 async def idle(attacker: Attacker) -> None:
     """Shakes hands and says nothing more."""
     reader, writer = await attacker.connect()
+    await _until_closed(reader, writer)
+
+
+async def six_bytes(attacker: Attacker) -> None:
+    """Sends the first six bytes of a request, also where a handshake is due."""
+    reader, writer = await attacker.connect(encrypted=False)
+    writer.write(attacker.target.request[:6])
     await _until_closed(reader, writer)
 
 
@@ -129,6 +138,7 @@ KINDS: Final = MappingProxyType(
     {
         "busy": busy,
         "silent": silent,
+        "six-bytes": six_bytes,
         "idle": idle,
         "partial-handshake": partial_handshake,
         "half-request": half_request,
@@ -161,12 +171,14 @@ class Plan:
     seconds: float
     source: str | None = None
     """The address that it comes from."""
+    on_open: Callable[[], None] = field(default=lambda: None)
+    """Called before each connection."""
 
 
 async def attack(kind: str, target: Target, plan: Plan) -> Tally:
     """Hold connections of a kind for some seconds."""
     tally = Tally()
-    attacker = Attacker(target, plan.source, target.tls_context())
+    attacker = Attacker(target, plan.source, target.tls_context(), plan.on_open)
     live = KINDS[kind]
 
     async def keep_on() -> None:

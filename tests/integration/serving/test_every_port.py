@@ -1,0 +1,197 @@
+"""Every port of the release: 300 slow clients of one address stop no honest one, of either family.
+
+The ports come from the chart. One that it gets and that is not in `PORTS` fails here, and so does
+one on which a service listens and of which the chart says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from di_api.kube.config import KubeConfig
+from di_cluster.cluster import Cluster
+from tests.chart.chart import Chart
+from tests.integration.conftest import ApiServer, fresh_namespace
+from tests.integration.released import Port, Released, container_ports, released
+from tools.hostile.attackers import Plan, attack
+from tools.hostile.target import Target, request
+
+pytestmark = pytest.mark.usefixtures("crd", "job_tasks")
+
+STRANGER = "127.0.0.2"
+SLOW = 300
+ASKED = 10
+"""Honest requests to each port, half of each family."""
+SECONDS = 60.0
+"""More than an honest client would wait; nothing is measured."""
+_LONG = 3600.0
+_HONEST = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an honest client asks for at a port, and the status of the answer."""
+
+    path: str = "/healthz"
+    status: int = 200
+    tls: bool = False
+
+
+PORTS: Mapping[Port, Asked] = {
+    ("webhook", 8443): Asked(tls=True),
+    ("webhook", 8080): Asked(),
+    ("operator", 8080): Asked(),
+    ("server", 8443): Asked(tls=True),
+    ("server", 8081): Asked(),
+    ("server", 8080): Asked(),
+    ("server", 8082): Asked(),
+    # Without a token.
+    ("history", 8443): Asked(path="/v1/jobs", status=401, tls=True),
+    ("history", 8080): Asked(path="/v1/jobs", status=401),
+    ("history", 8082): Asked(),
+    ("dashboard", 8443): Asked(path="/", status=401, tls=True),
+    ("dashboard", 8082): Asked(),
+}
+PROBES = {"webhook": 8080, "operator": 8080, "server": 8082, "history": 8082, "dashboard": 8082}
+INSIDE = {("history", 8080)}
+"""On the pod's loopback alone, for `kubectl port-forward`: no container port."""
+
+
+@pytest.fixture(scope="module")
+def chart() -> Chart:
+    return Chart(helm=Cluster().binary("helm"))
+
+
+@pytest.fixture(params=sorted(PROBES))
+def service(
+    request: pytest.FixtureRequest,
+    chart: Chart,
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    tmp_path: Path,
+) -> Iterator[Released]:
+    component: str = request.param
+    assert kube_config.ca_pem is not None
+    (tmp_path / "ca.crt").write_bytes(kube_config.ca_pem)
+    with fresh_namespace(kube_config) as namespace:
+        # What is in the cluster alone: files of volumes, names of Services, other objects.
+        instead = {
+            "webhook": {},
+            "operator": {
+                "DI_OPERATOR_NAMESPACE": namespace,
+                "DI_OPERATOR_WATCH_NAMESPACE": namespace,
+                "DI_OPERATOR_AGGREGATOR_CONFIG": f"{namespace}/aggregator-config",
+                "DI_OPERATOR_KUEUE": "false",
+                "DI_OPERATOR_WEBHOOK_SECRET": "",
+                "DI_OPERATOR_WEBHOOK_ADMISSION": "",
+            },
+            "server": {"DI_SERVER_PEERS": "", "DI_SERVER_AGGREGATOR_CONFIG": ""},
+            "history": {"DI_HISTORY_DATABASE": f"sqlite:///{tmp_path}/history.db"},
+            "dashboard": {
+                "DI_DASHBOARD_API_SERVER": kube_config.server,
+                "DI_DASHBOARD_API_CA": str(tmp_path / "ca.crt"),
+                "DI_DASHBOARD_HISTORY_SERVER": "",
+                "DI_DASHBOARD_HISTORY_CA": "",
+            },
+        }[component]
+        with released(
+            component,
+            chart,
+            tmp_path,
+            [port for each, port in PORTS if each == component],
+            probes=PROBES[component],
+            environment={"KUBECONFIG": str(api_server.kubeconfig), **instead},
+        ) as found:
+            yield found
+
+
+def target(service: Released, port: int, host: str) -> Target:
+    asked = PORTS[service.component, port]
+    return Target(
+        host=host, port=service.ports[port], tls=asked.tls, request=request("GET", asked.path)
+    )
+
+
+async def is_answered(service: Released, port: int, host: str) -> bool:
+    """Whether an honest request on a connection of its own gets its answer."""
+    at = target(service, port, host)
+    try:
+        async with asyncio.timeout(SECONDS):
+            reader, writer = await at.connect(None, tls=at.tls_context())
+            try:
+                writer.write(at.request)
+                line = await reader.readline()
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError):
+        return False
+    return line.split(b" ")[1:2] == [b"%d" % PORTS[service.component, port].status]
+
+
+@asynccontextmanager
+async def beside(service: Released, port: int, kind: str) -> AsyncIterator[None]:
+    """Hold a port's connections meanwhile."""
+    at, opened = target(service, port, _HONEST[socket.AF_INET]), asyncio.Event()
+    count = 0
+
+    def one_more() -> None:
+        nonlocal count
+        count += 1
+        if count >= SLOW:
+            opened.set()
+
+    plan = Plan(connections=SLOW, seconds=_LONG, source=STRANGER, on_open=one_more)
+    holding = asyncio.create_task(attack(kind, at, plan))
+    try:
+        async with asyncio.timeout(SECONDS):
+            await opened.wait()
+        yield
+    finally:
+        holding.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await holding
+
+
+async def answered(service: Released) -> dict[int, int]:
+    """By port: how many of ASKED honest requests were answered."""
+    found = dict.fromkeys(service.ports, 0)
+    for number in range(ASKED):
+        host = list(_HONEST.values())[number % 2]
+        for port in service.ports:
+            found[port] += await is_answered(service, port, host)
+    return found
+
+
+@pytest.mark.proves("security.md#clients-that-hold-on/every-port")
+def test_every_port_of_the_chart_is_tried_here(chart: Chart) -> None:
+    assert container_ports(chart) == PORTS.keys() - INSIDE
+
+
+@pytest.mark.proves("operations.md#ip-families")
+def test_a_service_listens_on_its_ports_alone_for_both_families(service: Released) -> None:
+    assert service.listens_on() == set(service.ports)
+    assert asyncio.run(answered(service)) == dict.fromkeys(service.ports, ASKED)
+
+
+@pytest.mark.parametrize("kind", ["six-bytes", "half-request"])
+def test_slow_clients_of_one_address_stop_no_other_client(service: Released, kind: str) -> None:
+    async def run() -> dict[int, dict[int, int]]:
+        found = {}
+        for port in service.ports:
+            async with beside(service, port, kind):
+                found[port] = await answered(service)
+        return found
+
+    report = asyncio.run(run())
+    print(f"{service.component} beside {SLOW} of {kind}: {report} of {ASKED}", file=sys.stderr)
+    everything = dict.fromkeys(service.ports, ASKED)
+    assert report == dict.fromkeys(service.ports, everything)
