@@ -80,7 +80,7 @@ def test_an_unreadable_annotation_counts_as_empty(harness: Harness, text: str) -
 @pytest.mark.parametrize("key", ["", " ", "a b", "k" * 256, "\x7f"])
 def test_a_bad_key_is_refused(key: str) -> None:
     with pytest.raises(Malformed, match="Idempotency-Key must be 1 to 255"):
-        digest(key, "POST", {})
+        digest(key, "POST", {}, caller="")
 
 
 def _record(number: int, task: str) -> IdempotencyRecord:

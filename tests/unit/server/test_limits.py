@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from di_server.access.rate_limits import JobRateLimiter
+from di_server.access.rate_limits import RateLimiter
 from di_server.model.references import JobRef
 from di_server.problems import TooMany
 from tests.unit.server.fakes import Clock, Harness, job
@@ -32,7 +32,7 @@ def test_each_job_has_its_own_rate(harness: Harness) -> None:
 
 def test_the_rate_refills_up_to_the_burst() -> None:
     clock = Clock()
-    limiter, ref = JobRateLimiter(rate=20, burst=40, clock=clock), JobRef("rl", "a")
+    limiter, ref = RateLimiter(rate=20, burst=40, clock=clock), JobRef("rl", "a")
     for pause, granted in ((0.0, 40), (1.0, 20), (0.0625, 1), (3600.0, 40)):
         clock.sleep(pause)
         for _ in range(granted):

@@ -35,7 +35,7 @@ from di_server.access.address_lookups import AddressLookups
 from di_server.access.authorizer import Authorizer
 from di_server.access.budget import Budget
 from di_server.access.permissions import Permissions
-from di_server.access.rate_limits import AuthFailureLimiter, JobRateLimiter
+from di_server.access.rate_limits import AuthFailureLimiter, RateLimiter
 from di_server.access.tokens import TokenAuthenticator
 from di_server.app import create_app
 from di_server.config import Config, load_config
@@ -114,7 +114,7 @@ def build_app(
         permissions=Permissions(reviews=reviews, clock=clock),
         pods=pods,
         lookups=AddressLookups(pods=pods, budget=Budget(rate=settings.lookup_rate, clock=clock)),
-        rate_limiter=JobRateLimiter(rate=settings.rate, burst=settings.burst, clock=clock),
+        rate_limiter=RateLimiter(rate=settings.rate, burst=settings.burst, clock=clock),
         auth_failures=AuthFailureLimiter(
             rate=settings.refusal_rate, burst=settings.refusal_burst, clock=clock
         ),

@@ -10,7 +10,7 @@ from di_api.kube.reviews import User
 from di_server.access.address_lookups import AddressLookups
 from di_server.access.grants import Grant, grant_of, grants_at
 from di_server.access.permissions import Permissions
-from di_server.access.rate_limits import AuthFailureLimiter, JobRateLimiter
+from di_server.access.rate_limits import AuthFailureLimiter, RateLimiter
 from di_server.access.tokens import TokenAuthenticator
 from di_server.config import AuthMode
 from di_server.deadline import Deadline
@@ -51,7 +51,7 @@ class Authorizer:
         permissions: Permissions,
         pods: PodStore,
         lookups: AddressLookups,
-        rate_limiter: JobRateLimiter,
+        rate_limiter: RateLimiter,
         auth_failures: AuthFailureLimiter,
         policy: RetryPolicy,
         tls_port: int | None,
@@ -81,7 +81,8 @@ class Authorizer:
 
         Args:
             verb: the RBAC verb people need on `dijobs/scale`; pods need none for their own job.
-            counted: whose rate it counts for, the job's unless somebody else is named.
+            counted: whose rate it counts for where a pod asks, the job's unless another is named;
+                a user has a rate of their own.
 
         Raises:
             Unidentified: no token, or one that does not hold.
@@ -91,7 +92,7 @@ class Authorizer:
         """
         grant = self._authorize(ref, verb, caller, deadline)
         # Only now, or unknown callers could use up the rate of a job.
-        self._rate_limiter.take(counted or ref)
+        self._rate_limiter.take(counted or ref, user=grant.user, caller=grant.caller)
         return grant
 
     def admit_to_all(
@@ -104,9 +105,9 @@ class Authorizer:
             NotAllowed: a good token of somebody who may not do this and is no pod of a job.
             TooMany, OverBudget: as in `admit`.
         """
-        own = self._authorize_all(namespace, verb, caller, deadline)
-        self._rate_limiter.take(own.ref if own else JobRef(namespace or _EVERY, _EVERY))
-        return own
+        found = self._authorize_all(namespace, verb, caller, deadline)
+        self._rate_limiter.take(found.ref, user=found.user, caller=found.caller)
+        return found if found.job_uid else None
 
     def admit_member(
         self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline, *, only: str | None
@@ -126,7 +127,9 @@ class Authorizer:
         if only not in (None, grant.pod) and self._mode is not AuthMode.OFF:
             raise NotAllowed(f"only {only} itself may say where it serves")
         pod = grant.pod or only
-        self._rate_limiter.take(JobRef(ref.namespace, pod) if pod else ref)
+        self._rate_limiter.take(
+            JobRef(ref.namespace, pod) if pod else ref, user=grant.user, caller=grant.caller
+        )
         return grant
 
     def admit_peer(self, caller: Caller, deadline: Deadline) -> None:
@@ -169,14 +172,15 @@ class Authorizer:
             return found
         self._check_encrypted(caller)
         if self._permissions.may(token, user, verb, ref, deadline):
-            return Grant(ref, user=user.name)
+            return Grant(ref, user=user.name, caller=_identity(user))
         raise NotAllowed(f"{user.name} may not {verb} dijobs/scale {ref.id}")
 
     def _authorize_all(
         self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
-    ) -> Grant | None:
+    ) -> Grant:
+        """The grant of the caller's own job, or without the UID of a job that of all."""
         if self._mode is AuthMode.OFF:
-            return None
+            return Grant(JobRef(namespace or _EVERY, _EVERY))
         token = self._token(caller)
         if token is None:
             return self._owner_at(caller, deadline)
@@ -188,7 +192,7 @@ class Authorizer:
         if self._may_send_tokens(caller) and self._permissions.may(
             token, user, verb, everything, deadline
         ):
-            return None
+            return Grant(everything, user=user.name, caller=_identity(user))
         if found is not None:
             return found
         where = f"in namespace {namespace}" if namespace else "in all namespaces"
@@ -283,6 +287,10 @@ class Authorizer:
         # Who follows the hint must not show the token to everybody on the way.
         where = "" if self._may_send_tokens(caller) else f" over https, port {self._tls_port}"
         return Unidentified(f"{why}: {_HINT}{where}")
+
+
+def _identity(user: User) -> str:
+    return user.uid or user.name
 
 
 def _only(grants: list[Grant]) -> Grant | None:

@@ -22,6 +22,8 @@ class Grant:
     """Name of the pod that has it, None if it is nobody's pod."""
     user: str = ""
     """Name of the user who has it, if it is nobody's pod and the server asks who calls."""
+    caller: str = ""
+    """UID of the pod or the user who has it, for a user without one the name; empty: unknown."""
 
     @property
     def who(self) -> str:
@@ -57,4 +59,9 @@ def grant_of(pod: Mapping[str, Any]) -> Grant | None:
     if owner is None:
         return None
     metadata = pod["metadata"]
-    return Grant(JobRef(metadata["namespace"], owner["name"]), owner["uid"], metadata["name"])
+    return Grant(
+        JobRef(metadata["namespace"], owner["name"]),
+        owner["uid"],
+        metadata["name"],
+        caller=metadata["uid"],
+    )

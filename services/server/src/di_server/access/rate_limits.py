@@ -1,4 +1,4 @@
-"""How many requests one job may send, and how many of one address may be refused."""
+"""How many requests one job or user may send, and how many of one address may be refused."""
 
 from __future__ import annotations
 
@@ -9,22 +9,33 @@ from di_server.model.references import JobRef
 from di_server.problems import TooMany
 
 
-class JobRateLimiter:
-    """Of one job: `rate` requests a second, `burst` at once; per server process."""
+class RateLimiter:
+    """Of one sender: `rate` requests a second, `burst` at once; per server process.
+
+    The pods of a job are one sender, so that a job of many pods has no more than one of few. Every
+    user is one too, whatever jobs the requests are about: a user takes nothing from a job's pods,
+    and has one rate for a thousand jobs.
+    """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
         self._rate = rate
-        self._buckets = TokenBuckets[JobRef](rate=rate, burst=burst, clock=clock)
+        self._buckets = TokenBuckets[tuple[str, JobRef | None]](rate=rate, burst=burst, clock=clock)
 
-    def take(self, ref: JobRef) -> None:
+    def take(self, ref: JobRef, *, user: str = "", caller: str = "") -> None:
         """Count one request.
+
+        Args:
+            ref: the job whose pods send it, or the pod, where `user` is empty.
+            user: name of the user who sends it.
+            caller: what users are told apart by, their UID.
 
         Raises:
             TooMany: the bucket is empty.
         """
-        wait = self._buckets.take(ref)
+        wait = self._buckets.take((caller, None) if user else ("", ref))
         if wait:
-            raise TooMany(f"{ref.id} may send {self._rate:g} requests a second", retry_after=wait)
+            who = user or ref.id
+            raise TooMany(f"{who} may send {self._rate:g} requests a second", retry_after=wait)
 
 
 class AuthFailureLimiter:

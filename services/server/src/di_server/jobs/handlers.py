@@ -79,7 +79,9 @@ class JobHandlers:
         incoming: Incoming,
         deadline: Deadline,
     ) -> dict[str, Any]:
-        key = idempotency_key(incoming.idempotency_key, operation.method, incoming.body)
+        key = idempotency_key(
+            incoming.idempotency_key, operation.method, incoming.body, caller=grant.caller
+        )
         result = self._service.scale(grant, asked, key, deadline, incoming.trace)
         ref = grant.ref
         _log.info(

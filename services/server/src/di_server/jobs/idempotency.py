@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from di_api.names import ANNOTATION_IDEMPOTENCY
@@ -38,6 +38,9 @@ class IdempotencyKey:
 
     digest: str
     request: str
+    before: str = field(default="", compare=False)
+    """The digest that an earlier version made of the key, for whichever caller; empty: the same.
+    A request whose answer was lost in an upgrade is found by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class IdempotencyRecords:
 
     def find(self, key: IdempotencyKey) -> IdempotencyRecord | None:
         """The record under the same key, for whatever request."""
-        return next((record for record in self.records if record.key.digest == key.digest), None)
+        digests = {key.digest, key.before or key.digest}
+        return next((record for record in self.records if record.key.digest in digests), None)
 
     def result_of(self, key: IdempotencyKey | None) -> ScalingResult | None:
         """The result of the request with this key; None if it has not taken effect.
@@ -81,7 +85,7 @@ class IdempotencyRecords:
         known = self.find(key) if key else None
         if known is None:
             return None
-        if known.key != key:
+        if key is None or known.key.request != key.request:
             raise NotNow("this Idempotency-Key was used for another request")
         return known.result
 
@@ -113,11 +117,14 @@ def recording(
 
 
 def idempotency_key(
-    header: str | None, method: str, body: Mapping[str, Any]
+    header: str | None, method: str, body: Mapping[str, Any], *, caller: str
 ) -> IdempotencyKey | None:
     """Digest a request's Idempotency-Key; None without the header.
 
     The body counts by its meaning: spaces and the order of keys do not make another request.
+
+    Args:
+        caller: UID of who sends it: the same key of two callers is two keys. Empty: unknown.
 
     Raises:
         Malformed: the key is not 1 to 255 printable ASCII characters.
@@ -127,7 +134,11 @@ def idempotency_key(
     if not _KEY.fullmatch(header):
         raise Malformed("Idempotency-Key must be 1 to 255 printable ASCII characters, no spaces")
     canonical = json.dumps([method, body], sort_keys=True, separators=(",", ":"))
-    return IdempotencyKey(digest=_digest(header), request=_digest(canonical))
+    # A key has no space.
+    digest = _digest(f"{caller} {header}" if caller else header)
+    return IdempotencyKey(
+        digest=digest, request=_digest(canonical), before=_digest(header) if caller else ""
+    )
 
 
 def _record(digest: str, request: str, task: str, replicas: int) -> IdempotencyRecord:
