@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from di_api.service.settings import SettingsError
 from di_dashboard.shared.config import load_config
-from tests.chart.chart import Chart
+from tests.chart.chart import Chart, Refused
 from tests.chart.test_rbac import permissions
 
 ON = "dashboard.enabled=true"
@@ -41,6 +42,21 @@ def test_the_dashboard_gets_its_settings_and_mounts(chart: Chart) -> None:
     volumes = {each["name"]: each for each in pod(chart, *values)["volumes"]}
     items = volumes["history-authority"]["secret"]["items"]
     assert items == [{"key": "ca.crt", "path": "ca.crt"}]
+
+
+@pytest.mark.proves("operations.md#values/dashboard-path")
+@pytest.mark.parametrize("path", ["/", "/di", "/tools/di/"])
+def test_the_dashboard_gets_the_path_that_it_is_below(chart: Chart, path: str) -> None:
+    found = chart.render(ON, f"dashboard.path={path}").one("ConfigMap", "di-dashboard")["data"]
+    assert load_config([], found).path == path
+
+
+@pytest.mark.parametrize("path", ["di", "//host", "/a b", "/di?x", "/a//b"])
+def test_a_path_that_is_none_is_refused(chart: Chart, path: str) -> None:
+    with pytest.raises(Refused, match="path"):
+        chart.render(ON, f"dashboard.path={path}")
+    with pytest.raises(SettingsError, match="DI_DASHBOARD_PATH"):
+        load_config([], {"DI_DASHBOARD_PATH": path})
 
 
 def test_without_a_history_the_dashboard_reads_none(chart: Chart) -> None:

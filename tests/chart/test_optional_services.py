@@ -19,7 +19,7 @@ LOADERS: dict[str, Callable[..., Any]] = {
 }
 OWN_KEYS = {
     "history": {"database", "objectStorage", "persistence", "retention", "tls"},
-    "dashboard": {"readOnly", "clusterName", "callers", "idleSeconds", "tls"},
+    "dashboard": {"readOnly", "clusterName", "path", "callers", "idleSeconds", "tls"},
 }
 NOT_OF_ONE_POD = {"replicas", "pdb", "topologySpread", "drainSeconds"}
 FREE_TEXT = (

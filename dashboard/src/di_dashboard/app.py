@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flask import Flask, render_template
 from werkzeug.exceptions import HTTPException, TooManyRequests
@@ -22,14 +23,29 @@ from di_dashboard.pages import pages
 from di_dashboard.parts import Door, Parts, parts_or_none, put
 from di_dashboard.stream import stream
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
+"""Paths that a page may be below."""
 MOST_BODY: Final = 64 << 10
 """Bytes of a form."""
 
 
-def create_app(door: Door) -> Flask:
-    """Put it together."""
+def create_app(door: Door, path: str = "/") -> Flask:
+    """Put it together.
+
+    Args:
+        path: that all addresses are below, as `PATH` has them. Whoever forwards requests may take
+            it away or leave it.
+    """
     app = Flask("di_dashboard")
+    below = path.rstrip("/")
+    app.wsgi_app = _Below(below, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     app.config.update(
+        SESSION_COOKIE_PATH=below or "/",
         # What is flashed is signed with it; it is gone with the process, and so are they.
         SECRET_KEY=secrets.token_bytes(32),
         MAX_CONTENT_LENGTH=MOST_BODY,
@@ -56,6 +72,21 @@ def create_app(door: Door) -> Flask:
     app.register_error_handler(HTTPException, _told)
     app.context_processor(_of_all_pages)
     return app
+
+
+class _Below:
+    """Moves what a page is below from the path of a request to the name of the application."""
+
+    def __init__(self, below: str, app: WSGIApplication) -> None:
+        self._below = below
+        self._app = app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["SCRIPT_NAME"] = self._below
+        found = environ["PATH_INFO"]
+        if f"{found}/".startswith(f"{self._below}/"):
+            environ["PATH_INFO"] = found.removeprefix(self._below) or "/"
+        return self._app(environ, start_response)
 
 
 def _of_all_pages() -> dict[str, Any]:

@@ -59,12 +59,13 @@ class Gate:
             abort(401, "The token is of another di dashboard; open the address that it printed.")
         rest = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
         # The path alone: what begins with // would be another host.
-        path = "/" + request.path.lstrip("/")
+        path = f"{request.script_root}/{request.path.lstrip('/')}"
         answer = redirect(f"{path}?{urlencode(rest)}" if rest else path)
         answer.set_cookie(
             self._cookie,
             self._token,
             max_age=SECONDS,
+            path=request.script_root or "/",
             httponly=True,
             samesite="Strict",
             secure=request.is_secure,

@@ -98,6 +98,7 @@ def serving(
     *,
     namespace: str | None,
     port: int = 0,
+    path: str = "/",
     read_only: bool = False,
     history: HistoryPlace | None = None,
 ) -> Iterator[Serving]:
@@ -107,6 +108,7 @@ def serving(
         access: to the API server, as the user.
         namespace: to look at; None means all, or that of the context for who may not list all.
         port: 0 takes one that is free.
+        path: that all addresses of the page are below.
         history: where di-history is; None: nobody is asked.
 
     Raises:
@@ -132,13 +134,14 @@ def serving(
             read_only=read_only,
             history=history,
         ) as found:
-            server.app = partial(_with_streams, create_app(OneUser(gate, found)).wsgi_app)
+            server.app = partial(_with_streams, create_app(OneUser(gate, found), path).wsgi_app)
             thread = threading.Thread(
                 target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
             )
             thread.start()
             try:
-                url = f"http://{HOST}:{server.port}/?{PARAMETER}={token}"
+                at = f"http://{HOST}:{server.port}{path.rstrip('/')}/"
+                url = f"{at}?{PARAMETER}={token}"
                 yield Serving(url=url, world=found.world)
             finally:
                 server.shutdown()
@@ -151,6 +154,7 @@ def run(
     *,
     namespace: str | None,
     port: int,
+    path: str,
     read_only: bool,
     browser: bool,
     say: Callable[[str], None],
@@ -160,7 +164,12 @@ def run(
     with (
         _quiet(logging.getLogger("di_api.kube.cache")),
         serving(
-            access, namespace=namespace, port=port, read_only=read_only, history=history
+            access,
+            namespace=namespace,
+            port=port,
+            path=path,
+            read_only=read_only,
+            history=history,
         ) as served,
     ):
         served.world.wait_until_complete(_FIRST_SECONDS)

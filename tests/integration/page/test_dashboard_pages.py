@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from selenium.webdriver import ActionChains
@@ -283,6 +284,26 @@ def test_the_pictures_of_the_documents_can_be_taken(
     taken = [*take(tab, tmp_path)]
     assert [each.stem for each in taken] == [*PICTURES]
     assert min(each.stat().st_size for each in taken) > 10_000
+
+
+def test_a_page_below_a_path_is_live_and_used_by_keys(tab: Browser, tmp_path: Path) -> None:
+    with StandIn() as world:
+        world.put(f"{JOBS}/grpo", job("grpo", "Running"))
+        access = read_access(file=world.kubeconfig(tmp_path / "config"))
+        with serving(access, namespace="rl", path="/di/") as served:
+            tab.enter(served.url)
+            tab.until_live()
+            world.put(f"{JOBS}/ppo", job("ppo", "Running"))
+            wait_until(lambda: len(tab.texts("[data-row]")) == 2, what="the second one to be seen")
+            ActionChains(tab.driver).send_keys("c").perform()
+            tab.sees("h1", "Cluster")
+            ActionChains(tab.driver).send_keys("g").perform()
+            tab.sees("h1", "Jobs")
+            assert urlsplit(tab.driver.current_url).path == "/di/"
+            tab.find("[data-row] th a").click()
+            tab.until_live()
+            assert urlsplit(tab.driver.current_url).path == "/di/jobs/rl/grpo"
+            assert tab.complaints() == []
 
 
 def test_ten_thousand_jobs_are_paged_and_searched(tab: Browser, tmp_path: Path) -> None:

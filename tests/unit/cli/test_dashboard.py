@@ -48,6 +48,12 @@ def test_a_port_in_use_is_reported(di: Di) -> None:
     assert "of this machine cannot be had" in said.err
 
 
+def test_a_path_that_is_none_is_refused(di: Di) -> None:
+    said = di("dashboard", "--no-browser", "--path", "//elsewhere.example")
+    assert said.code == ExitCode.USAGE
+    assert "--path //elsewhere.example is no path of a page" in said.err
+
+
 def test_a_missing_package_is_named(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("di_cli.commands.dashboard.find_spec", lambda _: None)
     said = di("dashboard")

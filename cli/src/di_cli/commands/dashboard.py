@@ -26,6 +26,10 @@ def dashboard(
     context: Context = None,
     local: Local = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Absent: one that is free.")] = 0,
+    path: Annotated[
+        str,
+        typer.Option(help="Path that all addresses of the page are below, such as /di/."),
+    ] = "/",
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
     ] = True,
@@ -50,12 +54,20 @@ def dashboard(
             remedy="pip install 'di-orchestrator[dashboard]'; without it: di watch",
         )
     page = import_module("di_dashboard.main")
+    if not import_module("di_dashboard.app").PATH.fullmatch(path):
+        raise CommandError(
+            f"--path {path} is no path of a page",
+            where="each part has letters, digits, '.', '_', '~' and '-'",
+            remedy="di dashboard --path /di/",
+            code=ExitCode.USAGE,
+        )
     with open_session(namespace, context, local=local) as session, suppress(KeyboardInterrupt):
         try:
             page.run(
                 session.access,
                 namespace=namespace,
                 port=port,
+                path=path,
                 read_only=read_only,
                 browser=browser,
                 say=_say,

@@ -11,6 +11,7 @@ from marshmallow import fields, validate
 
 from di_api.names import DASHBOARD_NAME
 from di_api.service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
+from di_dashboard.app import PATH
 
 CA_FILE: Final = Path("/kube/ca.crt")
 
@@ -30,6 +31,8 @@ class Config:
     """Its authorities, PEM."""
     cluster: str
     """What the page calls the cluster."""
+    path: str
+    """That all addresses of the page are below."""
     read_only: bool
     callers: int
     """People, and namespaces of one, that are looked at at once; each has a watch of its own."""
@@ -79,6 +82,11 @@ _SETTINGS: Final = (
     ),
     Setting(
         "cluster", fields.String(load_default="this cluster"), "what the page calls the cluster"
+    ),
+    Setting(
+        "path",
+        fields.String(load_default="/", validate=validate.Regexp(rf"(?:{PATH.pattern})\Z")),
+        "path that all addresses of the page are below, such as /di/",
     ),
     Setting("read_only", fields.Boolean(load_default=False), "whether nothing may be changed"),
     Setting(

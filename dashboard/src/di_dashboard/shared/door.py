@@ -154,10 +154,15 @@ def _chosen(user: str) -> AnyResponse:
         return _question(user, wrong=wrong, status=400)
     answer = redirect(url_for("pages.jobs"))
     if namespace == _ALL:
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(COOKIE, path=request.script_root or "/")
     else:
         answer.set_cookie(
-            COOKIE, namespace, httponly=True, samesite="Lax", secure=request.is_secure
+            COOKIE,
+            namespace,
+            path=request.script_root or "/",
+            httponly=True,
+            samesite="Lax",
+            secure=request.is_secure,
         )
     return answer
 

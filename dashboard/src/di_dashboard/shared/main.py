@@ -134,7 +134,7 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serv
     door = TokenDoor(rooms, known, strangers, secret=secret, metrics=metrics)
     rooms.start()
     metrics.show_watches(lambda: rooms.count)
-    app = create_app(door)
+    app = create_app(door, config.path)
     app.config["SESSION_COOKIE_SECURE"] = config.cert_dir is not None
     add_choice(app)
     certificate = None

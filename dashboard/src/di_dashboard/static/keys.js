@@ -16,7 +16,7 @@
     "?": () => dialog.showModal(),
     j: () => step(1),
     k: () => step(-1),
-    g: () => go("nav a[href='/']"),
+    g: () => go(".brand"),
     c: () => go("nav a[href$='/cluster']"),
     e: () => go("nav a[href$='/ended']"),
   };
