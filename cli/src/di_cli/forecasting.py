@@ -133,7 +133,7 @@ def simulate(
     except InvalidSpec as error:
         raise CommandError(
             "the job would be refused",
-            where="\n".join(f"{each.path}: {each.message}" for each in error.errors),
+            where="\n".join(f"{each.path}: {each.advice}" for each in error.errors),
             remedy="di submit --dry-run server has the API server check the rest",
         ) from error
     except (ConversionFailed, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_api.spec import CleanPodPolicy, JobSpec, Priority, Task, TaskType
-from di_api.validation import load_leniently, validate_job
+from di_api.validation import MAX_ERRORS, load_leniently, validate_job
 from tests.unit.api.jobs import Job, coordinated_job, job, leader, task, template, with_template
 from tests.unit.api.refusals import edited
 
@@ -84,8 +84,13 @@ def test_the_errors_of_a_leader_come_beside_others() -> None:
 
 
 def test_tasks_above_the_bound_are_not_validated() -> None:
-    bad = job(*(task("none", name=f"t{index}", replicas=0) for index in range(70)))
-    assert len(validate_job(bad)) == 1 + 64
+    tasks = (task("none", name=f"t{index}", replicas=int(index < 64)) for index in range(70))
+    assert [error.path for error in validate_job(job(*tasks))] == ["spec.tasks"]
+
+
+def test_no_more_errors_are_looked_for_than_are_returned() -> None:
+    bad = job(*(task("none", name=f"t{index}", replicas=0, x=0) for index in range(64)))
+    assert len(validate_job(bad)) == MAX_ERRORS
 
 
 def test_the_name_leaves_space_for_the_service_of_the_job() -> None:

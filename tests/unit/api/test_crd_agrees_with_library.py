@@ -89,7 +89,7 @@ def test_the_library_has_the_fields_of_the_crd_and_no_others() -> None:
     ):
         (error,) = validate_job(bad)
         assert error.path == f"{path}unknownXyz"
-        assert error.message.endswith(f"the fields here are {', '.join(sorted(fields))}")
+        assert error.advice.endswith(f"the fields here are {', '.join(sorted(fields))}")
 
 
 def test_the_crd_has_the_defaults_of_the_library() -> None:

@@ -126,10 +126,10 @@ def test_wrong_methods_and_paths_are_answered_in_json(
 def test_an_exception_in_a_rule_leaves_the_failure_policy_to_decide(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_body: bytes) -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr(admission, "validate_job", broken)
+    monkeypatch.setattr(admission, "job_errors", broken)
     answer = service.client.post("/validate", data=review(job()))
     assert answer.status_code == 503
     assert "secret detail" not in answer.get_data(as_text=True)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from di_api.difference import first_difference
-from di_api.field_error import mapping
+from di_api.field_error import FieldError, child, mapping
 from di_api.names import ANNOTATION_CHANGED_BY
 
 _LONGEST: Final = 253
@@ -49,6 +49,25 @@ def admitted_note(
     generation = _generation(before or {})
     told = _named(job, generation + 1) if user in speakers else ""
     return change_note(generation, told or user)
+
+
+def foreign_note(
+    job: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+    user: str,
+    speakers: Collection[str] = (),
+) -> FieldError | None:
+    """The error of an annotation that names another user than the one who writes.
+
+    The mutating webhook replaces such a one; where the API server went on without it, this is what
+    keeps a user from acting in the name of another. Parameters as of `admitted_note`.
+    """
+    found = _annotation(job)
+    own = change_note(_generation(before or {}), user).get(ANNOTATION_CHANGED_BY)
+    if found in ("", _annotation(before or {}), own) or user in speakers:
+        return None
+    path = child("metadata.annotations", ANNOTATION_CHANGED_BY)
+    return FieldError(path, found, "is written by admission and names who asks; leave it out")
 
 
 def _named(job: Mapping[str, Any], generation: int) -> str:

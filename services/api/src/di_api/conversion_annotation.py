@@ -46,7 +46,7 @@ def pack(carried: Carried) -> str:
     """
     try:
         plain = json.dumps(carried, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        strict_json.check_depth(plain.encode())
+        strict_json.check_size(plain.encode())
     except (ValueError, RecursionError) as error:
         raise Oversized("the job cannot be written as JSON") from error
     if len(plain) <= LONGEST_PLAIN:

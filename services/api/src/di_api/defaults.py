@@ -3,7 +3,7 @@
 They are declared in `di_api.spec`. The CRD carries the same values (all but a task's name, which
 depends on its type), so a job comes out the same with the webhook away. A field that is null
 counts as missing, as it does for the API server. Input of any shape is taken; what is not
-understood is left alone for validation to refuse.
+understood, or is past the bound of its list, is left alone for validation to refuse.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
 from di_api.field_error import items, mapping
+from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import fields_of
 from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
 from di_api.spec.kinds import Kind, Struct, Structs
@@ -34,8 +35,8 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(tasks, list):
         result["tasks"] = [
             {**task, **_missing_in_task(task)} if isinstance(task, Mapping) else task
-            for task in tasks
-        ]
+            for task in tasks[:MAX_TASKS]
+        ] + tasks[MAX_TASKS:]
     return result
 
 
@@ -80,7 +81,7 @@ def success_policy_patch(
     if old is not None:
         policy = mapping(old.get("spec")).get("successPolicy")
     else:
-        tasks = map(mapping, items(with_defaults(spec).get("tasks")))
+        tasks = map(mapping, items(with_defaults(spec).get("tasks"))[:MAX_TASKS])
         learners = [task.get("name") for task in tasks if task.get("type") == TaskType.LEARNER]
         policy = {"tasks": learners, **_missing(SuccessPolicy, {})} if learners else None
     if policy is None:
@@ -92,7 +93,7 @@ def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for field, value in _missing_beside_tasks(spec).items():
         yield f"/spec/{field}", value
     tasks = spec.get("tasks")
-    for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
+    for index, task in enumerate(items(tasks)[:MAX_TASKS]):
         if isinstance(task, Mapping):
             for field, value in _missing_in_task(task).items():
                 yield f"/spec/tasks/{index}/{field}", value
@@ -144,9 +145,9 @@ def _filled(kind: Struct | Structs, value: Any) -> Any:
         return {**value, **inner} if inner else value
     if isinstance(kind, Structs) and isinstance(value, list):
         item = Struct(kind.of)
-        items = [_filled(item, each) for each in value]
-        is_same = all(one is other for one, other in zip(items, value, strict=True))
-        return value if is_same else items
+        filled = [_filled(item, each) for each in value[: kind.most]]
+        is_same = all(one is other for one, other in zip(filled, value, strict=False))
+        return value if is_same else filled + value[kind.most :]
     return value
 
 

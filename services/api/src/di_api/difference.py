@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class _Step(NamedTuple):
@@ -15,6 +16,22 @@ class _Step(NamedTuple):
 
 
 _END: Final = object()
+_PLAIN_FORMAT: Final = 2
+"""Of marshal: the last one without references, which differ for values that are equal."""
+_COMPARED_WHOLE: Final = 4
+"""Levels at which values are compared as wholes first; each one writes the whole once more."""
+
+
+def written(value: Any) -> bytes | None:
+    """A JSON value in Python's own binary form, a hundred times as fast as walking through it.
+
+    The same for values that are equal as JSON and have their keys in the same order. None: it is
+    nested too deeply.
+    """
+    try:
+        return marshal.dumps(value, _PLAIN_FORMAT)
+    except ValueError:
+        return None
 
 
 def first_difference(old: object, new: object) -> tuple[str | int, ...] | None:
@@ -27,6 +44,8 @@ def first_difference(old: object, new: object) -> tuple[str | int, ...] | None:
     pending: list[tuple[_Step | None, object, object]] = [(None, old, new)]
     while pending:
         step, left, right = pending.pop()
+        if left is right or (_is_high(step) and _are_written_alike(left, right)):
+            continue
         if isinstance(left, Mapping) and isinstance(right, Mapping):
             keys = [*left, *(key for key in right if key not in left)]
             pending += [(_Step(step, k), left.get(k), right.get(k)) for k in reversed(keys)]
@@ -36,6 +55,21 @@ def first_difference(old: object, new: object) -> tuple[str | int, ...] | None:
         elif _differ(left, right):
             return tuple(reversed(list(_keys(step))))
     return None
+
+
+def _is_high(step: _Step | None) -> bool:
+    for _ in range(_COMPARED_WHOLE):
+        if step is None:
+            return True
+        step = step.above
+    return False
+
+
+def _are_written_alike(left: object, right: object) -> bool:
+    if not isinstance(left, dict | list) or not isinstance(right, dict | list):
+        return False
+    text = written(left)
+    return text is not None and text == written(right)
 
 
 def _differ(left: object, right: object) -> bool:

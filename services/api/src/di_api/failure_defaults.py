@@ -18,6 +18,7 @@ from typing import Any, Final
 from di_api.coordinated import is_coordinated
 from di_api.defaults import with_defaults
 from di_api.field_error import items, mapping
+from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.failure import FailureAction
 from di_api.spec.kinds import UNLIMITED
 from di_api.spec.task import TaskType
@@ -38,7 +39,7 @@ def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]
     spec = mapping(job.get("spec"))
     if is_coordinated(job) or not isinstance(spec.get("tasks"), list):
         return []
-    tasks = [mapping(task) for task in items(with_defaults(spec).get("tasks"))]
+    tasks = [mapping(task) for task in items(with_defaults(spec).get("tasks"))[:MAX_TASKS]]
     before = None if old is None else mapping(old.get("spec"))
     values: dict[str, Any] = {}
     if spec.get("failurePolicy") is None:

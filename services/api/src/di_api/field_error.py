@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from typing_extensions import override
@@ -43,12 +43,29 @@ class FieldError:
     passes: tuple[str, int] | None = None
     """Of a size: the bound that is passed, and the amount that passes it. A job that was made under
     another bound may keep its size, and become smaller."""
+    key: str = field(default="", compare=False)
+    """Of an unknown field: its name."""
+    known: Collection[str] = field(default=(), compare=False)
+    """Of an unknown field: the names that it can have been meant for."""
+
+    @property
+    def advice(self) -> str:
+        """The message with the name that was probably meant.
+
+        The search for that name costs a thousand times what the error does, so it is done for
+        errors that are shown.
+        """
+        if not self.known:
+            return self.message
+        meant = _nearest(self.key, self.known)
+        hint = f"did you mean {meant}?" if meant else f"the fields here are {_listed(self.known)}"
+        return f"{self.message}; {hint}"
 
     @override
     def __str__(self) -> str:
         if isinstance(self.value, Absent):
-            return f"{self.path}: {self.message}"
-        return f"{self.path}: {_shown(self.value)}: {self.message}"
+            return f"{self.path}: {self.advice}"
+        return f"{self.path}: {_shown(self.value)}: {self.advice}"
 
 
 class InvalidSpec(ValueError):
@@ -69,16 +86,21 @@ def child(path: str, key: str | int) -> str:
     return f"{path}.{name}" if path else name
 
 
-def unknown_field(path: str, key: str, value: object, known: Iterable[str]) -> FieldError:
-    """The error for a field that does not exist, with the name probably meant."""
-    names = sorted(known)
-    meant = None
-    if len(key) <= _LONGEST_SUGGESTED:
-        lowered = {name.lower(): name for name in names}
-        close = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
-        meant = lowered[close[0]] if close else None
-    hint = f"did you mean {meant}?" if meant else f"the fields here are {', '.join(names)}"
-    return FieldError(child(path, key), value, f"unknown field; {hint}")
+def unknown_field(path: str, key: str, value: object, known: Collection[str]) -> FieldError:
+    """The error for a field that does not exist; it shows the name probably meant."""
+    return FieldError(child(path, key), value, "unknown field", key=key, known=known)
+
+
+def _nearest(key: str, known: Iterable[str]) -> str | None:
+    if len(key) > _LONGEST_SUGGESTED:
+        return None
+    lowered = {name.lower(): name for name in sorted(known)}
+    close = difflib.get_close_matches(key.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def mapping(value: object) -> Mapping[str, Any]:

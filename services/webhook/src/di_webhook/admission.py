@@ -12,26 +12,38 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from di_api import names
 from di_api.annotations import annotation_patch
-from di_api.changed_by import admitted_note
+from di_api.changed_by import admitted_note, foreign_note
 from di_api.companions import CompanionKind
 from di_api.conversion import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch, with_defaults
 from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch
-from di_api.field_error import FieldError, mapping
+from di_api.field_error import mapping
 from di_api.queued import SUSPENSION_NOTE, waits_in_queue
-from di_api.validation import foreign_kinds, validate_job, validate_update
-from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
+from di_api.validation import Check, foreign_kinds, job_errors, unbounded, update_errors, weigh
+from di_webhook.budget import MAX_SECONDS, Exhausted
+from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
 from di_webhook.wording import in_older_words, in_words
 
 REVIEW: Final = Kind(api_version="admission.k8s.io/v1", kind="AdmissionReview")
 
 # The API server cuts nothing: a job with ten thousand mistakes must not answer with megabytes.
 MAX_ERRORS_SHOWN: Final = 50
+MAX_SHOWN_BYTES: Final = 32 * 1024
+"""Characters of errors after which no other one is shown. An answer has each twice."""
+MAX_PATCH_BYTES: Final = 3 * 1024 * 1024
+"""Bytes of a patch in base64: it puts the whole spec in place for a writer of an older version, and
+defaults otherwise."""
+_POLICIES: Final = {
+    "successPolicy": success_policy_patch,
+    "failurePolicy": failure_policy_patch,
+}
+"""What new jobs get and replaced ones keep, by the field of the spec."""
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
@@ -52,6 +64,8 @@ class _Request:
     """Who makes the request; empty: it does not say."""
     object: Any
     old_object: Any
+    is_patch: bool = False
+    """Whether the client wrote what is different, and not the whole object."""
 
     @property
     def is_decided_here(self) -> bool:
@@ -70,12 +84,22 @@ def mutate(body: bytes, speakers: Collection[str] = ()) -> Answer:
     return _review(body, partial(_mutation, speakers=speakers))
 
 
-def validate(body: bytes, companions: Sequence[CompanionKind] = ()) -> Answer:
-    """Answer a validating review: allow, or deny with every error at once.
+def validate(
+    body: bytes,
+    companions: Sequence[CompanionKind] = (),
+    speakers: Collection[str] = (),
+    check: Check = unbounded,
+) -> Answer:
+    """Answer a validating review: allow, or deny with the first errors.
 
-    `companions` are the kinds of objects that new jobs may bring along; old ones keep theirs.
+    Args:
+        body: the review.
+        companions: the kinds of objects that new jobs may bring along; old ones keep theirs.
+        speakers: as of `mutate`.
+        check: called between pieces of work; raises Exhausted when the review took its time.
     """
-    return _review(body, partial(_validation, companions=companions))
+    decide = partial(_validation, companions=companions, speakers=speakers, check=check)
+    return _review(body, decide)
 
 
 def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Answer:
@@ -83,6 +107,15 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
         request = _parse(body)
     except Malformed as error:
         message = str(error)
+        if isinstance(error, TooLarge) and error.uid:
+            denial = _too_large(f"{message}; make the job smaller")
+            return Answer(
+                status=200,
+                body=REVIEW.envelope(error.uid, denial),
+                outcome=Outcome.DENIED,
+                uid=error.uid,
+                message=message,
+            )
         denial = REVIEW.envelope(error.uid, _denied(400, "BadRequest", message))
         return malformed(error, denial if error.uid else None)
     if not request.is_decided_here:
@@ -97,7 +130,17 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
     elif not isinstance(request.object, dict):
         response = _denied(400, "BadRequest", "request.object must be an object")
     else:
-        response = decide(request)
+        try:
+            response = decide(request)
+        except Exhausted:
+            response = _too_large(
+                f"the job took more than {MAX_SECONDS:g} s of processor time to judge; "
+                "make it smaller"
+            )
+    return _answer(request, response)
+
+
+def _answer(request: _Request, response: Mapping[str, Any]) -> Answer:
     return Answer(
         status=200,
         body=REVIEW.envelope(request.uid, response),
@@ -120,10 +163,17 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
             for field in ("spec", "status")
             if field in job and first_difference(request.object.get(field), job[field]) is not None
         ]
-    patch += defaults_patch(job)
     before = None if request.operation == "CREATE" else old
-    patch += success_policy_patch(job, before)
-    patch += failure_policy_patch(job, before)
+    spec = job.get("spec")
+    if not isinstance(spec, Mapping) or (before is None and weigh(spec).is_too_much):
+        # Validation refuses it. A patch of what is not an object would fail with a 500.
+        return {"allowed": True}
+    patch += defaults_patch(job)
+    # An object that is written whole lacks what its file never had, and keeps it. A patch that
+    # takes a field away means that.
+    for field, missing in _POLICIES.items():
+        if before is None or not request.is_patch or mapping(old.get("spec")).get(field) is None:
+            patch += missing(job, before)
     notes: dict[str, str] = {}
     if request.operation == "CREATE" and waits_in_queue(job):
         patch.append({"op": "add", "path": "/spec/suspend", "value": True})
@@ -134,6 +184,11 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+    if len(encoded) > MAX_PATCH_BYTES:
+        return _too_large(
+            f"the patch of the job would have {len(encoded)} bytes, more than {MAX_PATCH_BYTES}; "
+            "make the job smaller"
+        )
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
 
@@ -142,20 +197,36 @@ def _filled(job: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**job, "spec": with_defaults(spec)} if isinstance(spec, dict) else job
 
 
-def _validation(request: _Request, companions: Sequence[CompanionKind]) -> Mapping[str, Any]:
+def _validation(
+    request: _Request,
+    companions: Sequence[CompanionKind],
+    speakers: Collection[str],
+    check: Check,
+) -> Mapping[str, Any]:
+    old = None
     if request.operation == "UPDATE":
-        if not isinstance(request.old_object, dict):
+        old = request.old_object
+        if not isinstance(old, dict):
             return _denied(400, "BadRequest", "request.oldObject must be an object")
-        errors: Sequence[FieldError] = validate_update(request.old_object, request.object)
+        errors = update_errors(old, request.object, check)
     else:
-        errors = [*validate_job(request.object), *foreign_kinds(request.object, companions)]
-    if not errors:
-        return {"allowed": True}
+        errors = chain(job_errors(request.object, check), foreign_kinds(request.object, companions))
+    if speakers and (foreign := foreign_note(request.object, old, request.user, speakers)):
+        errors = chain((foreign,), errors)
     worded = in_older_words if request.by_older_version else in_words
-    reasons = [worded(error) for error in errors[:MAX_ERRORS_SHOWN]]
-    shown = [text for _, text in reasons]
-    if hidden := len(errors) - len(shown):
-        shown.append(f"and {hidden} more")
+    reasons: list[tuple[str, str]] = []
+    size, is_cut = 0, False
+    for error in errors:
+        check()
+        # What is not shown is not looked for either.
+        if len(reasons) == MAX_ERRORS_SHOWN or size > MAX_SHOWN_BYTES:
+            is_cut = True
+            break
+        reasons.append(worded(error))
+        size += sum(map(len, reasons[-1]))
+    if not reasons:
+        return {"allowed": True}
+    shown = [text for _, text in reasons] + (["and more"] if is_cut else [])
     # kubectl prints `causes` one a line under "The DIJob ... is invalid"; other clients, and
     # events of controllers, show `message`.
     details = {
@@ -193,6 +264,7 @@ def _parse(body: bytes) -> _Request:
         user=_text(mapping(request.get("userInfo")), "username", uid),
         object=request.get("object"),
         old_object=request.get("oldObject"),
+        is_patch=mapping(request.get("options")).get("kind") == "PatchOptions",
     )
 
 
@@ -201,6 +273,10 @@ def _text(fields: Mapping[str, Any], key: str, uid: str) -> str:
     if not isinstance(value, str):
         raise Malformed(f"{key} must be a string", uid=uid)
     return value
+
+
+def _too_large(message: str) -> Mapping[str, Any]:
+    return _denied(413, "RequestEntityTooLarge", message)
 
 
 def _denied(

@@ -14,12 +14,14 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from di_api.companions import CompanionKind
 from di_api.serving.probe_server import Pages
 from di_webhook import admission, conversion_review
+from di_webhook.budget import Budget
 from di_webhook.metrics import Metrics
 from di_webhook.probes import probes
 from di_webhook.review import Answer, too_large
 
-# The API server's own limit for one object in a request.
-MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+MAX_BODY_BYTES: Final = 2 * 1536 * 1024 + 256 * 1024
+"""A review of a change has the old object and the new one, each up to 1.5 MiB by etcd's defaults,
+and who makes the request."""
 
 
 def create_app(
@@ -64,7 +66,13 @@ def create_app(
 
     @app.post("/validate")
     def validate() -> Response:
-        return answer("validate", partial(admission.validate, companions=companion_kinds))
+        decide = partial(
+            admission.validate,
+            companions=companion_kinds,
+            speakers=speakers,
+            check=Budget().check,
+        )
+        return answer("validate", decide)
 
     @app.post("/convert")
     def convert() -> Response:

@@ -7,6 +7,7 @@ always gets HTTP 200 and a decision in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,12 @@ from di_api import strict_json
 
 # A UID is 36 characters; more is nobody's UID and would be echoed.
 MAX_UID: Final = 256
+MAX_VALUES: Final = 384 * 1024
+"""Most values in a review (objects, lists, texts, numbers, ...): two jobs of 1.5 MiB, as old jobs
+can be, have up to 350,000. Reading as many takes a fifth of a second."""
+_HEAD: Final = 4096
+"""Bytes at the beginning of a review in which the API server writes what is not the object."""
+_UID: Final = re.compile(rb'"request":\s*\{\s*"uid":\s*"([!#-\[\]-~]{1,256})"')
 
 
 class Outcome(StrEnum):
@@ -56,6 +63,10 @@ class Malformed(ValueError):
         super().__init__(message)
 
 
+class TooLarge(Malformed):
+    """A review of more values than are read; carries the uid where one was readable."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of review, and the envelope of its answers."""
@@ -67,10 +78,15 @@ class Kind:
         """UID and request of a review.
 
         Raises:
+            TooLarge: the body has more than MAX_VALUES values.
             Malformed: the body is not a review of this kind.
         """
         try:
-            review = strict_json.loads(body)
+            review = strict_json.loads(body, max_values=MAX_VALUES)
+        except strict_json.TooManyValues as error:
+            found = _UID.search(body, 0, _HEAD)
+            uid = found[1].decode() if found else ""
+            raise TooLarge(f"the review is refused unread: it {error}", uid=uid) from error
         except strict_json.MalformedJson as error:
             raise Malformed(f"the body is refused: {error}") from error
         if not isinstance(review, dict):

@@ -38,7 +38,7 @@ REVIEWS: Final = Bounds(
     # Of 200 changes at once each may open one, while others are open that are not needed any more.
     connections_of_source=768,
     body_bytes=lambda _path: MAX_BODY_BYTES,
-    bodies_bytes=16 * MAX_BODY_BYTES,
+    bodies_bytes=48 * 1024 * 1024,
 )
 
 

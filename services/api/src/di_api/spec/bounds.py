@@ -6,6 +6,14 @@ from typing import Final
 
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
+MAX_SPEC_BYTES: Final = 256 * 1024
+"""Most bytes of a spec as compact JSON in UTF-8. The operator keeps every job in memory and reads
+it at each change; a job of examples/ has 1 to 8 KiB."""
+MAX_SPEC_VALUES: Final = 32 * 1024
+"""Most objects, lists, texts, numbers, true, false and null of a spec. What a rule costs goes by
+them: a spec of MAX_SPEC_BYTES can hold four times as many."""
+MAX_ITEMS: Final = 1024
+"""Most items of each list, and fields of each map, within a pod template or a volume."""
 MAX_TASKS: Final = 64
 """Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
 MAX_PODS: Final = 4096

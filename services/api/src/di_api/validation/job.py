@@ -1,12 +1,13 @@
-"""Whether a DIJob may be created: all reasons against it at once.
+"""Whether a DIJob may be created: the reasons against it, found one after the other.
 
-The webhook answers with them; the operator, which may meet a job no webhook has seen, refuses
-the same ones. This and `update` take any JSON value, never raise, and take linear time.
+The webhook answers with the first of them; the operator, which may meet a job no webhook has seen,
+refuses the same ones. This and `update` take any JSON value, never raise, and take linear time.
+Errors that no caller asks for are not looked for: a job can be wrong in a hundred thousand places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -22,56 +23,117 @@ from di_api.validation.relations import broken_rules
 from di_api.validation.reserved_keys import reserved_keys
 from di_api.validation.shape import cut_to_limits, shape_errors
 from di_api.validation.templates import coordinated_templates
+from di_api.validation.weight import weight_error
 
+MAX_ERRORS: Final = 64
+"""Errors that are looked for in one job."""
 _MOST_IN_ONE: Final = 64
-"""Errors told of one template: one of megabytes may be wrong in every word, and a suggestion for
-each takes its time."""
+"""Errors of one template, so that one which is wrong in every word leaves some for the others."""
+
+Check = Callable[[], None]
+"""Called between pieces of work; raises if there has been enough of it."""
+
+
+def unbounded() -> None:
+    """Let work go on."""
 
 
 def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
-    """The reasons to refuse a new job; empty if there are none.
+    """The reasons to refuse a new job, the first MAX_ERRORS; empty if there are none."""
+    return [*islice(job_errors(job), MAX_ERRORS)]
 
-    Defaults are applied first, so a job the mutating webhook has not seen is judged the same.
+
+def job_errors(job: Mapping[str, Any], check: Check = unbounded) -> Iterator[FieldError]:
+    """The reasons to refuse a new job, as they are found.
+
+    Defaults are applied first, so a job the mutating webhook has not seen is judged the same. Of a
+    spec that is too large its size is the one reason.
     """
     raw = mapping(job).get("spec")
     if not isinstance(raw, Mapping):
-        return [FieldError("spec", ABSENT if raw is None else raw, "must be an object")]
-    spec, too_long = cut_to_limits(with_defaults(raw))
+        yield FieldError("spec", ABSENT if raw is None else raw, "must be an object")
+    elif (error := weight_error(raw)) is not None:
+        yield error
+    else:
+        yield from rule_errors(job, raw, check)
+
+
+def rule_errors(
+    job: Mapping[str, Any],
+    raw: Mapping[str, Any],
+    check: Check = unbounded,
+    *,
+    apart_from: Collection[int] = (),
+) -> Iterator[FieldError]:
+    """What rules say against a spec of any size.
+
+    Args:
+        job: the spec's.
+        raw: the spec.
+        check: called between pieces of work.
+        apart_from: indexes of tasks whose templates are not looked into.
+    """
+    cut, too_long = cut_to_limits(raw)
+    spec = with_defaults(cut)
     metadata = mapping(job.get("metadata"))
-    errors = _errors(metadata, spec, too_long)
+    found: list[FieldError] = []
+    for error in _errors(metadata, spec, too_long, check, apart_from):
+        found.append(error)
+        yield error
     # Mostly nothing: templates that are made by patches are judged as those of the tasks are.
-    others = patched_errors(spec, errors, lambda changed: _errors(metadata, changed, ()))
-    return [*errors, *others]
+    yield from patched_errors(
+        spec,
+        found,
+        lambda changed, others: _errors(metadata, changed, (), check, others),
+        apart_from,
+    )
 
 
 def _errors(
-    metadata: Mapping[str, Any], spec: dict[str, Any], too_long: Iterable[FieldError]
-) -> list[FieldError]:
-    errors = [
-        *name_errors(metadata, spec),
-        *too_long,
-        *shape_errors(spec),
-        *broken_rules(spec),
-        *node_list_errors(metadata, spec),
-        *reserved_keys(metadata.get("name"), spec),
-        *companion_errors(metadata, spec),
-        *nodes_asked_for_twice(metadata, spec),
-        *dispatched_without_queue(metadata, spec),
-    ]
-    known = {error.path for error in errors}
-    return errors + [error for error in _core_objects(spec) if error.path not in known]
+    metadata: Mapping[str, Any],
+    spec: dict[str, Any],
+    too_long: Iterable[FieldError],
+    check: Check,
+    apart_from: Collection[int],
+) -> Iterator[FieldError]:
+    known: set[str] = set()
+    for errors in (
+        name_errors(metadata, spec),
+        too_long,
+        shape_errors(spec),
+        broken_rules(spec, apart_from),
+        node_list_errors(metadata, spec),
+        reserved_keys(metadata.get("name"), spec, apart_from),
+        companion_errors(metadata, spec),
+        nodes_asked_for_twice(metadata, spec),
+        dispatched_without_queue(metadata, spec),
+    ):
+        check()
+        for error in errors:
+            known.add(error.path)
+            yield error
+    for errors in _core_objects(spec, apart_from):
+        check()
+        for error in islice(errors, _MOST_IN_ONE):
+            if error.path not in known:
+                yield error
 
 
-def _core_objects(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _core_objects(
+    spec: Mapping[str, Any], apart_from: Collection[int]
+) -> Iterator[Iterator[FieldError]]:
     """What is wrong in the volumes and the templates, which are Kubernetes' own types."""
     if isinstance(spec.get("volumes"), list):
-        yield from islice(volumes_errors("spec.volumes", spec["volumes"]), _MOST_IN_ONE)
-    for path, template in _templates(spec):
+        yield volumes_errors("spec.volumes", spec["volumes"])
+    for path, template in _templates(spec, apart_from):
         if isinstance(template, Mapping):
-            yield from islice(template_errors(path, template), _MOST_IN_ONE)
+            yield template_errors(path, template)
 
 
-def _templates(spec: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _templates(
+    spec: Mapping[str, Any], apart_from: Collection[int]
+) -> Iterator[tuple[str, object]]:
     for index, task in enumerate(items(spec.get("tasks"))):
-        yield f"spec.tasks[{index}].template", mapping(task).get("template")
+        if index not in apart_from:
+            yield f"spec.tasks[{index}].template", mapping(task).get("template")
     yield from coordinated_templates(spec)

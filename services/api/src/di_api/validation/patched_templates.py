@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -23,18 +23,24 @@ _Templates: TypeAlias = dict[int, Mapping[str, Any]]
 def patched_errors(
     spec: Mapping[str, Any],
     known: Iterable[FieldError],
-    judge: Callable[[dict[str, Any]], Iterable[FieldError]],
+    judge: Callable[[dict[str, Any], Collection[int]], Iterable[FieldError]],
+    apart_from: Collection[int] = (),
 ) -> Iterator[FieldError]:
     """What is wrong with the templates that patches make, and not with those of their tasks.
 
-    `judge` finds what is wrong with a spec, `known` is what it found with this one. Items of lists
-    are counted as in the template that the patch makes.
+    Items of lists are counted as in the template that the patch makes.
+
+    Args:
+        spec: raw, defaults applied.
+        known: what was found in it.
+        judge: finds what is wrong with a spec, apart from the templates of some tasks.
+        apart_from: tasks whose templates and patches are not looked into.
     """
     tasks = [*items(spec.get("tasks"))]
     plain = {
         index: template
         for index, task in enumerate(map(mapping, tasks))
-        if isinstance(template := task.get("template"), Mapping)
+        if index not in apart_from and isinstance(template := task.get("template"), Mapping)
     }
     leaders = yield from _made(_LEADER, tasks, plain)
     elastic = yield from _made(_ELASTIC, tasks, plain)
@@ -46,7 +52,8 @@ def patched_errors(
     for where, templates in ((_LEADER, leaders), (_ELASTIC, elastic), (_ELASTIC, both)):
         if not templates:
             continue
-        for error in judge({**spec, "tasks": _with(tasks, templates)}):
+        others = {index for index in range(len(tasks)) if index not in templates}
+        for error in judge({**spec, "tasks": _with(tasks, templates)}, others):
             found = _OF_TEMPLATE.fullmatch(error.path)
             if found is None or int(found["index"]) not in templates:
                 continue

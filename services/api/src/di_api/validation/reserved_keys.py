@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from di_api import names
@@ -21,14 +21,20 @@ _BY_POD: Final = frozenset(
 """Keys whose value differs from pod to pod, so that no template can be right about it."""
 
 
-def reserved_keys(job_name: object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def reserved_keys(
+    job_name: object, spec: Mapping[str, Any], apart_from: Collection[int] = ()
+) -> Iterator[FieldError]:
     """Reserved keys in the templates of a raw spec that say something else than the operator will.
+
+    `apart_from` are indexes of tasks whose templates are not looked into.
 
     A key that repeats the operator's value does no harm (manifests made from running pods have
     them); another value would make the Service or the operator lose the pod.
     """
     common = {names.LABEL_JOB: job_name, names.LABEL_OPERATOR: names.OPERATOR_NAME}
     for index, raw in enumerate(items(spec.get("tasks"))):
+        if index in apart_from:
+            continue
         task = mapping(raw)
         written = {
             **common,

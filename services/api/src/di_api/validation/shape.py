@@ -107,9 +107,9 @@ def _has_lists(owner: type) -> bool:
     )
 
 
-def shape_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+def shape_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Fields of a spec (defaults applied) that are unknown, missing, mistyped or out of range."""
-    return list(_of_object(JobSpec, spec, "spec"))
+    return _of_object(JobSpec, spec, "spec")
 
 
 def _of_object(owner: type, value: object, path: str) -> Iterator[FieldError]:
@@ -141,14 +141,13 @@ def _of_list(kind: List, value: object, path: str) -> Iterator[FieldError]:
     if not isinstance(value, list):
         yield FieldError(path, value, _NO_LIST)
         return
-    found = [
-        error
-        for index, item in enumerate(value)
-        for error in _of_item(kind, item, f"{path}[{index}]")
-    ]
-    yield from found
+    is_right = True
+    for index, item in enumerate(value):
+        for error in _of_item(kind, item, f"{path}[{index}]"):
+            is_right = False
+            yield error
     # Of a list with items that are wrong the other faults may be theirs.
-    if not found and (message := _whole_list(kind, value)) is not None:
+    if is_right and (message := _whole_list(kind, value)) is not None:
         yield FieldError(path, value, message)
 
 

@@ -1,9 +1,13 @@
-"""Whether a DIJob may be changed so: all reasons against it at once."""
+"""Whether a DIJob may be changed so: the reasons against it, found one after the other.
+
+An update is judged by what differs: what a job had before a rule was made, it may keep.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, zip_longest
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
@@ -13,69 +17,157 @@ from di_api.phase import Phase
 from di_api.queued import changed_queue
 from di_api.validation.dispatched import changed_while_dispatched
 from di_api.validation.fixed_fields import changed_fixed_fields, located
-from di_api.validation.job import validate_job
+from di_api.validation.job import MAX_ERRORS, Check, job_errors, rule_errors, unbounded
+from di_api.validation.weight import exact_size, weigh, weight_error
 
 _REPLICA: Final = re.compile(r"spec\.coordinated\.replicas\[(?P<index>[0-9]{1,9})\]")
 _MOST_COMPARED: Final = 64
 """Values of errors at one path that a new one is compared with."""
+_OF_PODS: Final = ("type", "name", "template", "leaderTemplatePatch", "elastic")
+"""Fields of a task by which its pod templates are judged."""
+_MOST_KNOWN: Final = 1000
+"""Errors of a job that are compared with those it had."""
 _FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
 def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
-    """The reasons to refuse the change from `old` to `new`; empty if there are none.
+    """The reasons to refuse a change, the first MAX_ERRORS; empty if there are none."""
+    return [*islice(update_errors(old, new), MAX_ERRORS)]
+
+
+def update_errors(
+    old: Mapping[str, Any], new: Mapping[str, Any], check: Check = unbounded
+) -> Iterator[FieldError]:
+    """The reasons to refuse the change from `old` to `new`, as they are found.
 
     Rules that became stricter since the job was made do not bind it: a job whose spec does not
     change is always let through, and of one that does change only what is wrong with the new spec
     and was not with the old one is a reason. So a value that is changed has to be right.
     """
-    changed = [] if _is_finished(mapping(old)) else [*changed_queue(mapping(old), mapping(new))]
-    return [*changed, *_changed_spec(old, new)]
-
-
-def _changed_spec(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
+    if not _is_finished(mapping(old)):
+        yield from changed_queue(mapping(old), mapping(new))
     before, after = mapping(old).get("spec"), mapping(new).get("spec")
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-        return validate_job(new)
-    before, after = with_defaults(before), with_defaults(after)
+        yield from job_errors(new, check)
+        return
+    yield from _changed_spec(old, new, before, after, check)
+
+
+def _changed_spec(
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    check: Check,
+) -> Iterator[FieldError]:
+    if (error := _grown_error(before, after)) is not None:
+        yield error
+        return
+    before = with_defaults(before)
+    after = _sharing(before, with_defaults(after))
+    check()
     changed = first_difference(before, after)
     if changed is None:
-        return []
+        return
     if _is_finished(old):
         path, value = located("spec", changed, after)
-        return [FieldError(path, value, "may not change, the job has finished")]
-    return [
-        *changed_fixed_fields(before, after),
-        *changed_while_dispatched(old, before, after),
-        *_new_errors(old, new),
-    ]
+        yield FieldError(path, value, "may not change, the job has finished")
+        return
+    yield from changed_fixed_fields(before, after)
+    yield from changed_while_dispatched(old, before, after)
+    yield from _new_errors({**old, "spec": before}, {**new, "spec": after}, check)
 
 
-def _new_errors(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
+def _grown_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldError | None:
+    """The error of a spec that is too large, and larger than it was."""
+    if not weigh(after).is_too_much:
+        return None
+    was_so = weigh(before).is_too_much and exact_size(after) <= exact_size(before)
+    return None if was_so else weight_error(after)
+
+
+def _sharing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """`after` with each field, and each field of its tasks, that did not change taken from
+    `before`: comparing them again costs nothing, and what did not change need not be judged."""
+    result = _shared_fields(before, after)
+    old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
+    if old_tasks and result.get("tasks") is not before.get("tasks"):
+        alike = zip_longest(old_tasks[: len(new_tasks)], new_tasks)
+        result["tasks"] = [
+            _shared_fields(old, new)
+            if isinstance(old, Mapping) and isinstance(new, Mapping)
+            else new
+            for old, new in alike
+        ]
+    return result
+
+
+def _shared_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        field: before[field]
+        if field in before and first_difference(before[field], value) is None
+        else value
+        for field, value in after.items()
+    }
+
+
+def _same_pods(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[int]:
+    """Indexes of the tasks whose templates and their patches are as they were, and all that these
+    are judged by."""
+    if before.get("volumes") is not after.get("volumes"):
+        return set()
+    tasks = zip(items(before.get("tasks")), items(after.get("tasks")), strict=False)
+    return {
+        index
+        for index, (one, other) in enumerate(tasks)
+        if all(mapping(one).get(field) is mapping(other).get(field) for field in _OF_PODS)
+    }
+
+
+def _new_errors(
+    old: Mapping[str, Any], new: Mapping[str, Any], check: Check
+) -> Iterator[FieldError]:
     """The errors of `new` that are not at the same place, of the same value, in `old`.
 
     Of a size that passes its bound, those that pass it by more than before.
     """
-    errors = validate_job(new)
-    sizes: dict[str, int] = {}
-    known: dict[tuple[str, str], list[object]] = {}
-    for error in validate_job(old) if errors else ():
-        if error.passes is not None:
-            bound, size = error.passes
-            sizes[bound] = size
-            continue
-        values = known.setdefault(_place(error, old), [])
-        # Paths are cut, so thousands may be alike; comparing each with each takes its time.
-        if len(values) < _MOST_COMPARED:
-            values.append(error.value)
-    for error in errors:
-        if error.passes is not None:
-            bound, size = error.passes
-            if size > sizes.get(bound, 0):
-                yield error
-            continue
-        before = known.get(_place(error, new), ())
-        if all(first_difference(value, error.value) is not None for value in before):
+    same = _same_pods(old["spec"], new["spec"])
+    known: _Known | None = None
+    for number, error in enumerate(rule_errors(new, new["spec"], check, apart_from=same)):
+        if number == _MOST_KNOWN:
+            message = f"is wrong in more than {_MOST_KNOWN} places, too many to compare with before"
+            yield FieldError("spec", new["spec"], message)
+            return
+        if known is None:
+            errors = rule_errors(old, old["spec"], check, apart_from=same)
+            known = _Known(old, islice(errors, _MOST_KNOWN))
+        if not known.has(error, new):
             yield error
+
+
+class _Known:
+    """The errors that a job had already."""
+
+    def __init__(self, job: Mapping[str, Any], errors: Iterable[FieldError]) -> None:
+        self._sizes: dict[str, int] = {}
+        self._values: dict[tuple[str, str], list[object]] = {}
+        for error in errors:
+            if error.passes is not None:
+                bound, size = error.passes
+                self._sizes[bound] = size
+                continue
+            values = self._values.setdefault(_place(error, job), [])
+            # Paths are cut, so thousands may be alike; comparing each with each takes its time.
+            if len(values) < _MOST_COMPARED:
+                values.append(error.value)
+
+    def has(self, error: FieldError, job: Mapping[str, Any]) -> bool:
+        """Whether an error of `job`, the later one, was there before."""
+        if error.passes is not None:
+            bound, size = error.passes
+            return size <= self._sizes.get(bound, 0)
+        before = self._values.get(_place(error, job), ())
+        return any(first_difference(value, error.value) is None for value in before)
 
 
 def _place(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:

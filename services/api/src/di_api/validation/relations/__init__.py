@@ -10,7 +10,7 @@ at once. Wherever a shape is wrong a rule looks away; `shape` reports that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from di_api.field_error import FieldError, items, mapping
@@ -23,18 +23,22 @@ from di_api.validation.tasks import circular_tasks, task_names
 from di_api.validation.templates import coordinated_templates, unfit_pods
 
 
-def broken_rules(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size."""
+def broken_rules(spec: Mapping[str, Any], apart_from: Collection[int] = ()) -> Iterator[FieldError]:
+    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size.
+
+    `apart_from` are indexes of tasks whose templates are not looked into for their own sake.
+    """
     volumes = names_of(spec.get("volumes"))
     volume_names = {*volumes.values()}
     yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
     whole = whole_of(spec)
     for row in (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT):
         yield from row.errors(whole)
-    for one in ones_of(whole):
+    for index, one in enumerate(ones_of(whole)):
         for each in OF_TASK:
             yield from each.errors(one)
-        yield from unfit_pods(f"{one.path}.template", one.task.get("template"), volume_names)
+        if index not in apart_from:
+            yield from unfit_pods(f"{one.path}.template", one.task.get("template"), volume_names)
     yield from circular_tasks(whole.tasks)
     yield from replica_errors(mapping(spec.get("coordinated")).get("replicas"))
     for path, template in coordinated_templates(spec):

@@ -1,0 +1,132 @@
+"""How large a spec may be: what it costs everyone who reads it.
+
+Measured before any rule runs, in time that does not grow past the bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from json.encoder import encode_basestring
+from typing import Any, Final, NamedTuple
+
+from di_api.difference import written
+from di_api.field_error import FieldError, child
+from di_api.spec.bounds import MAX_SPEC_BYTES, MAX_SPEC_VALUES
+
+_PRINTED_BITS: Final = 1024
+_BITS_PER_DIGIT: Final = 3
+_SIZED: Final = (Mapping, list, str)
+_DEEPEST_NAMED: Final = 8
+_MOST_COMPARED: Final = 256
+"""Parts of one value that are weighed to name the largest; a longer list is named itself."""
+
+
+class Weight(NamedTuple):
+    """The size of a JSON value."""
+
+    size: int
+    """Bytes as compact JSON in UTF-8."""
+    values: int
+    """Objects, lists, texts, numbers, true, false and null; names of fields are not counted."""
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether a spec may not have it."""
+        return self.size > MAX_SPEC_BYTES or self.values > MAX_SPEC_VALUES
+
+
+def weigh(value: object) -> Weight:
+    """The size of a JSON value of any depth; of one past a bound, part of it: more than the bound.
+
+    Without recursion, and over after MAX_SPEC_VALUES values.
+    """
+    size = values = 0
+    pending: list[Iterator[object]] = [iter((value,))]
+    while pending and size <= MAX_SPEC_BYTES and values <= MAX_SPEC_VALUES:
+        for each in pending.pop():
+            values += 1
+            if isinstance(each, str):
+                size += _text(each)
+            elif isinstance(each, Mapping):
+                size += sum(map(_text, each)) + 2 * max(len(each), 1) + 1
+                pending.append(iter(each.values()))
+            elif isinstance(each, list):
+                size += max(len(each), 1) + 1
+                pending.append(iter(each))
+            else:
+                size += _scalar(each)
+            if size > MAX_SPEC_BYTES or values > MAX_SPEC_VALUES:
+                break
+    return Weight(size, values)
+
+
+def weight_error(spec: Mapping[str, Any]) -> FieldError | None:
+    """The error of a spec of too many bytes or values, with its largest part; None: it has few."""
+    found = weigh(spec)
+    if not found.is_too_much:
+        return None
+    size = exact_size(spec)
+    path, share = _largest_part(spec)
+    if size > MAX_SPEC_BYTES:
+        what = f"has {size} bytes as JSON, and a job may have {MAX_SPEC_BYTES}"
+    else:
+        what = (
+            f"has more than {MAX_SPEC_VALUES} values (objects, lists, texts, numbers), "
+            f"in {size} bytes"
+        )
+    advice = "make it smaller, or put it into a ConfigMap or the image"
+    message = f"{what}; {share} % of it is {path}: {advice}"
+    return FieldError("spec", spec, message)
+
+
+def exact_size(value: object) -> int:
+    """Bytes of a value as compact JSON in UTF-8; of one that cannot be written, as `weigh`."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return weigh(value).size
+    return _encoded(text)
+
+
+def _scalar(value: object) -> int:
+    if value is None or isinstance(value, bool):
+        return len("false" if value is False else "true")
+    if isinstance(value, int) and value.bit_length() > _PRINTED_BITS:
+        # Python refuses to print integers of thousands of digits.
+        return value.bit_length() // _BITS_PER_DIGIT
+    return len(repr(value))
+
+
+def _text(text: str) -> int:
+    return _encoded(encode_basestring(text))
+
+
+def _encoded(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _largest_part(spec: Mapping[str, Any]) -> tuple[str, int]:
+    """Path of the innermost part that holds more than half of a spec, and its percentage."""
+    path, value = "spec", spec
+    whole = here = len(written(spec) or b"")
+    for _ in range(_DEEPEST_NAMED):
+        parts = list(_parts(value))
+        if not 0 < len(parts) <= _MOST_COMPARED:
+            break
+        # The longest one is not written once more: it has what the others leave.
+        parts.sort(key=lambda each: len(each[1]) if isinstance(each[1], _SIZED) else 0)
+        sizes = [len(written(part) or b"") for _, part in parts[:-1]]
+        sizes.append(here - sum(sizes))
+        largest = max(sizes)
+        if largest * 2 <= whole:
+            break
+        key, value = parts[sizes.index(largest)]
+        path, here = child(path, key), largest
+    return path, 100 * here // max(whole, 1)
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()

@@ -1,0 +1,129 @@
+"""What a review may cost, counted in calls and bytes, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_api.validation import job_errors
+from di_webhook.admission import MAX_ERRORS_SHOWN, MAX_SHOWN_BYTES, mutate, validate
+from di_webhook.app import MAX_BODY_BYTES
+from di_webhook.budget import Budget
+from di_webhook.review import MAX_VALUES, Answer, Outcome
+from tests.unit.webhook.reviews import UID, job, review
+from tools.hostile.reviews import FILLS, LARGEST
+from tools.hostile.reviews import review as hostile_review
+
+CALLS_PER_BYTE = 4
+"""Of Python and C functions; the search for the field meant has 1,000 and more."""
+CALLS_AT_ONCE = 250_000
+"""Of what is done for the first errors, each with its hint."""
+LARGEST_ANSWER = 4 * MAX_SHOWN_BYTES
+
+
+def calls(work: Callable[[], Answer]) -> tuple[int, Answer]:
+    """How many functions were called, and what came of it."""
+    count = 0
+
+    def seen(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        answer = work()
+    finally:
+        sys.setprofile(before)
+    return count, answer
+
+
+@settings(max_examples=25)
+@given(st.sampled_from(sorted(FILLS)), st.integers(1000, 60_000), st.booleans())
+def test_the_cost_of_a_review_follows_its_bytes(name: str, size: int, is_change: bool) -> None:
+    new = FILLS[name](size)
+    old = {**new, "spec": {**new["spec"], "backoffLimit": 1}} if is_change else None
+    body = hostile_review(new, old=old)
+    for decide in (validate, mutate):
+        count, answer = calls(lambda decide=decide: decide(body))  # type: ignore[misc]
+        assert count < CALLS_AT_ONCE + CALLS_PER_BYTE * len(body)
+        assert len(json.dumps(answer.body)) < LARGEST_ANSWER
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_large_review_gets_a_small_answer(name: str) -> None:
+    size = MAX_SPEC_BYTES
+    for body in (
+        hostile_review(FILLS[name](2 * size)),
+        hostile_review(FILLS[name](size), old=FILLS[name](size)),
+    ):
+        for decide in (validate, mutate):
+            answer = decide(body)
+            assert answer.outcome in (Outcome.ALLOWED, Outcome.DENIED)
+            # Defaults within a list come with the list.
+            assert len(json.dumps(answer.body)) < max(LARGEST_ANSWER, 2 * len(body))
+
+
+def test_a_change_of_the_largest_jobs_is_a_body_that_is_read() -> None:
+    assert len(hostile_review(FILLS["escapes"](LARGEST))) < MAX_BODY_BYTES
+
+
+def test_empty_tasks_past_the_bound_get_no_defaults() -> None:
+    answer = mutate(review({**job(), "spec": {"tasks": [{}] * 5000}}))
+    assert len(json.dumps(answer.body)) < 32 * 1024
+
+
+def test_errors_after_the_last_one_shown_are_not_looked_for() -> None:
+    looked = 0
+
+    class Counted(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            nonlocal looked
+            looked += key == "podsPerReplica"
+            return super().get(key, default)
+
+    bad = job(**{f"unknown{index}": 0 for index in range(100)})
+    bad["spec"]["tasks"] = [Counted(bad["spec"]["tasks"][0])]
+    errors = job_errors(bad)
+    for _ in range(MAX_ERRORS_SHOWN):
+        next(errors)
+    assert looked <= 1
+
+
+def test_a_review_of_too_many_values_is_denied_unread() -> None:
+    body = review({**job(), "x": [0] * MAX_VALUES})
+    for decide in (validate, mutate):
+        answer = decide(body)
+        assert answer.status == 200
+        assert answer.body["response"]["uid"] == UID
+        status = answer.body["response"]["status"]
+        assert status["code"] == 413
+        assert f"more than {MAX_VALUES}" in status["message"]
+    assert validate(body[body.index(b'"object"') :].replace(b'"object"', b"{", 1)).status == 400
+
+
+def test_a_review_that_takes_its_processor_time_is_denied() -> None:
+    seconds = iter(range(100))
+    budget = Budget(seconds=3, clock=lambda: next(seconds))
+    answer = validate(review(job(backoffLimit=-1)), check=budget.check)
+    assert answer.outcome is Outcome.DENIED
+    assert "processor time" in answer.message
+
+
+def test_a_spec_above_the_bound_is_refused_with_its_largest_part() -> None:
+    large = job()
+    container = large["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": "SCRIPT", "value": "x" * MAX_SPEC_BYTES}]
+    answer = validate(review(large))
+    (cause,) = answer.body["response"]["status"]["details"]["causes"]
+    assert cause["field"] == "spec"
+    size = len(json.dumps(large["spec"], separators=(",", ":")))
+    assert f"has {size} bytes as JSON, and a job may have {MAX_SPEC_BYTES}" in cause["message"]
+    assert "% of it is spec.tasks[0].template.spec.containers[0].env" in cause["message"]
