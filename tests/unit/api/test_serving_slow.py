@@ -13,7 +13,7 @@ from di_api.serving import arrivals, turns
 from di_api.serving.arrivals import Arrivals
 from di_api.serving.connections import Connection, Connections
 from di_api.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Penalties
-from di_api.serving.turns import Turns
+from di_api.serving.turns import Flow, Turns
 from tests.unit.asynchronous import asynchronous
 
 
@@ -245,14 +245,13 @@ async def test_a_slow_source_has_one_turn_and_a_delay_after_it(
 ) -> None:
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.02)
     slow = Turns(2, slows=lambda source: source == "a")
-    await slow.take("a", 1)
+    first = await slow.take(Flow("a"), 1)
     for patience in (0.0, 0.01):
         with pytest.raises(TimeoutError):
-            await slow.take("a", patience)
+            await slow.take(Flow("a"), patience)
     # The other place is there for others meanwhile.
-    await slow.take("b", 0)
-    slow.give_back("b")
-    slow.give_back("a")
+    slow.give_back(await slow.take(Flow("b"), 0))
+    slow.give_back(first)
     with pytest.raises(TimeoutError):
-        await slow.take("a", 0)
-    await slow.take("a", 10)
+        await slow.take(Flow("a"), 0)
+    await slow.take(Flow("a"), 10)

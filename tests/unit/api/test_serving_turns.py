@@ -8,7 +8,7 @@ import pytest
 
 from di_api.service.sources import source_of
 from di_api.serving.connections import Connection, Connections
-from di_api.serving.turns import Turns
+from di_api.serving.turns import Flow, Turn, Turns
 from tests.unit.asynchronous import asynchronous
 
 
@@ -111,29 +111,105 @@ def _never(_source: str) -> bool:
     return False
 
 
+class Counter:
+    """A service of some places, whose clock goes on by what each request takes."""
+
+    def __init__(self, places: int) -> None:
+        self.now = 0.0
+        self.turns = Turns(places, slows=_never, clock=lambda: self.now)
+        self.served: list[str] = []
+
+    async def ask(self, name: str, seconds: float = 1.0) -> None:
+        """Be served as the source that the name begins with; what is before a dash, its tenant."""
+        tenant = name.partition("-")[0] if "-" in name else ""
+        turn = await self.turns.take(Flow(name[0], tenant), 10)
+        self.served.append(name)
+        await asyncio.sleep(0)
+        self.now += seconds
+        self.turns.give_back(turn)
+
+    async def hold(self, flow: Flow) -> Turn | None:
+        """A place that is kept; None if there is none to be taken at once."""
+        try:
+            return await self.turns.take(flow, 0)
+        except TimeoutError:
+            return None
+
+
 @asynchronous
 async def test_sources_are_served_in_turn() -> None:
-    turns, served = Turns(1, slows=_never), list[str]()
+    counter = Counter(1)
+    names = ("a1", "a2", "a3", "a4", "b1", "c1", "b2")
+    await asyncio.gather(*map(counter.ask, names))
+    assert counter.served == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
 
-    async def ask(name: str) -> None:
-        await turns.take(name[0], 10)
-        served.append(name)
-        await asyncio.sleep(0)
-        turns.give_back(name[0])
 
-    await asyncio.gather(*map(ask, ("a1", "a2", "a3", "a4", "b1", "c1", "b2")))
-    assert served == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
+@asynchronous
+async def test_the_source_that_used_fewest_seconds_is_next() -> None:
+    counter = Counter(1)
+    heavy = [counter.ask(f"a{number}", 5.0) for number in range(4)]
+    light = [counter.ask(f"b{number}", 1.0) for number in range(12)]
+    await asyncio.gather(*heavy, *light)
+    first = counter.served[:12]
+    assert [name for name in first if name[0] == "a"] == ["a0", "a1"]
+
+
+@pytest.mark.proves("security.md#limits-for-strangers/places")
+@asynchronous
+async def test_tenants_of_one_source_share_by_the_seconds_they_use() -> None:
+    counter = Counter(1)
+    heavy = [counter.ask(f"ax-{number}", 10.0) for number in range(4)]
+    light = [counter.ask(f"ay-{number}", 1.0) for number in range(9)]
+    other = [counter.ask("b")]
+    await asyncio.gather(*heavy, *light, *other)
+    assert counter.served.index("b") <= 2
+    assert counter.served.index("ay-8") < counter.served.index("ax-2")
+
+
+@pytest.mark.proves("security.md#limits-for-strangers/places")
+@asynchronous
+async def test_a_source_has_half_of_the_places_and_a_tenant_half_of_those() -> None:
+    counter = Counter(8)
+    one = [await counter.hold(Flow("a", "one")) for _ in range(3)]
+    assert [turn is not None for turn in one] == [True, True, False]
+    others = [await counter.hold(Flow("a", f"t{number}")) for number in range(3)]
+    assert [turn is not None for turn in others] == [True, True, False]
+    assert all([await counter.hold(Flow("b")) for _ in range(4)])
+    assert await counter.hold(Flow("c")) is None
+
+
+@asynchronous
+async def test_a_place_goes_to_a_waiting_tenant_below_its_share() -> None:
+    counter = Counter(4)
+    held = await counter.hold(Flow("a", "one"))
+    late = [asyncio.create_task(counter.turns.take(Flow("a", "one"), 10)) for _ in range(2)]
+    other = asyncio.create_task(counter.turns.take(Flow("a", "two"), 10))
+    await asyncio.sleep(0)
+    assert (other.done(), late[0].done()) == (True, False)
+    assert held is not None
+    counter.turns.give_back(held)
+    await late[0]
+    assert not late[1].done()
+    counter.turns.give_back(late[0].result())
+    await late[1]
+
+
+@asynchronous
+async def test_a_source_does_not_pay_for_seconds_that_no_other_wanted() -> None:
+    counter = Counter(1)
+    await counter.ask("a", 100.0)
+    await asyncio.gather(counter.ask("a1"), counter.ask("b1"), counter.ask("a2"), counter.ask("b2"))
+    assert counter.served == ["a", "a1", "b1", "a2", "b2"]
 
 
 @asynchronous
 async def test_a_caller_that_gave_up_takes_no_turn() -> None:
     turns = Turns(1, slows=_never)
-    await turns.take("a", 10)
+    first = await turns.take(Flow("a"), 10)
     with pytest.raises(TimeoutError):
-        await turns.take("b", 0)
-    patient = asyncio.create_task(turns.take("c", 10))
+        await turns.take(Flow("b"), 0)
+    patient = asyncio.create_task(turns.take(Flow("c"), 10))
     await asyncio.sleep(0)
-    turns.give_back("a")
-    await patient
-    turns.give_back("c")
-    await turns.take("b", 0)
+    turns.give_back(first)
+    turns.give_back(await patient)
+    await turns.take(Flow("b"), 0)

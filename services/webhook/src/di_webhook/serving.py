@@ -14,6 +14,7 @@ from di_api.serving.probe_server import Pages
 from di_api.serving.worker import Serving
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.config import Config
+from di_webhook.review import tenant_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -38,6 +39,8 @@ REVIEWS: Final = Bounds(
     # Of 200 changes at once each may open one, while others are open that are not needed any more.
     connections_of_source=768,
     body_bytes=lambda _path: MAX_BODY_BYTES,
+    # All users' reviews come from the API server.
+    tenant=tenant_of,
     bodies_bytes=48 * 1024 * 1024,
 )
 

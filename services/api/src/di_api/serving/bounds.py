@@ -11,6 +11,13 @@ answer may be lost on the way (RFC 9112, section 9.6)."""
 LINGER_BYTES = 16 * 1024 * 1024
 """Of a body that was refused by its length, most is still under way; throwing it away is cheap."""
 
+Tenant = Callable[[str, bytes], str]
+"""From the path and the body of a request: for whom its source makes it; empty: for itself."""
+
+
+def _one_tenant(_path: str, _body: bytes) -> str:
+    return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -41,6 +48,8 @@ class Bounds:
     bodies_bytes: int
     """Of all requests that have not been answered. Above it the source that has most loses its
     largest one that no thread has begun."""
+    tenant: Tenant = _one_tenant
+    """Reads the request's own word, in the event loop."""
     line_bytes: int = 4094
     fields: int = 40
     field_bytes: int = 8190

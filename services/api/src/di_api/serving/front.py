@@ -114,6 +114,7 @@ class Front:
             refusal=self._refusal,
             penalties=self._penalties,
             counts_refused_tokens=self._bounds.counts_refused_tokens,
+            tenant=self._bounds.tenant,
         )
         config = _uvicorn(app, self._bounds)
         acceptors = []

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from di_api.service.sources import plain_address, source_of
+from di_api.serving.bounds import Tenant
 from di_api.serving.later import LATER, Later, Waits
 from di_api.serving.penalties import Penalties
 from di_api.serving.streams import STREAM, Stream, Streams
-from di_api.serving.turns import Turns
+from di_api.serving.turns import Flow, Turns
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -49,8 +50,10 @@ class ThreadedApplication:
         refusal: Refusal,
         penalties: Penalties,
         counts_refused_tokens: bool,
+        tenant: Tenant,
     ) -> None:
         self._application = application
+        self._tenant = tenant
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
         self._turns = Turns(threads, slows=penalties.slows)
         self._penalties = penalties
@@ -69,9 +72,10 @@ class ThreadedApplication:
         if message["type"] != "http.request":
             return
         source = source_of(scope["client"][0]) if scope["client"] else ""
+        flow = Flow(source, self._tenant(scope["path"], message["body"]))
         try:
             # Who waits too long never reaches a thread.
-            await self._turns.take(source, self._queue_seconds)
+            turn = await self._turns.take(flow, self._queue_seconds)
         except TimeoutError:
             await _send(send, *self._busy())
             return
@@ -82,7 +86,7 @@ class ThreadedApplication:
                     self._pool, _call, self._application, environ
                 )
             finally:
-                self._turns.give_back(source)
+                self._turns.give_back(turn)
             if self._counts_refused_tokens and answer[0] == HTTPStatus.UNAUTHORIZED:
                 self._penalties.count(source, "credentials that do not hold")
             # What waits holds no thread and no turn.
