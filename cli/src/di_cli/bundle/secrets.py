@@ -2,7 +2,7 @@
 
 The names and shapes are those that people use for passwords, tokens and keys; what is secret and
 looks like nothing of that kind is known only if it also stands somewhere under such a name. Every
-pattern is bounded: a log may be one line of megabytes.
+pattern takes linear time: a log may be one line of megabytes, written to cost much.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ REDACTED: Final = "[redacted]"
 SHORTEST: Final = 5
 """Of a secret that is looked for everywhere: shorter ones are in every other word."""
 _SHORTEST_NUMBER: Final = 8
+_LONGEST_KEY: Final = 8192
+"""Characters of a private key."""
 LONGEST_LINE: Final = 1 << 16
 """Characters of a line; the rest of it is left out."""
 # Programs that generate texts speak of tokens all the time: of how many, in the plural.
@@ -66,15 +68,26 @@ _BEARER: Final = re.compile(
 _FLAG: Final = re.compile(
     r"""(?P<before>(?<![^\s"'])--?(?P<name>[\w-]{1,60})\s{1,4})(?P<value>(?!--)\S+)"""
 )
+_KEY: Final = r"[A-Z ]{0,20}PRIVATE KEY-----"
 _SHAPES: Final = (
-    # A URL with a password: scheme://user:password@host.
-    re.compile(r"(?P<before>://)(?P<value>[^\s\"'/]{0,256}:[^\s\"']{0,256})(?=@)"),
+    # A URL with a password, scheme://user:password@host. Where no @ follows, the rest is consumed:
+    # it would be read again at each :// in it.
     re.compile(
-        r"(?P<before>)(?P<value>-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[\s\S]{0,8192}?"
-        r"(?:-----END [A-Z ]{0,20}PRIVATE KEY-----|\Z))"
+        r"(?P<before>://)(?:(?P<value>[^\s\"'/:]*+:[^\s\"'@]*+(?:@[^\s\"'@]*+(?=@))*+)(?=@)"
+        r"|[^\s\"'/:]*+:[^\s\"']*+)"
     ),
-    # JSON web tokens; then those of AWS, and of GitHub, GitLab, Hugging Face, OpenAI and Slack.
-    re.compile(r"(?P<before>)(?P<value>\beyJ[\w-]{5,4000}\.[\w-]{1,4000}\.?[\w-]{0,4000})"),
+    # A private key; of one without an end so much as the largest has. In either case what was read
+    # is consumed.
+    re.compile(
+        rf"(?P<before>)(?P<value>-----BEGIN {_KEY}"
+        rf"(?:[\s\S]{{0,{_LONGEST_KEY}}}?(?:-----END {_KEY}|\Z)|[\s\S]{{{_LONGEST_KEY}}}))"
+    ),
+    # JSON web tokens, the first place of a word where one begins; then those of AWS, and of GitHub,
+    # GitLab, Hugging Face, OpenAI and Slack.
+    re.compile(
+        r"(?P<before>(?<![\w-])(?:(?!\beyJ)[\w-])*+)"
+        r"(?P<value>eyJ[\w-]{5,}+\.[\w-]++\.?+[\w-]*+)"
+    ),
     re.compile(r"(?P<before>)(?P<value>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"),
     re.compile(
         r"(?P<before>)(?P<value>\b(?:gh[pousr]_|github_pat_|glpat-|hf_|sk-|xox[abprs]-)[\w-]{16,})"
@@ -109,7 +122,7 @@ def cleaned(text: str, known: Iterable[str] = ()) -> str:
 def in_text(text: str) -> Iterator[str]:
     """The secrets of a text."""
     for shape in _SHAPES:
-        yield from (found["value"] for found in shape.finditer(text))
+        yield from (found["value"] for found in shape.finditer(text) if found["value"])
     for line in filter(_is_suspect, text.splitlines()):
         for pattern in (_PAIR, _BEARER):
             for found in pattern.finditer(line[:LONGEST_LINE]):
@@ -161,7 +174,7 @@ def _cleaned_line(line: str) -> str:
 
 def _without(found: re.Match[str]) -> str:
     value = found["value"]
-    if value.strip(_QUOTES) in _NOTHING:
+    if value is None or value.strip(_QUOTES) in _NOTHING:
         return found[0]
     quoted = next((q for q in ('\\"', '"', "'") if value.startswith(q) and value.endswith(q)), "")
     return f"{found['before']}{quoted}{REDACTED}{quoted}"

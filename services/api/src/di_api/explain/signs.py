@@ -20,7 +20,7 @@ from di_api.timestamps import parse_time
 
 _KINDS: Final = ("initContainerStatuses", "containerStatuses")
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
-_NAMED: Final = re.compile(r"(\S+) (?:failed )?first\b")
+_NAMED: Final = re.compile(r"(?<!\S)(\S++) (?:failed )?first\b")
 """The pod in the operator's words."""
 _LAST_WORDS: Final = "; its last lines: "
 """What stands before a program's last words in the operator's messages."""
