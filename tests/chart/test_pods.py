@@ -114,7 +114,7 @@ def environment(chart: Chart, component: str, *values: str) -> dict[str, str]:
     "operations.md#values/watchnamespace",
     "operations.md#values/operator-syncperiodseconds",
     "operations.md#values/operator-jobmetrics",
-    "operations.md#metrics-of-single-jobs",
+    "operations.md#metrics-of-single-jobs/series",
     "operations.md#values/servicedomain",
     "operations.md#values/operator-allocator-periodseconds",
     "operations.md#values/operator-allocator-binding",

@@ -337,7 +337,8 @@ DASHBOARDS: Final = (
             ),
             Panel(
                 title="Jobs without metrics of their own",
-                asks=(("max(di_job_metrics_left_out)", "left out"),),
+                asks=(("max by (namespace) (di_job_metrics_left_out)", "{{namespace}}"),),
+                may_be_empty="all have some",
             ),
             Panel(
                 title="Jobs that hang",

@@ -16,7 +16,7 @@ from di_dashboard.shared.metrics import Metrics as DashboardMetrics
 from di_history.metrics import Metrics as HistoryMetrics
 from di_operator.controller import JobKey
 from di_operator.election import Election
-from di_operator.job_metrics import Source
+from di_operator.job_metrics.collect import JobMetrics, Source
 from di_operator.main import expose
 from di_operator.metrics import Metrics as OperatorMetrics
 from di_operator.queue import KeyQueue
@@ -54,11 +54,9 @@ def _families() -> dict[str, list[Metric]]:
     webhook = WebhookMetrics(monotonic=time.monotonic)
     # Only their names and words are taken here, so there is nothing to measure.
     expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()))
-    operator.of_jobs(
-        Source(leads=lambda: False, unfinished=tuple, now=lambda: datetime.now(UTC), most=0)
-    )
+    of_jobs = JobMetrics(Source(leads=lambda: False, now=lambda: datetime.now(UTC), most=0))
     return {
-        "operator": list(operator.registry.collect()),
+        "operator": [*operator.registry.collect(), *of_jobs.begin()()],
         "server": list(server.registry.collect()),
         "history": list(history.registry.collect()),
         "webhook": list(webhook.registry.collect()),

@@ -249,11 +249,13 @@ def test_who_reads_no_answers_has_few_of_them_kept(uv: bool) -> None:
 
 def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
     now, renderings = [100.0], 0
+    threads: set[int] = set()
     stuck: list[str | None] = [None]
 
     def render() -> bytes:
         nonlocal renderings
         renderings += 1
+        threads.add(threading.get_ident())
         return b"up 1\n"
 
     async def main() -> None:
@@ -261,7 +263,7 @@ def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
             address=Address(host="127.0.0.1", port=0),
             alive=lambda: stuck[0],
             ready=lambda: "no lease",
-            render_metrics=render,
+            begin_metrics=lambda: render,
             monotonic=lambda: now[0],
         ) as port:
 
@@ -280,5 +282,7 @@ def test_the_operator_is_served_by_it_and_renders_once_a_second() -> None:
             now[0] += 1
             await get("metrics")
             assert renderings == 2
+            # Thousands of jobs take long: nothing else waits for them.
+            assert threading.get_ident() not in threads
 
     asyncio.run(main())

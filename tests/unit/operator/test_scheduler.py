@@ -201,7 +201,7 @@ async def test_a_waiting_job_is_woken_with_its_expected_start() -> None:
     assert bench.scheduler.grant(runs).expected_start is None
     assert "w" in bench.woken
     # The job has reported nothing that a curve could be fitted to.
-    assert bench.scheduler.goodput(runs) is None
+    assert bench.scheduler.goodput("rl/x", runs["metadata"]["uid"]) is None
 
 
 @virtual_time.in_virtual_time

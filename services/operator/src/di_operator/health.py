@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from di_api.exposition import Exposition
+from di_api.exposition import EXPOSITION_SECONDS
 from di_api.service.settings import Address
 from di_api.serving.listeners import bound
-from di_api.serving.probe_server import Page, serving
+from di_api.serving.probe_server import Page, SlowPages, serving
 
 # What a Prometheus server asks for when it is offered nothing newer.
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -20,15 +22,16 @@ async def serve_health(
     address: Address,
     alive: Callable[[], str | None],
     ready: Callable[[], str | None],
-    render_metrics: Callable[[], bytes],
+    begin_metrics: Callable[[], Callable[[], bytes]],
     monotonic: Callable[[], float],
 ) -> AsyncIterator[int]:
     """Serve /healthz, /readyz and /metrics; yields the port, a free one if the address has 0.
 
     /healthz and /readyz answer 503 with the reason that `alive` or `ready` returns, 200 when it
     returns None. `alive` must not object to an unreachable API server: the operator would be
-    restarted again and again, and lose its caches each time. Metrics are rendered on the event
-    loop, where what they read belongs, and once a second at most (`monotonic` returns seconds).
+    restarted again and again, and lose its caches each time. `begin_metrics` collects on the event
+    loop what belongs to it; what that returns is called in a thread, once a second at most
+    (`monotonic` returns seconds), and makes the text.
 
     Raises:
         OSError: the address is taken or not ours.
@@ -38,12 +41,52 @@ async def serve_health(
         reason = objection()
         return Page(b"ok\n") if reason is None else Page(f"{reason}\n".encode(), 503)
 
-    exposition = Exposition(render_metrics, clock=monotonic)
-    pages = {
+    async def metrics() -> Page:
+        return Page(await scrapes.text(), content_type=METRICS_CONTENT_TYPE)
+
+    pages: SlowPages = {
         "/healthz": lambda: probe(alive),
         "/readyz": lambda: probe(ready),
-        "/metrics": lambda: Page(exposition(), content_type=METRICS_CONTENT_TYPE),
+        "/metrics": metrics,
     }
     listeners = bound(address)
-    async with serving(pages, listeners):
-        yield int(listeners[0].getsockname()[1])
+    # A thread of its own: others' long work must not hold up a scrape.
+    with ThreadPoolExecutor(1, thread_name_prefix="metrics") as thread:
+        scrapes = _Scrapes(begin_metrics, thread, monotonic)
+        async with serving(pages, listeners):
+            yield int(listeners[0].getsockname()[1])
+
+
+class _Scrapes:
+    """One rendering at a time, for all who ask meanwhile and in the second after it."""
+
+    def __init__(
+        self,
+        begin: Callable[[], Callable[[], bytes]],
+        thread: Executor,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._begin = begin
+        self._thread = thread
+        self._monotonic = monotonic
+        self._rendering: asyncio.Task[bytes] | None = None
+        self._ended = 0.0
+
+    async def text(self) -> bytes:
+        """Return the exposition; raises what making it raises."""
+        rendering = self._rendering
+        if rendering is None or (rendering.done() and self._is_old(rendering)):
+            rendering = self._rendering = asyncio.create_task(self._render())
+        # Whoever asked first may hang up: others wait for it too.
+        return await asyncio.shield(rendering)
+
+    async def _render(self) -> bytes:
+        try:
+            render = self._begin()
+            return await asyncio.get_running_loop().run_in_executor(self._thread, render)
+        finally:
+            self._ended = self._monotonic()
+
+    def _is_old(self, rendering: asyncio.Task[bytes]) -> bool:
+        is_broken = rendering.cancelled() or rendering.exception() is not None
+        return is_broken or self._monotonic() - self._ended >= EXPOSITION_SECONDS

@@ -62,7 +62,7 @@ from di_operator.informer_state import (
     transform_other_pod,
     transform_pod,
 )
-from di_operator.job_metrics import Source
+from di_operator.job_metrics.collect import Source
 from di_operator.job_tasks.duties import job_task_duties
 from di_operator.kueue_watch import follow_kueue
 from di_operator.leadership import Loss, NotLeading
@@ -207,7 +207,7 @@ async def operate(
                 observer=metrics,
             ),
             emit=recorder.emit,
-            examine=read_spec.examine,
+            specs=read_spec,
             read_pod=read_pod,
             grant=scheduler.grant if scheduler is not None else None,
             aggregator_config=config.aggregator_config,
@@ -282,15 +282,15 @@ async def operate(
             on_ending=on_ending,
         )
         expose(metrics, queue, caches, leadership)
-        metrics.of_jobs(
+        job_metrics = metrics.of_jobs(
             Source(
                 leads=leadership.holds,
-                unfinished=informers.unfinished,
                 now=clock.now,
                 most=config.job_metrics,
-                goodput=scheduler.goodput if scheduler is not None else lambda _job: None,
+                goodput=scheduler.goodput if scheduler is not None else lambda _key, _uid: None,
             )
         )
+        caches[DIJOBS].subscribe(job_metrics.follow)
         for tally in (client.requests, lease_client.requests):
             metrics.requests(tally)
         port = await stack.enter_async_context(
@@ -298,7 +298,7 @@ async def operate(
                 address=config.health_bind,
                 alive=runtime.stuck,
                 ready=runtime.unready,
-                render_metrics=metrics.render,
+                begin_metrics=metrics.begin,
                 monotonic=clock.monotonic,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from di_api.kube.cache import WatchCache
-from di_operator.job_metrics import JobMetrics, Source
+from di_operator.job_metrics.collect import JobMetrics, Source
 
 # Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name:
 # those are in job_metrics, which shows so many jobs and no more.
@@ -24,6 +24,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._of_jobs: JobMetrics | None = None
         self._reconciles = Counter(
             "di_operator_reconciles",
             "Reconciles of a job, by result.",
@@ -120,7 +121,7 @@ class Metrics:
             self._queues.labels(*labels).set(value)
 
     def notified(self, target: str, result: str) -> None:
-        """Count one notification, `sent` or `failed`, by the target's name in the settings."""
+        """Count one notification, `sent`, `failed` or `dropped`, by the target's name."""
         self._notifications.labels(target, result).inc()
 
     def duty_failed(self, duty: str) -> None:
@@ -156,9 +157,10 @@ class Metrics:
         """Register the gauge of jobs by phase, read at each scrape."""
         self.registry.register(_JobsByPhase(read))
 
-    def of_jobs(self, source: Source) -> None:
-        """Register the metrics of single jobs, read at each scrape."""
-        self.registry.register(JobMetrics(source))
+    def of_jobs(self, source: Source) -> JobMetrics:
+        """Show the metrics of single jobs; what is returned has to follow them."""
+        self._of_jobs = JobMetrics(source)
+        return self._of_jobs
 
     def cache(self, plural: str, cache: WatchCache) -> None:
         """Expose the counters of a watch cache at each scrape."""
@@ -168,9 +170,27 @@ class Metrics:
         """Expose the requests a client has finished, by verb, plural and status code."""
         self._requests.tallies.append(tally)
 
+    def begin(self) -> Callable[[], bytes]:
+        """Collect what the event loop owns, which is little; what is returned makes the text
+        exposition of all metrics, and may be called in any thread."""
+        families = list(self.registry.collect())
+        of_jobs = self._of_jobs.begin() if self._of_jobs is not None else list[Metric]
+        return lambda: generate_latest(_Collected([*families, *of_jobs()]))
+
     def render(self) -> bytes:
         """Return the text exposition of all metrics."""
-        return generate_latest(self.registry)
+        return self.begin()()
+
+
+class _Collected:
+    """Families that were collected already, in place of a registry."""
+
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Return them."""
+        return self._families
 
 
 class _Looks:

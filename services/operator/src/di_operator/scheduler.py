@@ -190,12 +190,11 @@ class Scheduler:
         if self._news.on_refused(write):
             self._changed.set()
 
-    def goodput(self, job: Object) -> float | None:
-        """What a job makes of its nodes, in samples of its initial batch a second; None: nobody
-        has measured it."""
-        seen, metadata = self._seen, job["metadata"]
-        word = self._words.get(metadata["uid"])
-        info = seen.jobs.get(f"{metadata['namespace']}/{metadata['name']}") if seen else None
+    def goodput(self, key: str, uid: str) -> float | None:
+        """What a job makes of its nodes, in samples of its initial batch a second; None: it was
+        not measured. For any thread: what it reads is replaced and never changed."""
+        seen, word = self._seen, self._words.get(uid)
+        info = seen.jobs.get(key) if seen else None
         if seen is None or word is None or info is None:
             return None
         return present_goodput(info, word.has, seen.nodes)
