@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -21,13 +22,14 @@ from di_operator.companions import Companions
 from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
+from di_operator.informer_state import transform_job
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.pods import Pod, PodReader
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.specs import examine
+from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
 from di_operator.reconciler import ATTEMPTS, READ_AT_ONCE, Reconciler
 from di_operator.scheduling_objects import SchedulingObjects
@@ -43,11 +45,15 @@ class Known:
     """A world that knows only what it was told: nothing but own writes and reads."""
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], Object] = {}
+        self.objects: dict[tuple[str, str], Any] = {}
         self.gone: set[str] = set()
 
     def observe(self, resource: Resource, body: Object) -> None:
-        kept = transform_configmap(body) if resource == CONFIGMAPS else body
+        kept: Mapping[str, Any] = body
+        if resource == CONFIGMAPS:
+            kept = transform_configmap(body)
+        elif resource == DIJOBS:
+            kept = transform_job(deepcopy(body))
         self.objects[resource.kind, body["metadata"]["name"]] = kept
 
     def recognise(self, resource: Resource, body: Object) -> Object:
@@ -91,6 +97,7 @@ class Bench:
         self.events: list[JobEvent] = []
         self.read_pod: PodReader = Pod.read
         self.seconds = 0.0
+        self.specs = SpecCache(size=64)
         self.companion_kinds: tuple[CompanionKind, ...] = ()
         looks: Any = {
             "client": self.api,
@@ -114,6 +121,10 @@ class Bench:
             "metadata": {"name": "a", "generation": 1},
             "spec": {"tasks": [task], **changes},
         }
+        return self.submit_body(body)
+
+    def submit_body(self, body: Object) -> Object:
+        """Create the job, and know it as the watch would show it."""
         stored = self.api.put(DIJOBS, "ns", body)
         self.known.observe(DIJOBS, stored)
         return stored
@@ -154,7 +165,7 @@ class Bench:
             status=StatusWriter(**parts),
             grant=None,
             emit=lambda job, event: self.events.append(event),
-            examine=examine,
+            specs=self.specs,
             read_pod=self.read_pod,
             aggregator_config=("di-system", "aggregator-config"),
             settings=Settings(

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from di_api.compact import compact
+from di_api.field_error import mapping
 from di_api.kube.cache import Subscriber, WatchCache
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_api.names import (
@@ -41,6 +42,7 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_api.validation import weight_error
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import (
@@ -59,8 +61,11 @@ from di_operator.lifecycle.pods import (
     task_of,
     told_rank,
 )
-from di_operator.packed import Packed
+from di_operator.lifecycle.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
+from di_operator.lifecycle.status import Status
+from di_operator.packed import Packed, json_bytes
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
 # Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
@@ -113,7 +118,29 @@ def transform_job(body: dict[str, Any]) -> Packed:
     metadata = body["metadata"]
     if "namespace" in metadata:
         metadata["namespace"] = _shared(metadata["namespace"])
+    if (annotations := metadata.get("annotations")) is not None:
+        # The whole spec once more, in a text.
+        annotations.pop(_LAST_APPLIED, None)
+    spec_bytes = json_bytes(body.get("spec"))
+    if spec_bytes > HEAVY:
+        body[SPEC_BYTES] = spec_bytes
+        spec = mapping(body.get("spec"))
+        if (error := weight_error(spec)) is not None:
+            body[SPEC_ERROR] = error.message
+            if not _goes_on(body):
+                # It never gets pods, or has had them: its lists and maps are not kept.
+                body["spec"] = {key: each for key, each in spec.items() if not _is_nested(each)}
     return Packed(body, packed=("spec", "status"))
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _goes_on(job: Mapping[str, Any]) -> bool:
+    """Whether a job has been started and has not ended."""
+    status = Status.read(job.get("status"))
+    return status.has_started and not status.is_finished
 
 
 def transform_pod(body: dict[str, Any]) -> dict[str, Any]:

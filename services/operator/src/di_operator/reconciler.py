@@ -41,7 +41,7 @@ from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.reasons import Problem
 from di_operator.lifecycle.reclaim import reclaim, restored_events
 from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.specs import Examine
+from di_operator.lifecycle.specs import SPEC_BYTES, SpecCache
 from di_operator.lifecycle.status import Status
 from di_operator.lifecycle.workloads import leftover_steps
 from di_operator.scheduling_objects import SchedulingObjects
@@ -108,7 +108,7 @@ class Reconciler:
         scheduling_objects: SchedulingObjects,
         status: StatusWriter,
         emit: Callable[[Mapping[str, Any], JobEvent], None],
-        examine: Examine,
+        specs: SpecCache,
         read_pod: PodReader,
         grant: Callable[[Mapping[str, Any]], Grant] | None,
         aggregator_config: tuple[str, str],
@@ -142,7 +142,8 @@ class Reconciler:
         self._scheduling_objects = scheduling_objects
         self._status = status
         self._emit = emit
-        self._examine = examine
+        self._specs = specs
+        self._reading = asyncio.Lock()
         self._read_pod = read_pod
         self._grant = grant
         self._aggregator_config = aggregator_config
@@ -170,6 +171,9 @@ class Reconciler:
                 return None
             if queue_of(job) is not None and self._kueue(key) is None:
                 return NEXT_LOOK
+            if self._reading.locked() and not self._is_read(job):
+                # Heavy jobs of one user must not hold all workers.
+                return self._rng.uniform(NEXT_LOOK, 2 * NEXT_LOOK)
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     return await self._step(dict(job), key)
@@ -212,6 +216,9 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         began = self._clock.now()
+        if not self._is_read(job):
+            async with self._reading:
+                await asyncio.to_thread(self._specs.examine, job)
         snapshot, decision = await self._look_and_decide(job, key)
         if _creates_again(snapshot, decision) and not await self._is_current(job, key):
             return 0.0
@@ -247,6 +254,14 @@ class Reconciler:
             # decision wants nothing; then the delay it asks for is the one that counts.
             return 0.0
         return decision.requeue_after
+
+    def _is_read(self, job: Mapping[str, Any]) -> bool:
+        """Whether nothing about a job's spec takes long.
+
+        A heavy one is judged beside the event loop, which others need meanwhile: one at a time,
+        for each thread more would have the loop wait longer for its turn.
+        """
+        return SPEC_BYTES not in job or self._specs.known(job) is not None
 
     async def _keep_up(
         self,
@@ -308,7 +323,7 @@ class Reconciler:
                 self._informers.pods(key),
                 self._informers.services(key),
                 self._informers.configmaps(key),
-                read=self._examine,
+                read=self._specs.examine,
                 read_pod=self._read_pod,
                 grant=self._grant(job) if self._grant is not None else None,
                 aggregator=aggregator,

@@ -12,7 +12,7 @@ from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, standby_pods, total_errors
 from di_api.validation.update import update_errors, validate_update
 from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
-from di_api.validation.weight import weigh
+from di_api.validation.weight import weigh, weight_error
 
 __all__ = [
     "MAX_ERRORS",
@@ -35,4 +35,5 @@ __all__ = [
     "validate_job",
     "validate_update",
     "weigh",
+    "weight_error",
 ]

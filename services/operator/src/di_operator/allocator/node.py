@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
 
 from di_operator.allocator.resources import Resources
 
 Items: TypeAlias = tuple[tuple[str, str], ...]
 """A mapping of strings that can be hashed."""
+
+MOST_CONDITIONS: Final = 256
+"""Labels of a node selector, expressions of a node affinity, and tolerations of a pod."""
+MOST_LABELS: Final = 32
+"""Different labels that a node affinity asks for."""
+MOST_REMEMBERED: Final = 65_536
+"""Values of labels that are remembered of one affinity, with whether it admits them."""
+MOST_SHARED: Final = 128
+"""Affinities that are remembered, the last ones read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +70,7 @@ class Expression:
 
     key: str
     operator: str
-    values: tuple[str, ...] = ()
+    values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels meet it; an operator that is not known never does."""
@@ -77,10 +89,61 @@ class Expression:
 
     def _compares(self, value: str) -> bool:
         try:
-            number, bound = int(value), int(self.values[0])
-        except (ValueError, IndexError):
+            # Of these operators there is one value; of more, which the API server refuses, any.
+            number, bound = int(value), int(min(self.values, default=""))
+        except (TypeError, ValueError):
             return False
         return number > bound if self.operator == "Gt" else number < bound
+
+
+Alternatives: TypeAlias = frozenset[tuple[Expression, ...]]
+
+
+class Terms:
+    """Required node affinity: alternatives, each a conjunction. None at all admit every node.
+
+    What holds for one node holds for all that have the same values under the labels that are
+    asked for. So each such set of values is judged once, in whichever round it is met first.
+    """
+
+    __slots__ = ("_alternatives", "_hash", "_keys", "_seen")
+
+    def __init__(self, alternatives: Alternatives = frozenset()) -> None:
+        self._alternatives = alternatives
+        self._hash = hash(alternatives)
+        self._keys = tuple(sorted({each.key for term in alternatives for each in term}))
+        self._seen: dict[tuple[str | None, ...], bool] = {}
+
+    @override
+    def __hash__(self) -> int:
+        return self._hash
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Terms):
+            return NotImplemented
+        return self is other or self._alternatives == other._alternatives
+
+    def __bool__(self) -> bool:
+        return bool(self._alternatives)
+
+    def admit(self, labels: Mapping[str, str]) -> bool:
+        """Whether one of the alternatives holds."""
+        if not self._alternatives:
+            return True
+        shape = tuple([labels.get(key) for key in self._keys])
+        found = self._seen.get(shape)
+        if found is None:
+            if len(self._seen) * (len(self._keys) + 1) > MOST_REMEMBERED:
+                self._seen.clear()
+            found = self._seen[shape] = any(
+                term and all(expression.holds(labels) for expression in term)
+                for term in self._alternatives
+            )
+        return found
+
+
+NO_TERMS: Final = Terms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +151,12 @@ class Constraints:
     """Where a pod may run: all of the selector, one of the terms, no taint it cannot tolerate, not
     where it is barred.
 
-    `terms` are the required node affinity: alternatives, each a conjunction. No terms at all
-    admit every node. `kind` is none of the pod's own: where the policy wants all replicas on nodes
-    of one kind; None: any.
+    `kind` is none of the pod's own: where the policy wants all replicas on nodes of one kind; None:
+    any.
     """
 
     selector: Items = ()
-    terms: tuple[tuple[Expression, ...], ...] = ()
+    terms: Terms = NO_TERMS
     tolerations: tuple[Toleration, ...] = ()
     kind: str | None = None
     barred: frozenset[str] = frozenset()
@@ -106,10 +168,7 @@ class Constraints:
             return False
         if any(node.labels.get(key) != value for key, value in self.selector):
             return False
-        if self.terms and not any(
-            term and all(expression.holds(node.labels) for expression in term)
-            for term in self.terms
-        ):
+        if not self.terms.admit(node.labels):
             return False
         return all(
             any(toleration.tolerates(taint) for toleration in self.tolerations)
@@ -119,12 +178,21 @@ class Constraints:
 
 
 def read_constraints(pod_spec: Mapping[str, Any]) -> Constraints:
-    """Return the constraints a pod's spec states; preferences are not constraints."""
+    """Return the constraints a pod's spec states; preferences are not constraints.
+
+    Raises:
+        ValueError: it states more than nodes can be compared with in each round: more tolerations
+            than MOST_CONDITIONS, or terms of more expressions or of more different labels, those
+            that only name values of one label taken together.
+    """
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    selector, tolerations = pod_spec.get("nodeSelector") or {}, pod_spec.get("tolerations") or ()
+    _check("node selector", len(selector), "labels", MOST_CONDITIONS)
+    _check("tolerations", len(tolerations), "entries", MOST_CONDITIONS)
     return Constraints(
-        selector=tuple(sorted((pod_spec.get("nodeSelector") or {}).items())),
-        terms=tuple(_term(term) for term in required.get("nodeSelectorTerms") or ()),
+        selector=tuple(sorted(selector.items())),
+        terms=_read_terms(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(
             Toleration(
                 key=found.get("key") or "",
@@ -132,25 +200,50 @@ def read_constraints(pod_spec: Mapping[str, Any]) -> Constraints:
                 value=found.get("value") or "",
                 effect=found.get("effect") or "",
             )
-            for found in pod_spec.get("tolerations") or ()
+            for found in tolerations
         ),
     )
 
 
+def _read_terms(terms: Iterable[Mapping[str, Any]]) -> Terms:
+    values: dict[str, set[str]] = {}
+    others: set[tuple[Expression, ...]] = set()
+    for term in map(_term, terms):
+        if len(term) == 1 and term[0].operator == "In":
+            # One alternative or the other: the same as one with the values of both.
+            values.setdefault(term[0].key, set()).update(term[0].values)
+        else:
+            others.add(term)
+    merged = {
+        (Expression(key=key, operator="In", values=frozenset(found)),)
+        for key, found in values.items()
+    }
+    alternatives = frozenset(merged | others)
+    expressions = [expression for term in alternatives for expression in term]
+    _check("node affinity", len(expressions), "expressions", MOST_CONDITIONS)
+    _check("node affinity", len({each.key for each in expressions}), "labels", MOST_LABELS)
+    return _shared(alternatives) if alternatives else NO_TERMS
+
+
+def _check(what: str, number: int, of: str, most: int) -> None:
+    if number > most:
+        raise ValueError(f"its {what}: {number} {of}, more than {most}")
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _shared(alternatives: Alternatives) -> Terms:
+    """The same for all templates that ask for the same: a job is read again at each change."""
+    return Terms(alternatives)
+
+
 def _term(term: Mapping[str, Any]) -> tuple[Expression, ...]:
-    expressions = [
-        Expression(
-            key=found["key"], operator=found["operator"], values=tuple(found.get("values") or ())
-        )
-        for found in term.get("matchExpressions") or ()
-    ]
     # metadata.name is the only field the API server allows in matchFields.
-    expressions += [
-        Expression(
-            key="metadata.name",
-            operator=found["operator"],
-            values=tuple(found.get("values") or ()),
-        )
-        for found in term.get("matchFields") or ()
-    ]
-    return tuple(expressions)
+    return (
+        *(_expression(found, found["key"]) for found in term.get("matchExpressions") or ()),
+        *(_expression(found, "metadata.name") for found in term.get("matchFields") or ()),
+    )
+
+
+def _expression(found: Mapping[str, Any], key: str) -> Expression:
+    values = frozenset(found.get("values") or ())
+    return Expression(key=key, operator=found["operator"], values=values)

@@ -1,0 +1,1 @@
+"""Jobs of many bytes: what they cost the operator."""
