@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -121,7 +122,6 @@ def test_a_target_gets_the_happenings_it_asks_for() -> None:
     assert addressees(job(), [only], Happening.HUNG) == [only]
 
 
-@pytest.mark.proves("operations.md#notifications")
 def test_the_body_has_the_format_of_the_target() -> None:
     (news,) = news_of(job(), NOW, waiting=0)
     assert body(TEAM, job(), news) == {
@@ -165,19 +165,23 @@ class Scene:
     conflicts: int = 0
     leads: bool = True
     happened: list[str] = field(default_factory=list)
+    others: tuple[Target, ...] = ()
 
     def notifier(self) -> Notifier:
         return Notifier(
             client=cast("KubeClient", self),
-            job=lambda key: self.found if key == JobKey("rl", "x") else None,
+            job=self.job,
             unfinished=tuple,
             observe=lambda _: None,
-            targets=(replace(TEAM, url_file=self.url_file),),
+            targets=(*self.others, replace(TEAM, url_file=self.url_file)),
             waiting=0.0,
             check_lease=self._check_lease,
             clock=_Hurried(),
             observer=self,
         )
+
+    def job(self, key: JobKey) -> Mapping[str, Any] | None:
+        return self.found if key == JobKey("rl", "x") else None
 
     def _check_lease(self) -> None:
         if not self.leads:
@@ -258,6 +262,16 @@ def test_a_failing_target_is_retried_a_few_times(scene: Scene) -> None:
     scene.receiver.status = 500
     scene.run("team failed")
     assert len(scene.receiver.got) == ATTEMPTS
+
+
+@pytest.mark.proves("operations.md#notifications/a-target")
+def test_a_target_that_does_not_answer_delays_no_other(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "slow"
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        file.write_text(f"http://127.0.0.1:{deaf.getsockname()[1]}/")
+        scene.others = (replace(TEAM, name="slow", url_file=file),)
+        scene.run("team sent")
+    assert scene.happened == ["noted, 0 sent", "team sent"]
 
 
 def test_redirects_of_a_target_are_not_followed(scene: Scene) -> None:

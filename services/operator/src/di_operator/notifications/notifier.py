@@ -7,11 +7,13 @@ nobody, and the next one does not either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
 import aiohttp
+import orjson
 import structlog
 
 from di_api.kube.client import KubeClient
@@ -22,8 +24,10 @@ from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.leadership import NotLeading
 from di_operator.notification_targets import Target
-from di_operator.notifications.news import News, addressees, body, news_of
+from di_operator.notifications.news import addressees, body, news_of
+from di_operator.notifications.outbox import Notification, Outbox
 
+_JSON: Final = {"Content-Type": "application/json"}
 log = structlog.get_logger(__name__)
 
 PERIOD: Final = 2.0
@@ -34,7 +38,10 @@ ATTEMPTS: Final = 3
 PAUSE: Final = 2.0
 DEADLINE: Final = 10.0
 """Seconds of one attempt, from the name's resolution to the answer's first line."""
-AT_ONCE: Final = 8
+SENDERS: Final = 4
+"""Notifications that are on their way to one target at once."""
+IDLE: Final = 0.5
+"""Seconds between two looks into a queue out of which nothing can be sent."""
 READ_AT_ONCE: Final = 64
 """Jobs that are looked at before others get their turn."""
 
@@ -43,7 +50,7 @@ class Observer(Protocol):
     """What the notifier tells the metrics."""
 
     def notified(self, target: str, result: str) -> None:
-        """Count one notification: `sent` or `failed`."""
+        """Count one notification: `sent`, `failed` or `dropped`."""
         ...
 
 
@@ -86,7 +93,15 @@ class Notifier:
         self._clock = clock
         self._observer = observer
         self._changed: dict[JobKey, None] = {}
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._is_ending = False
+        self._outboxes = {
+            target.name: Outbox(
+                target.name,
+                monotonic=clock.monotonic,
+                dropped=partial(observer.notified, target.name, "dropped"),
+            )
+            for target in targets
+        }
 
     def follow(self, kind: str, job: Mapping[str, Any]) -> None:
         """Remember that a job has changed; nothing of it is read here.
@@ -102,20 +117,21 @@ class Notifier:
 
     async def run(self) -> None:
         """Send until cancelled or the lease is lost; what is recorded by then is still sent."""
+        self._is_ending = False
         # No proxy out of the environment, no cookies, no redirects: a target is one address.
         timeout = aiohttp.ClientTimeout(total=DEADLINE)
         async with (
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
             asyncio.TaskGroup() as sending,
         ):
+            for target in self._targets:
+                for _ in range(SENDERS):
+                    sending.create_task(self._send_all(session, target))
             with suppress(NotLeading):
-                await self._look(
-                    lambda target, job, news: sending.create_task(
-                        self._send(session, target, job, news)
-                    )
-                )
+                await self._look()
+            self._is_ending = True
 
-    async def _look(self, send: Callable[[Target, Mapping[str, Any], News], object]) -> NoReturn:
+    async def _look(self) -> NoReturn:
         swept = self._clock.monotonic() - SWEEP
         while True:
             if self._waiting and self._clock.monotonic() - swept >= SWEEP:
@@ -124,25 +140,24 @@ class Notifier:
                     self.follow("MODIFIED", job)
             changed, self._changed = self._changed, {}
             for number, key in enumerate(changed, 1):
-                for news, job, target in await self._note(key):
-                    send(target, job, news)
+                await self._note(key)
                 if number % READ_AT_ONCE == 0:
                     await self._clock.sleep(0)
             await self._clock.sleep(PERIOD)
 
-    async def _note(self, key: JobKey) -> Sequence[tuple[News, Mapping[str, Any], Target]]:
-        """Write down what is about to be told; what could not be written is not told yet."""
-        found = self._job(key)
-        if found is None:
-            return []
-        job, now = dict(found), self._clock.now()
+    async def _note(self, key: JobKey) -> None:
+        """Record what is about to be sent, then queue it; what could not be recorded waits."""
+        job, now = self._job(key), self._clock.now()
+        if job is None:
+            return
+        # Bodies and not the job: a hundred jobs of a megabyte may fail together.
         told = [
-            (news, job, target)
+            (news, target.name, orjson.dumps(body(target, job, news)))
             for news in news_of(job, now, waiting=self._waiting)
             for target in addressees(job, self._targets, news.happening)
         ]
         if not told:
-            return []
+            return
         self._check_lease()
         metadata = job["metadata"]
         patch = {
@@ -159,45 +174,59 @@ class Notifier:
                 field_manager=OPERATOR_NAME,
             )
         except NotFound:
-            return []
+            return
         except ApiError as error:
-            # A conflict: somebody else wrote, and what they wrote may be news too.
+            # A conflict: another client wrote, and what it wrote may be news too.
             log.info("notification postponed", **key._asdict(), error=str(error))
             self._changed[key] = None
-            return []
+            return
         self._observe(patched)
-        return told
-
-    async def _send(
-        self, session: aiohttp.ClientSession, target: Target, job: Mapping[str, Any], news: News
-    ) -> None:
-        async with self._slots:
-            for attempt in range(1, ATTEMPTS + 1):
-                problem = await self._post(session, target, body(target, job, news))
-                if not problem:
-                    self._observer.notified(target.name, "sent")
-                    return
-                if attempt < ATTEMPTS:
-                    await self._clock.sleep(PAUSE * attempt)
-            self._observer.notified(target.name, "failed")
-            metadata = job["metadata"]
-            log.warning(
-                "notification failed",
-                namespace=metadata["namespace"],
-                name=metadata["name"],
-                target=target.name,
-                happening=news.happening.value,
-                error=problem,
+        for news, target_name, sent in told:
+            self._outboxes[target_name].put(
+                Notification(key.namespace, key.name, news.happening.value, sent)
             )
 
+    async def _send_all(self, session: aiohttp.ClientSession, target: Target) -> None:
+        """Send what is queued for a target, one after the other, until the end."""
+        outbox = self._outboxes[target.name]
+        while True:
+            found = outbox.take()
+            if found is not None:
+                await self._send(session, target, found)
+                continue
+            wait = outbox.wait()
+            if wait is None and self._is_ending:
+                return
+            await self._clock.sleep(IDLE if wait is None else max(wait, IDLE))
+
+    async def _send(
+        self, session: aiohttp.ClientSession, target: Target, found: Notification
+    ) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            problem = await self._post(session, target, found.body)
+            if not problem:
+                self._observer.notified(target.name, "sent")
+                return
+            if attempt < ATTEMPTS:
+                await self._clock.sleep(PAUSE * attempt)
+        self._observer.notified(target.name, "failed")
+        log.warning(
+            "notification failed",
+            namespace=found.namespace,
+            name=found.name,
+            target=target.name,
+            happening=found.happening,
+            error=problem,
+        )
+
     @staticmethod
-    async def _post(session: aiohttp.ClientSession, target: Target, sent: dict[str, Any]) -> str:
+    async def _post(session: aiohttp.ClientSession, target: Target, sent: bytes) -> str:
         """What went wrong, without the URL, which is a secret; empty: nothing."""
         try:
             url = target.url_file.read_text("utf-8").strip()
             if not url.startswith(("https://", "http://")):
                 return "its URL is none of http or https"
-            async with session.post(url, json=sent, allow_redirects=False) as answer:
+            async with session.post(url, data=sent, headers=_JSON, allow_redirects=False) as answer:
                 return "" if answer.status < 300 else f"status {answer.status}"
         except (OSError, aiohttp.ClientError, TimeoutError, ValueError) as error:
             return type(error).__name__
