@@ -131,6 +131,7 @@ def test_with_tls_the_history_serves_https(chart: Chart) -> None:
     config = load_config([], found)
     assert (config.days, config.most_bytes, config.auth) == (90.0, 15 << 30, "required")
     assert (config.log_bytes, config.job_log_bytes) == (1 << 20, 1660 << 10)
+    assert config.job_bytes == load_config([], {}).job_bytes == 40 << 20
     assert (found["DI_HISTORY_BINDS"], found["DI_HISTORY_TLS_PORT"]) == (
         "localhost:8080,[::]:8443",
         "8443",

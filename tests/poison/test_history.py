@@ -28,7 +28,7 @@ NOW = 1_767_268_800_000
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Writer, Reader]]:
     engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('poison')}/history.db")
     migrate(engine)
-    yield Writer(engine, job_log_bytes=1000), Reader(engine)
+    yield Writer(engine, job_log_bytes=1000, job_bytes=40 << 20), Reader(engine)
     engine.dispose()
 
 

@@ -125,7 +125,12 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
     migrate(engine)
     with engine.connect() as connection:
         empty = size_of(connection)
-    writer, written, raw, busy = Writer(engine, job_log_bytes=JOB_LOG_BYTES), 0, 0, 0.0
+    writer, written, raw, busy = (
+        Writer(engine, job_log_bytes=JOB_LOG_BYTES, job_bytes=40 << 20),
+        0,
+        0,
+        0.0,
+    )
     batch: list[Record] = []
     for number in range(jobs):
         for record in records_of(number, rng):
@@ -147,9 +152,9 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
     began = time.perf_counter()
     swept = sweep(
         engine,
-        Retention(age=10**13, size=1 << 50),
+        Retention(age=10**13, size=1 << 50, job=40 << 20),
         now=T0,
-        since=0,
+        written=None,
         forget_elsewhere=lambda *_: None,
     )
     found["first_sweep_seconds"] = time.perf_counter() - began

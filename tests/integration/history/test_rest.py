@@ -75,7 +75,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder: Path = tmp_path_factory.mktemp("history")
     engine = open_engine(f"sqlite:///{folder}/history.db")
     migrate(engine)
-    Writer(engine, job_log_bytes=1 << 20).write(
+    Writer(engine, job_log_bytes=1 << 20, job_bytes=40 << 20).write(
         [
             seen(UID, created=NOON),
             seen("other", name="y", namespace="else", created=NOON + 1),

@@ -36,7 +36,7 @@ from tests.integration.history_records import T0, entry, everything, log, placem
 from tests.postgres import new_database, running_postgres
 
 DAY = 86_400_000
-FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40)
+FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40, job=40 << 20)
 WANTED = LogWanted(
     job="u1",
     namespace="rl",
@@ -97,7 +97,7 @@ def engine(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 
 @pytest.fixture
 def writer(engine: Engine) -> Writer:
-    return Writer(engine, job_log_bytes=100_000)
+    return Writer(engine, job_log_bytes=100_000, job_bytes=40 << 20)
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_replicas_that_write_the_same_do_not_wait_for_each_other_for_ever(
     errors: list[Exception] = []
 
     def write(seed: int) -> None:
-        writer = Writer(engine, job_log_bytes=1000)
+        writer = Writer(engine, job_log_bytes=1000, job_bytes=40 << 20)
         shuffled = random.Random(seed).sample(records, len(records))
         try:
             for first in range(0, len(shuffled), 60):
@@ -328,7 +328,7 @@ def test_series_get_coarser_with_age(engine: Engine, writer: Writer, reader: Rea
     writer.write([Sample(job="u1", at=at, values={"step": float(at)}) for at in points])
 
     for _ in range(2):  # the second sweep finds nothing to do
-        sweep(engine, FOR_EVER, now=now, since=0, forget_elsewhere=nowhere)
+        sweep(engine, FOR_EVER, now=now, written=None, forget_elsewhere=nowhere)
         left = [each["at"] for each in reader.samples("u1")]
         assert [at for at in left if at > now - 3_600_000] == sorted(points[-180:])
         for age, spacing in ages.values():
@@ -354,9 +354,9 @@ def test_what_is_old_is_given_up_with_all_that_is_of_it(engine: Engine, writer: 
 
     swept = sweep(
         engine,
-        Retention(age=DAY, size=1 << 40),
+        Retention(age=DAY, size=1 << 40, job=40 << 20),
         now=T0 + 2 * DAY,
-        since=0,
+        written=None,
         forget_elsewhere=nowhere,
     )
 
@@ -377,7 +377,11 @@ def test_when_there_is_too_much_the_jobs_go_that_ended_first(
         writer.write([seen(uid, name=f"x{i}", completed=T0 + i if i else None), body])
 
     swept = sweep(
-        engine, Retention(age=DAY, size=160_000), now=T0 + 9, since=0, forget_elsewhere=nowhere
+        engine,
+        Retention(age=DAY, size=160_000, job=40 << 20),
+        now=T0 + 9,
+        written=None,
+        forget_elsewhere=nowhere,
     )
 
     assert [each["name"] for each in reader.jobs(Wanted())] == ["x5", "x4", "x0"]
@@ -395,7 +399,7 @@ def test_the_weight_of_a_job_is_about_what_it_takes(engine: Engine, writer: Writ
         records: list[Record] = [seen(uid, name=f"x{i}"), body]
         records += [entry(f"k{k}", uid=uid, message="m" * 200) for k in range(200)]
         writer.write(records)
-    swept = sweep(engine, FOR_EVER, now=T0, since=0, forget_elsewhere=nowhere)
+    swept = sweep(engine, FOR_EVER, now=T0, written=None, forget_elsewhere=nowhere)
     with engine.connect() as connection:
         connection.execute(text("SELECT 1"))
         taken = size_of(connection) - empty
@@ -416,12 +420,12 @@ def test_what_is_kept_elsewhere_goes_before_the_rows_that_lead_there(
         if len(asked) == 2:
             raise RuntimeError("the storage is away")
 
-    aged = Retention(age=DAY, size=1 << 40)
+    aged = Retention(age=DAY, size=1 << 40, job=40 << 20)
     with pytest.raises(RuntimeError):
-        sweep(engine, aged, now=T0 + 2 * DAY, since=0, forget_elsewhere=forget)
+        sweep(engine, aged, now=T0 + 2 * DAY, written=None, forget_elsewhere=forget)
     assert len(reader.jobs(Wanted())) == 3
 
-    swept = sweep(engine, aged, now=T0 + 2 * DAY, since=0, forget_elsewhere=forget)
+    swept = sweep(engine, aged, now=T0 + 2 * DAY, written=None, forget_elsewhere=forget)
 
     assert swept.aged == 3
     assert asked[2:] == [("rl", uid) for uid in ended]

@@ -60,7 +60,7 @@ def test_the_tables_of_a_later_version_are_used_as_they_are(engine: Engine) -> N
         connection.execute(text("ALTER TABLE logs ADD COLUMN later INTEGER"))
         connection.execute(text("UPDATE alembic_version SET version_num = 'later'"))
     migrate(engine)
-    Writer(engine, job_log_bytes=100_000).write(everything())
+    Writer(engine, job_log_bytes=100_000, job_bytes=40 << 20).write(everything())
     assert set(rows(engine).values()) == {1}
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version_num FROM alembic_version"))

@@ -59,7 +59,10 @@ class Config:
     days: float
     """How long a job is kept after its end."""
     most_bytes: int
-    """Of all that is kept; past it the jobs go first that ended first."""
+    """Of all that is kept; past it namespaces over their share lose the jobs that ended first."""
+    job_bytes: int
+    """Of one job without the bodies of its logs; past a fifth of it the oldest records of that
+    kind go."""
     log_bytes: int
     """Of each container's log that are kept, its last ones; 0: none."""
     job_log_bytes: int
@@ -136,7 +139,12 @@ _SETTINGS: Final = (
     Setting(
         "most_bytes",
         fields.Integer(load_default=16 * _GIB, validate=validate.Range(1 << 20, 1 << 50)),
-        "bytes of all that is kept; past it the jobs go first that ended first",
+        "bytes of all that is kept; past it namespaces over their share lose old jobs",
+    ),
+    Setting(
+        "job_bytes",
+        fields.Integer(load_default=40 << 20, validate=validate.Range(1 << 20, _GIB)),
+        "bytes of one job without its logs; the oldest of each kind past a fifth go",
     ),
     Setting(
         "log_bytes",

@@ -33,8 +33,8 @@ from di_history.whole_logs import StorageError, WholeLogs
 _log = structlog.get_logger()
 
 SWEEP_SECONDS: Final = 600.0
-_OVERLAP: Final = 3_600_000
-"""Milliseconds: logs come after the last sight of their job."""
+_SWEEP_PART: Final = 64
+"""A sweep begins earlier when this part of all that may be kept was written."""
 _DRAIN_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 
@@ -88,8 +88,9 @@ class Keeper:
         self._last_followed: Millis | None = None
         self._migrated = threading.Event()
         self._ending = threading.Event()
+        self._writer = Writer(engine, job_log_bytes=job_log_bytes, job_bytes=retention.job)
         self._batches = Batches(
-            writer=Writer(engine, job_log_bytes=job_log_bytes),
+            writer=self._writer,
             metrics=metrics,
             followed=self._followed,
             clock=clock,
@@ -187,18 +188,20 @@ class Keeper:
 
     def _sweep(self) -> None:
         self._migrated.wait()
-        since = 0
+        # What an earlier process has written is not known.
+        written: set[str] | None = None
         while not self._ending.is_set():
-            began = self._now()
+            found = self._writer.take_unswept()
+            written = None if written is None else written | found
             try:
                 swept = sweep(
                     self._engine,
                     self._retention,
-                    now=began,
-                    since=since,
+                    now=self._now(),
+                    written=written,
                     forget_elsewhere=self._forget_elsewhere,
                 )
-                since = began - _OVERLAP
+                written = set()
                 self._metrics.size.set(swept.size)
                 self._metrics.given_up.labels("age").inc(swept.aged)
                 self._metrics.given_up.labels("room").inc(swept.crowded)
@@ -206,7 +209,15 @@ class Keeper:
                 _log.warning("not all was given up that is old", error=describe(error))
             except Exception:
                 _log.exception("sweeping failed")
-            self._ending.wait(SWEEP_SECONDS)
+            self._until_sweep()
+
+    def _until_sweep(self) -> None:
+        due = self._clock() + SWEEP_SECONDS
+        while self._clock() < due and self._writer.unswept < self._retention.size // _SWEEP_PART:
+            if self._ending.wait(_LOOK_SECONDS):
+                return
+        # A sweep that fails leaves much unswept, and is not repeated at once.
+        self._ending.wait(_LOOK_SECONDS)
 
     def _forget_elsewhere(self, namespace: str, uid: str) -> None:
         if self._whole_logs is not None:

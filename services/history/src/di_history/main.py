@@ -82,7 +82,9 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         engine=engine,
         config=kube_config,
         namespace=settings.watch_namespace,
-        retention=Retention(age=round(settings.days * _DAY), size=settings.most_bytes),
+        retention=Retention(
+            age=round(settings.days * _DAY), size=settings.most_bytes, job=settings.job_bytes
+        ),
         log_bytes=settings.log_bytes,
         job_log_bytes=settings.job_log_bytes,
         whole_logs=whole_logs,

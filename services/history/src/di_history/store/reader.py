@@ -122,8 +122,14 @@ class Reader:
 
     def manifest(self, job: str, number: int) -> Object | None:
         """The job as it was with that revision."""
-        query = select(revisions.c.manifest).where(
-            revisions.c.job == job, revisions.c.number == number
+        shared = revisions.alias()
+        query = (
+            select(func.coalesce(shared.c.manifest, revisions.c.manifest).label("manifest"))
+            .outerjoin(
+                shared,
+                and_(shared.c.job == revisions.c.job, shared.c.number == revisions.c.same_as),
+            )
+            .where(revisions.c.job == job, revisions.c.number == number)
         )
         found = self._all(query)
         return orjson.loads(unpack(found[0]["manifest"])) if found else None

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Engine, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, or_, select, update
 
 from di_history.records import Millis
+from di_history.store.shares import (
+    bound_job,
+    bound_log_bodies,
+    over_the_level,
+    stored_bytes,
+)
 from di_history.store.tables import OF_JOBS, jobs, samples
-from di_history.store.writer import forget, stored_bytes
+from di_history.store.writer import forget
 
 _AT_ONCE: Final = 200
 """Jobs deleted in one transaction, which writers wait for."""
+_BOUND_AT_ONCE: Final = 20
+"""Jobs bounded in one transaction."""
 _HOUR: Final = 3_600_000
 _THINNED: Final = ((_HOUR, 60_000), (24 * _HOUR, 600_000), (7 * 24 * _HOUR, _HOUR))
 """Samples older than the first have one in each of the second, in milliseconds."""
@@ -21,15 +30,17 @@ _THINNED: Final = ((_HOUR, 60_000), (24 * _HOUR, 600_000), (7 * 24 * _HOUR, _HOU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long, and how much. A job that is there is never given up.
+    """How long, and how much. Of a job that exists the oldest records go, and never all of it.
 
     Attributes:
         age: milliseconds after a job's end.
-        size: bytes of all that is kept.
+        size: bytes of all that is kept. Each namespace has its max-min fair share of them.
+        job: bytes of one job, without the bodies of its logs.
     """
 
     age: Millis
     size: int
+    job: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +49,7 @@ class Swept:
 
     Attributes:
         aged: jobs given up for their age.
-        crowded: jobs given up for room.
+        crowded: jobs given up because their namespace exceeded its share.
         size: bytes that are kept.
     """
 
@@ -52,28 +63,33 @@ def sweep(
     retention: Retention,
     *,
     now: Millis,
-    since: Millis,
+    written: Collection[str] | None,
     forget_elsewhere: Callable[[str, str], None],
 ) -> Swept:
-    """Thin series, weigh the jobs seen since `since`, and give up those that are over.
+    """Thin series, bound and weigh the jobs that were written to, and give up those that are over.
 
     Each step is a transaction; a sweep that was cut short is finished by the next one, and two
     replicas do no more than one.
 
     Args:
+        written: UIDs of the jobs that may have changed since the last sweep; None: all.
         forget_elsewhere: gives up what is kept of a job, by namespace and UID, in other places; a
             job of which it raises keeps its rows, and the sweep ends with that.
     """
     _thin(engine, now)
-    with engine.begin() as connection:
-        connection.execute(
-            update(jobs).where(jobs.c.seen >= since).values(bytes=stored_bytes(jobs.c.uid))
-        )
+    for uids in _parts(_all(engine) if written is None else sorted(written)):
+        with _writing(engine) as connection:
+            for uid in uids:
+                bound_job(connection, uid, retention.job)
+            _weigh(connection, uids)
     aged = _forget_aged(engine, now - retention.age, forget_elsewhere)
-    crowded = _forget_crowded(engine, retention.size, forget_elsewhere)
-    with engine.connect() as connection:
-        size = connection.execute(select(func.coalesce(func.sum(jobs.c.bytes), 0))).scalar_one()
-    return Swept(aged=aged, crowded=crowded, size=int(size))
+    crowded = 0
+    for namespace, over in over_the_level(_sizes(engine), retention.size).items():
+        count, left = _forget_crowded(engine, namespace, over, forget_elsewhere)
+        crowded += count
+        if left > 0:
+            _shrink(engine, namespace, left)
+    return Swept(aged=aged, crowded=crowded, size=sum(_sizes(engine).values()))
 
 
 _ended = func.coalesce(jobs.c.deleted, jobs.c.completed)
@@ -113,30 +129,77 @@ def _forget_aged(engine: Engine, before: Millis, elsewhere: Callable[[str, str],
         count += len(found)
 
 
-def _forget_crowded(engine: Engine, most: int, elsewhere: Callable[[str, str], None]) -> int:
+def _forget_crowded(
+    engine: Engine, namespace: str, over: int, elsewhere: Callable[[str, str], None]
+) -> tuple[int, int]:
+    """Give up the namespace's jobs that ended first; returns how many, and the bytes still over."""
     count = 0
-    while True:
+    while over > 0:
         with engine.connect() as connection:
-            size = connection.execute(select(func.coalesce(func.sum(jobs.c.bytes), 0))).scalar_one()
-            over = int(size) - most
-            if over <= 0:
-                return count
             oldest = connection.execute(
-                select(jobs.c.namespace, jobs.c.uid, jobs.c.bytes)
-                .where(_is_over())
+                select(jobs.c.uid, jobs.c.bytes)
+                .where(_is_over(), jobs.c.namespace == namespace)
                 .order_by(_ended)
                 .limit(_AT_ONCE)
             ).all()
         chosen: list[tuple[str, str]] = []
-        for namespace, uid, weight in oldest:
+        for uid, weight in oldest:
             if over <= 0:
                 break
             chosen.append((namespace, uid))
             over -= weight
         if not chosen:
-            return count
+            break
         _forget(engine, chosen, elsewhere)
         count += len(chosen)
+    return count, over
+
+
+def _shrink(engine: Engine, namespace: str, over: int) -> None:
+    """Give up old records of the namespace's jobs that exist, from the largest ones."""
+    with engine.connect() as connection:
+        rows = connection.execute(
+            select(jobs.c.uid, jobs.c.bytes).where(jobs.c.namespace == namespace)
+        ).all()
+    sizes: dict[str, int] = {row.uid: row.bytes for row in rows}
+    for uid, excess in over_the_level(sizes, max(0, sum(sizes.values()) - over)).items():
+        with _writing(engine) as connection:
+            half = (sizes[uid] - excess) // 2
+            bound_job(connection, uid, half)
+            bound_log_bodies(connection, uid, half)
+            _weigh(connection, [uid])
+
+
+def _sizes(engine: Engine) -> dict[str, int]:
+    """Bytes of what is kept, by namespace."""
+    with engine.connect() as connection:
+        rows = connection.execute(
+            select(jobs.c.namespace, func.sum(jobs.c.bytes)).group_by(jobs.c.namespace)
+        ).all()
+    return {namespace: int(size) for namespace, size in rows}
+
+
+def _weigh(connection: Connection, uids: Sequence[str]) -> None:
+    connection.execute(update(jobs).where(jobs.c.uid.in_(uids)).values(bytes=stored_bytes()))
+
+
+def _all(engine: Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.execute(select(jobs.c.uid).order_by(jobs.c.uid)).scalars())
+
+
+def _parts(uids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(uids), _BOUND_AT_ONCE):
+        yield uids[first : first + _BOUND_AT_ONCE]
+
+
+@contextmanager
+def _writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which what is read stays until it is changed."""
+    with engine.begin() as connection:
+        # SQLite's begins with the first change: the writer could come between a read and that.
+        connection.execute(update(jobs).where(jobs.c.uid.is_(None)).values(bytes=0))
+        yield connection
 
 
 def _forget(

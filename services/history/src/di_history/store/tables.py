@@ -49,6 +49,8 @@ revisions = Table(
     Column("at", BigInteger, nullable=False),
     Column("who", String(253), nullable=False),
     Column("manifest", LargeBinary, nullable=False),
+    Column("content", String(64)),
+    Column("same_as", BigInteger),
 )
 
 entries = Table(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, case, delete, func, or_, select, update
+from sqlalchemy import Connection, Engine, delete, or_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from di_history.packing import last_lines, pack, to_json
@@ -21,6 +23,8 @@ from di_history.records import (
     Sample,
     WholeLog,
 )
+from di_history.store.revisions import bound_revisions, content_of
+from di_history.store.shares import KINDS, bound_job, bound_log_bodies
 from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
 
 FOLLOWED: Final = "followed"
@@ -42,11 +46,17 @@ class Writer:
     Args:
         job_log_bytes: most bytes, as stored, of the logs of one job. Past them the oldest go,
             those of pods that failed last.
+        job_bytes: most bytes of all else of one job, an equal part for each kind of record. A job
+            may exceed a part by an eighth until the next sweep.
     """
 
-    def __init__(self, engine: Engine, *, job_log_bytes: int) -> None:
+    def __init__(self, engine: Engine, *, job_log_bytes: int, job_bytes: int) -> None:
         self._engine = engine
         self._job_log_bytes = job_log_bytes
+        self._job_bytes = job_bytes
+        self._lock = threading.Lock()
+        self._grown: Counter[str] = Counter()
+        self._unswept: Counter[str] = Counter()
         dialect = sqlite if engine.dialect.name == "sqlite" else postgresql
         self._insert: Any = dialect.insert
         self._once = {
@@ -64,30 +74,64 @@ class Writer:
         Raises:
             sqlalchemy.exc.SQLAlchemyError: nothing is written.
         """
-        rows: dict[type[Record], list[Any]] = {}
+        found: dict[type[Record], list[Any]] = {}
         for record in batch:
-            rows.setdefault(type(record), []).append(record)
+            found.setdefault(type(record), []).append(record)
+        revised = [_revision(each) for each in found.get(Revision, ())]
+        logged = [_log(each) for each in found.get(EndedLog, ())]
+        new = {
+            self._once["revisions"]: revised,
+            self._entry: [_entry(each) for each in found.get(Entry, ())],
+            self._placement: [_placement(each) for each in found.get(Placement, ())],
+            self._once["samples"]: [_sample(each) for each in found.get(Sample, ())],
+            self._log: logged,
+        }
+        written: Counter[str] = Counter()
+        for row in (each for rows in new.values() for each in rows):
+            written[row["job"]] += _bytes(row)
+        seen = [_job(each) for each in found.get(JobSeen, ())]
+        part = self._job_bytes // KINDS
+        grown = {job for job in written if self._grown[job] + written[job] > part // 8}
         with self._engine.begin() as connection:
-            self._execute(connection, self._seen, map(_job, rows.get(JobSeen, ())))
-            self._execute(
-                connection, self._once["revisions"], map(_revision, rows.get(Revision, ()))
-            )
-            self._execute(connection, self._entry, map(_entry, rows.get(Entry, ())))
-            self._execute(connection, self._placement, map(_placement, rows.get(Placement, ())))
-            self._execute(connection, self._once["samples"], map(_sample, rows.get(Sample, ())))
-            for gone in sorted(rows.get(JobGone, ()), key=lambda each: str(each.uid)):
+            self._execute(connection, self._seen, seen)
+            for statement, rows in new.items():
+                self._execute(connection, statement, rows)
+            for gone in sorted(found.get(JobGone, ()), key=lambda each: str(each.uid)):
                 connection.execute(
                     update(jobs).where(jobs.c.uid == gone.uid, jobs.c.deleted.is_(None)),
                     {"deleted": gone.at, "seen": gone.at},
                 )
-            logged: list[EndedLog] = rows.get(EndedLog, [])
-            self._execute(connection, self._log, map(_log, logged))
-            for job in sorted({each.job for each in logged}):
-                self._bound_logs(connection, job)
-            for whole in sorted(rows.get(WholeLog, ()), key=lambda each: str(each.job)):
+            for whole in sorted(found.get(WholeLog, ()), key=lambda each: str(each.job)):
                 connection.execute(_whole(whole))
+            for job in sorted({row["job"] for row in logged}):
+                bound_log_bodies(connection, job, self._job_log_bytes)
+            for job in sorted({row["job"] for row in revised} - grown):
+                bound_revisions(connection, job, part)
+            for job in sorted(grown):
+                bound_job(connection, job, self._job_bytes)
             if followed is not None:
                 self._mark(connection, FOLLOWED, followed)
+        for job in written:
+            self._grown[job] = 0 if job in grown else self._grown[job] + written[job]
+        for row in seen:
+            written[row["uid"]] += _bytes(row)
+        with self._lock:
+            self._unswept += written
+
+    @property
+    def unswept(self) -> int:
+        """Bytes written since `take_unswept`."""
+        with self._lock:
+            return self._unswept.total()
+
+    def take_unswept(self) -> set[str]:
+        """The jobs that were written to since this was called last."""
+        with self._lock:
+            found, self._unswept = set(self._unswept), Counter()
+        # The sweep bounds them.
+        for job in found:
+            self._grown.pop(job, None)
+        return found
 
     def _execute(self, connection: Connection, statement: Any, rows: Iterable[Row]) -> None:
         # In one order in all replicas, or two of them could wait for each other for ever.
@@ -132,31 +176,6 @@ class Writer:
             where=(logs.c.final.is_(False)) & (or_(new.body.is_not(None), logs.c.body.is_(None))),
         )
 
-    def _bound_logs(self, connection: Connection, job: str) -> None:
-        """Give up the bodies of the job's logs past the bound; their last lines stay."""
-        kept = connection.execute(
-            select(logs.c.pod_uid, logs.c.container, logs.c.attempt, logs.c.stored)
-            .where(logs.c.job == job, logs.c.body.is_not(None))
-            .order_by(case((logs.c.failed, 1), else_=0).desc(), logs.c.at.desc(), logs.c.pod_uid)
-        ).all()
-        total = 0
-        for pod_uid, container, attempt, stored in kept:
-            total += stored
-            if total > self._job_log_bytes:
-                total -= stored
-                connection.execute(
-                    update(logs)
-                    .where(
-                        logs.c.job == job,
-                        logs.c.pod_uid == pod_uid,
-                        logs.c.container == container,
-                        logs.c.attempt == attempt,
-                    )
-                    .values(
-                        body=None, stored=0, final=True, note="given up: the job's logs are many"
-                    )
-                )
-
 
 def _job(seen: JobSeen) -> Row:
     return {
@@ -180,6 +199,7 @@ def _revision(revision: Revision) -> Row:
         "at": revision.at,
         "who": _text(revision.who, _LONGEST_NAME),
         "manifest": pack(revision.manifest),
+        "content": content_of(revision.manifest),
     }
 
 
@@ -267,6 +287,10 @@ def _json(value: Mapping[str, Any]) -> str:
     return to_json(bounded).decode()
 
 
+def _bytes(row: Row) -> int:
+    return sum(len(each) if isinstance(each, str | bytes) else 8 for each in row.values())
+
+
 def _text(text: str, longest: int) -> str:
     return text.replace("\x00", "\ufffd")[:longest]
 
@@ -276,20 +300,3 @@ def forget(connection: Connection, uids: Sequence[str], tables: Iterable[Any]) -
     for table in tables:
         connection.execute(delete(table).where(table.c.job.in_(uids)))
     connection.execute(delete(jobs).where(jobs.c.uid.in_(uids)))
-
-
-def stored_bytes(job: Any) -> Any:
-    """What is kept of a job, as an expression; numbers and keys are counted by the row."""
-
-    def total(table: Any, amount: Any) -> Any:
-        return (
-            select(func.coalesce(func.sum(amount), 0)).where(table.c.job == job).scalar_subquery()
-        )
-
-    return (
-        total(revisions, func.length(revisions.c.manifest) + 100)
-        + total(entries, func.length(entries.c.data) + 150)
-        + total(placements, 350)
-        + total(samples, func.length(samples.c["values"]) + 80)
-        + total(logs, logs.c.stored + func.length(logs.c.tail) + 250)
-    )
