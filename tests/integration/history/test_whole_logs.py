@@ -156,7 +156,7 @@ def test_logs_wait_while_the_storage_is_away(program: Path, tmp_path: Path) -> N
             clock=lambda: 0.0,
             rng=Random(1),
         )
-        spool = uploads.spool()
+        spool = uploads.spool("rl")
         spool.take(b"all of it\n")
         uploads.add(wanted(), spool)
         task = asyncio.create_task(uploads.run())

@@ -122,14 +122,21 @@ def pod(
 
 
 def event(
-    version: int = 30, *, about: str = UID, kind: str = KIND, count: int = 1
+    version: int = 30,
+    *,
+    uid: str = "event-1",
+    namespace: str = "rl",
+    about: str = UID,
+    kind: str = KIND,
+    count: int = 1,
+    message: str = "pods failed",
 ) -> dict[str, Any]:
     return {
-        "metadata": {"uid": "event-1", "resourceVersion": str(version)},
+        "metadata": {"uid": uid, "namespace": namespace, "resourceVersion": str(version)},
         "involvedObject": {"kind": kind, "name": "x", "uid": about},
         "type": "Warning",
         "reason": "JobRestarting",
-        "message": "pods failed",
+        "message": message,
         "count": count,
         "lastTimestamp": clock(40),
     }

@@ -107,10 +107,11 @@ def test_no_mark_is_written_while_a_watch_is_down() -> None:
     assert set(database.marks) == {None}
 
 
+@pytest.mark.proves("history.md#shares/records")
 def test_after_an_overflow_no_record_is_taken_until_all_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", 10)
+    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
     database = Database()
     database.away = True
     with running(database) as batches:

@@ -11,15 +11,26 @@ from typing import Any
 import pytest
 
 from di_api.kube.config import KubeConfig
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_history.batches import Overflow
 from di_history.changes.jobs import job_changes
 from di_history.changes.snapshot import snapshot_of
 from di_history.follow import Follower, Known
 from di_history.metrics import Metrics
 from di_history.packing import pack, to_json
-from di_history.records import Entry, EntryKind, JobGone, JobSeen, Millis, Record
+from di_history.records import (
+    Entry,
+    EntryKind,
+    JobGone,
+    JobSeen,
+    Millis,
+    Placement,
+    Record,
+)
+from di_history.subjects import BURST_BYTES, Budgets
+from di_history.waiting import weight
 from tests.fakes.api_server import StandIn
-from tests.unit.history.jobs import NOON, event, job
+from tests.unit.history.jobs import NOON, event, job, pod
 from tests.waiting import wait_until_async
 
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
@@ -121,3 +132,59 @@ def test_an_overflow_ends_following() -> None:
 def test_before_the_first_lists_nothing_is_followed() -> None:
     with StandIn() as server:
         assert follower(server, lambda _: None, Metrics()).followed() is None
+
+
+def kept_entries(records: Iterable[Record]) -> list[Entry]:
+    return [each for each in records if isinstance(each, Entry) and each.kind is EntryKind.EVENT]
+
+
+@pytest.mark.proves("history.md#what-is-kept/conditions-events")
+def test_an_event_of_another_namespace_is_not_recorded() -> None:
+    """Anyone who may create Events somewhere can name any UID in them."""
+    with StandIn() as server:
+        server.put(f"{JOBS}/x", job(uid="uid-x"))
+        for namespace, message in (("other", "forged"), ("rl", "own")):
+            found = event(about="uid-x", namespace=namespace, uid=namespace, message=message)
+            found["metadata"]["name"] = namespace
+            server.put(f"{EVENTS}/{namespace}", found)
+        records, _ = until(server, lambda found, _: bool(kept_entries(found)))
+    assert [each.data["message"] for each in kept_entries(records)] == ["own"]
+
+
+def test_a_pod_of_another_namespace_is_not_recorded() -> None:
+    """An owner reference may name any UID, until the garbage collector deletes the pod."""
+    with StandIn() as server:
+        server.put(f"{JOBS}/x", job(uid="uid-x"))
+        for namespace in ("other", "rl"):
+            found = pod(uid=f"pod-{namespace}", name=f"pod-{namespace}", owner="uid-x")
+            found["metadata"] |= {"namespace": namespace}
+            found["metadata"]["labels"] |= {LABEL_OPERATOR: OPERATOR_NAME}
+            server.put(f"/api/v1/namespaces/rl/pods/pod-{namespace}", found)
+        records, _ = until(
+            server, lambda found, _: any(isinstance(each, Placement) for each in found)
+        )
+    assert {each.pod for each in records if isinstance(each, Placement)} == {"pod-rl"}
+
+
+@pytest.mark.proves("history.md#what-is-kept/conditions-events")
+@pytest.mark.proves("history.md#shares/events")
+def test_events_past_a_subjects_bound_are_left_out_and_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "di_history.follow.Budgets", lambda clock: Budgets(clock=lambda: 0.0 * clock())
+    )
+    with StandIn() as server:
+        server.put(f"{JOBS}/x", job(uid="uid-x"))
+        for number in range(600):
+            found = event(about="uid-x", uid=f"e{number}", message="m" * 5000)
+            found["metadata"]["name"] = f"e{number}"
+            server.put(f"{EVENTS}/e{number}", found)
+        records, metrics = until(
+            server,
+            lambda found, _: any(each.key.startswith("left-out/") for each in kept_entries(found)),
+        )
+    found = kept_entries(records)
+    assert sum(map(weight, found)) <= BURST_BYTES + 2000
+    assert max(len(each.data["message"]) for each in found) == 1024
+    assert metrics.registry.get_sample_value("di_history_events_left_out_total") > 0

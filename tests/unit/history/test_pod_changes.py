@@ -144,4 +144,4 @@ def test_a_repeated_event_is_one_entry() -> None:
         "object": "DIJob/x",
         "count": 4,
     }
-    assert subject(event(about="pod-1")) == "pod-1"
+    assert subject(event(about="pod-1")) == ("rl", "pod-1")

@@ -62,7 +62,7 @@ def stored(
             logs, room=space, most=MIB, put=put, metrics=Metrics(), clock=clock, rng=Random(1)
         )
         for wish, text in texts.items():
-            spool = uploads.spool()
+            spool = uploads.spool(wish.namespace)
             spool.take(text)
             uploads.add(wish, spool)
         task = asyncio.create_task(uploads.run())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
@@ -14,16 +13,19 @@ from sqlalchemy.exc import SQLAlchemyError
 from di_api.service.backoff import Backoff
 from di_api.wording import describe
 from di_history.metrics import Metrics
-from di_history.records import EndedLog, Millis, Record
+from di_history.records import Millis, Record
 from di_history.store.writer import Writer
+from di_history.waiting import Queue
 
 _log = structlog.get_logger()
 
 AT_ONCE: Final = 1000
 """Records of one transaction."""
-MOST_WAITING: Final = 100_000
-MOST_BYTES: Final = 128 * 1024 * 1024
-"""Of the logs that wait; records beside them are some hundred bytes each."""
+BYTES_AT_ONCE: Final = 16 << 20
+"""Of one transaction, but for a record that has more alone."""
+MOST_BYTES: Final = 128 << 20
+"""Of all records that wait."""
+_JOB_REVISIONS: Final = MOST_BYTES // 16
 _GATHER_SECONDS: Final = 0.25
 _MARK_SECONDS: Final = 15.0
 _FIRST_PAUSE: Final = 0.5
@@ -59,13 +61,12 @@ class Batches:
         self._clock = clock
         self._backoff = Backoff(minimum=_FIRST_PAUSE, maximum=_LONGEST_PAUSE, rng=rng)
         self._changed = threading.Condition()
-        self._waiting: deque[Record] = deque()
-        self._bytes = 0
+        self._waiting = Queue(job_revisions=_JOB_REVISIONS)
         self._full = False
         self._writing = False
         self._ending = threading.Event()
         self._marked_at = -_MARK_SECONDS
-        metrics.count_waiting(lambda: len(self._waiting))
+        metrics.count_waiting(lambda: len(self._waiting), lambda: self._waiting.bytes)
 
     def put(self, records: Iterable[Record]) -> None:
         """Hand records over; never waits.
@@ -75,11 +76,10 @@ class Batches:
         """
         with self._changed:
             for record in records:
-                if self._full or len(self._waiting) >= MOST_WAITING or self._bytes > MOST_BYTES:
+                if self._full or self._waiting.bytes > MOST_BYTES:
                     self._full = True
                     raise Overflow
-                self._waiting.append(record)
-                self._bytes += _bytes(record)
+                self._waiting.put(record)
             self._changed.notify_all()
 
     def drained(self, timeout: float) -> bool:
@@ -112,7 +112,7 @@ class Batches:
         # Before the batch is taken: what is handed over meanwhile is not in it.
         with self._changed:
             followed = self._followed()
-            batch = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+            batch = self._waiting.take(records=AT_ONCE, most=BYTES_AT_ONCE)
             rest = len(self._waiting)
             self._writing = bool(batch)
         due = self._clock() - self._marked_at >= _MARK_SECONDS
@@ -121,9 +121,11 @@ class Batches:
             return False
         try:
             began = self._clock()
-            self._writer.write(batch, followed=mark)
+            self._writer.write([each.record for each in batch], followed=mark)
         except SQLAlchemyError as error:
-            self._put_back(batch)
+            with self._changed:
+                self._waiting.put_back(batch)
+                self._writing = False
             self._metrics.writes.labels("failed").inc()
             pause = self._backoff.delay()
             _log.warning("not written", records=len(batch), pause=pause, error=describe(error))
@@ -136,16 +138,6 @@ class Batches:
         if mark is not None:
             self._marked_at = self._clock()
         with self._changed:
-            self._bytes -= sum(map(_bytes, batch))
             self._writing = False
             self._changed.notify_all()
         return rest > 0
-
-    def _put_back(self, batch: list[Record]) -> None:
-        with self._changed:
-            self._waiting.extendleft(reversed(batch))
-            self._writing = False
-
-
-def _bytes(record: Record) -> int:
-    return len(record.text or b"") if isinstance(record, EndedLog) else 0

@@ -18,6 +18,7 @@ from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
 from di_history.records import EndedLog, Millis, Record
 from di_history.spool import Spool
+from di_history.turns import Turns
 from di_history.uploads import Uploads
 
 MOST_READ_AT_ONCE: Final = 8
@@ -31,7 +32,7 @@ _SHORTEST_LINE: Final = 32
 
 
 class LogReader:
-    """Reads the logs that are wanted, a few at a time, the oldest wish first.
+    """Reads the logs that are wanted, a few at a time; namespaces take turns.
 
     Args:
         put: takes the records.
@@ -59,22 +60,23 @@ class LogReader:
         self._uploads = uploads
         self._now = now
         self._metrics = metrics
-        self._queue: asyncio.Queue[LogWanted] = asyncio.Queue()
+        self._queue = Turns[LogWanted](workers=MOST_READ_AT_ONCE, most=MOST_WANTED)
 
     def want(self, wanted: Iterable[LogWanted]) -> None:
-        """Have logs read soon; past MOST_WANTED they are recorded as lost at once."""
+        """Have logs read soon.
+
+        Past MOST_WANTED the newest of the namespace that waits for most are recorded as lost.
+        """
         if self._most == 0:
             return
         for each in wanted:
-            if self._queue.qsize() < MOST_WANTED:
-                self._queue.put_nowait(each)
-            else:
-                self._lost(each, "too many logs were to be read at once")
+            for lost in self._queue.put(each.namespace, each):
+                self._lost(lost, "too many logs were to be read at once")
 
     @property
     def waiting(self) -> int:
         """How many are still to be read."""
-        return self._queue.qsize()
+        return len(self._queue)
 
     async def run(self) -> None:
         """Read, for as long as nobody cancels it."""
@@ -86,7 +88,8 @@ class LogReader:
 
     async def _work(self) -> None:
         while True:
-            await self._read(await self._queue.get())
+            async with self._queue.turn() as wanted:
+                await self._read(wanted)
 
     async def _read(self, wanted: LogWanted) -> None:
         # While the database does not say so it is read once more, and written as it was.
@@ -130,7 +133,11 @@ class LogReader:
         )
         for attempt in range(_TRIES):
             end = Tail(self._most)
-            spool = stack.enter_context(self._uploads.spool()) if self._uploads else None
+            spool = (
+                stack.enter_context(self._uploads.spool(wanted.namespace))
+                if self._uploads
+                else None
+            )
 
             def take(chunk: bytes, end: Tail = end, spool: Spool | None = spool) -> None:
                 end.take(chunk)

@@ -8,9 +8,8 @@ objects and Events still say, and marks the rest as a gap.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from di_api.ownership import controller_uid
 from di_api.service.backoff import Backoff
 from di_api.wording import describe
 from di_history.batches import Overflow
-from di_history.changes.events import event_entry, subject
+from di_history.changes.events import event_entry, left_out_entry, subject
 from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone, uid_of
 from di_history.changes.pods import (
     LogWanted,
@@ -40,18 +39,16 @@ from di_history.changes.snapshot import snapshot_of
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
 from di_history.packing import from_json, pack, to_json, unpack
-from di_history.records import Millis, Placement, Record
+from di_history.records import Entry, Millis, Placement, Record
+from di_history.subjects import Budgets, Early, Subjects
 from di_history.uploads import Uploads
+from di_history.waiting import size_of, weight
 
 _log = structlog.get_logger()
 
 Object = dict[str, Any]
 Put = Callable[[Iterable[Record]], None]
 _STREAM_SECONDS: Final = 300
-_MOST_ORPHANS: Final = 10_000
-"""Events on pods that the watch of pods has not shown yet."""
-_MOST_PODS_GONE: Final = 50_000
-"""Pods whose job is remembered after their end: their last Events come later."""
 _AWAY: Final = 60_000
 """Milliseconds without a mark after which others may have happened unseen."""
 
@@ -109,8 +106,13 @@ class Follower:
         self._rng = rng
         self._jobs: dict[str, bytes] = dict(known.jobs)
         self._pods: dict[str, Object] = {}
-        self._job_of_pod: OrderedDict[str, str] = OrderedDict()
-        self._orphans: OrderedDict[str, list[Object]] = OrderedDict()
+        self._subjects = Subjects()
+        self._budgets = Budgets(clock=clock)
+        self._early_events = Early[Entry]()
+        self._early_pods = Early[tuple[str, Object]]()
+        for row in known.placed:
+            # Their jobs may be deleted while they end.
+            self._subjects.add_gone(row["namespace"], row["job"], row["job"])
         self._failure: asyncio.Future[None] | None = None
         self._caches: tuple[WatchCache, ...] = ()
         self._logs: LogReader | None = None
@@ -192,8 +194,9 @@ class Follower:
     def _on_job(self, kind: str, job: Object) -> None:
         if UNREADABLE in job:
             return
-        uid, now = uid_of(job), self._now()
+        uid, now, namespace = uid_of(job), self._now(), _namespace(job)
         if kind == DELETED:
+            self._subjects.remove(namespace, uid)
             if self._jobs.pop(uid, None) is not None:
                 self._put(job_gone(job, now))
             return
@@ -207,7 +210,9 @@ class Follower:
             records += gap(before, job, self._away_since, now)
         self._jobs[uid] = pack(to_json(snapshot_of(job)))
         self._put(records)
-        self._put_orphans(uid, uid, now)
+        self._found(namespace, uid, uid)
+        for change, pod in self._early_pods.take(namespace, uid):
+            self._on_pod(change, pod)
 
     def _on_pod(self, kind: str, pod: Object) -> None:
         if UNREADABLE in pod:
@@ -215,7 +220,11 @@ class Follower:
         uid, now, job = str(pod["metadata"]["uid"]), self._now(), controller_uid(pod)
         if job is None:
             return
-        self._remember(uid, job)
+        namespace = _namespace(pod)
+        if self._subjects.job_of(namespace, job) != job:
+            # Of a job that the watch has not shown yet, or of one that is not in this namespace.
+            self._early_pods.add(namespace, job, (kind, pod), size_of(pod))
+            return
         before = self._pods.get(uid)
         if kind == DELETED:
             self._pods.pop(uid, None)
@@ -225,27 +234,32 @@ class Follower:
             self._put(placement_changes(before, pod, now))
             if self._logs is not None:
                 self._logs.want(logs_wanted(before, pod))
-        self._put_orphans(uid, job, now)
-
-    def _remember(self, pod: str, job: str) -> None:
-        self._job_of_pod[pod] = job
-        self._job_of_pod.move_to_end(pod)
-        if len(self._job_of_pod) > _MOST_PODS_GONE + len(self._pods):
-            self._job_of_pod.popitem(last=False)
+        self._found(namespace, uid, job)
+        if kind == DELETED:
+            self._subjects.remove(namespace, uid)
 
     def _on_event(self, event: Object) -> None:
-        about = subject(event)
-        job = about if about in self._jobs else self._job_of_pod.get(about)
+        namespace, uid = subject(event)
+        job = self._subjects.job_of(namespace, uid)
+        now = self._now()
+        entry = event_entry(event, job or "", now)
+        size = weight(entry)
+        is_within, is_new = self._budgets.take(namespace, uid, size)
+        if not is_within:
+            self._metrics.events_left_out.inc()
+            if not is_new:
+                return
+            entry = left_out_entry(event, job or "", now)
         if job is not None:
-            self._put([event_entry(event, job, self._now())])
-            return
-        # Of a pod, or a job, that the watch has not shown yet; or of one that is none of ours.
-        self._orphans.setdefault(about, []).append(event)
-        if len(self._orphans) > _MOST_ORPHANS:
-            self._orphans.popitem(last=False)
+            self._put([entry])
+        else:
+            # Of a subject that the watch has not shown yet, or that is not in this namespace.
+            self._early_events.add(namespace, uid, entry, size)
 
-    def _put_orphans(self, about: str, job: str, now: Millis) -> None:
-        self._put([event_entry(event, job, now) for event in self._orphans.pop(about, ())])
+    def _found(self, namespace: str, uid: str, job: str) -> None:
+        """Remember a subject, and record the Events that came before it."""
+        self._subjects.add(namespace, uid, job)
+        self._put([replace(each, job=job) for each in self._early_events.take(namespace, uid)])
 
     async def _after_absence(self, jobs: WatchCache, pods: WatchCache) -> None:
         """When all there is has been seen: what is gone was deleted meanwhile."""
@@ -254,8 +268,11 @@ class Follower:
         now, since = self._now(), self._known.followed
         present = {uid_of(job) for job in jobs.items()}
         for uid in self._known.jobs:
-            if uid not in present and (last := self._jobs.pop(uid, None)) is not None:
-                self._put(job_gone(from_json(unpack(last)), now, not_before=since))
+            if uid not in present and (kept := self._jobs.pop(uid, None)) is not None:
+                last = from_json(unpack(kept))
+                self._put(job_gone(last, now, not_before=since))
+                self._found(_namespace(last), uid, uid)
+                self._subjects.remove(_namespace(last), uid)
         there = {str(pod["metadata"]["uid"]) for pod in pods.items()}
         for row in self._known.placed:
             if row["pod_uid"] not in there:
@@ -298,6 +315,10 @@ class Follower:
                 pause = backoff.delay(at_least=error.retry_after)
                 _log.warning("events cannot be followed", of=kind, error=str(error), pause=pause)
                 await asyncio.sleep(pause)
+
+
+def _namespace(obj: Object) -> str:
+    return str(mapping(obj.get("metadata")).get("namespace") or "")
 
 
 def _packed(job: Object) -> Object:

@@ -46,6 +46,11 @@ class Metrics:
             "Records that wait to be written.",
             registry=self.registry,
         )
+        self._waiting_bytes = Gauge(
+            "di_history_waiting_bytes",
+            "Bytes of the records that wait to be written.",
+            registry=self.registry,
+        )
         self.restarts = Counter(
             "di_history_follow_restarts",
             "Times following began anew from what is written, after an error or for want of room.",
@@ -54,6 +59,11 @@ class Metrics:
         self.unreadable = Counter(
             "di_history_unreadable_objects",
             "Changes left out because they could not be recorded; the log names the object.",
+            registry=self.registry,
+        )
+        self.events_left_out = Counter(
+            "di_history_events_left_out",
+            "Events that are not kept because there are too many about their object.",
             registry=self.registry,
         )
         self.logs = Counter(
@@ -101,9 +111,10 @@ class Metrics:
             registry=self.registry,
         )
 
-    def count_waiting(self, waiting: Callable[[], int]) -> None:
-        """Show how many records wait."""
+    def count_waiting(self, waiting: Callable[[], int], size: Callable[[], int]) -> None:
+        """Show how many records wait, and their bytes."""
         self._waiting.set_function(waiting)
+        self._waiting_bytes.set_function(size)
 
     def show_spooled(self, size: Callable[[], int]) -> None:
         """Show how much waits for the storage."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,16 +19,31 @@ _PART: Final = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """What all files together may have.
+    """What all files together may have; one namespace has at most three quarters of it.
 
     Attributes:
         most: bytes, compressed.
-        used: of them.
+        by_namespace: bytes that are used.
     """
 
     folder: Path
     most: int
-    used: int = 0
+    by_namespace: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def used(self) -> int:
+        """Bytes of all namespaces."""
+        return self.by_namespace.total()
+
+    def is_full(self, namespace: str) -> bool:
+        """Whether nothing more of the namespace is taken."""
+        return self.used >= self.most or self.by_namespace[namespace] >= self.most * 3 // 4
+
+    def count(self, namespace: str, size: int) -> None:
+        """Add bytes of the namespace, or with a negative number give them back."""
+        self.by_namespace[namespace] += size
+        if not self.by_namespace[namespace]:
+            del self.by_namespace[namespace]
 
 
 class Spool:
@@ -42,8 +58,9 @@ class Spool:
         fault: why it is not whole; empty: it is.
     """
 
-    def __init__(self, room: Room, *, most: int) -> None:
+    def __init__(self, room: Room, *, namespace: str, most: int) -> None:
         self._room = room
+        self._namespace = namespace
         self._most = most
         self._counted = 0
         self.size = 0
@@ -63,7 +80,7 @@ class Spool:
         self.cut = self.cut or len(part) < len(chunk)
         if self.fault or not part:
             return
-        if self._room.used >= self._room.most:
+        if self._room.is_full(self._namespace):
             self.fault = "too many logs wait for the storage"
             return
         try:
@@ -99,7 +116,7 @@ class Spool:
         self._count(0)
 
     def _count(self, now: int) -> None:
-        self._room.used += now - self._counted
+        self._room.count(self._namespace, now - self._counted)
         self._counted = now
 
     def __enter__(self) -> Self:

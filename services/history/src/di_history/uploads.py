@@ -15,6 +15,7 @@ from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
 from di_history.records import Record, WholeLog
 from di_history.spool import Room, Spool
+from di_history.turns import Turns
 from di_history.whole_logs import StorageError, WholeLogs, key_of
 
 _log = structlog.get_logger()
@@ -33,11 +34,11 @@ class _Waiting:
 
 
 class Uploads:
-    """Makes objects of spooled logs, a few at a time, the oldest first.
+    """Makes objects of spooled logs, a few at a time; namespaces take turns.
 
-    While the storage is away they wait, as many as there is room for, and for an hour; what has
-    waited in vain is recorded with the storage's own words. One that it does not take keeps
-    nobody else from their turn.
+    While the storage is away they wait, as many as the spool holds, and for an hour; what has
+    waited in vain is recorded with the storage's own message. One that it refuses goes to the end
+    of its namespace's queue.
 
     Args:
         most: bytes of each log, before compression.
@@ -62,12 +63,12 @@ class Uploads:
         self._metrics = metrics
         self._clock = clock
         self._backoff = Backoff(minimum=0.5, maximum=_LONGEST_PAUSE, rng=rng)
-        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._queue = Turns[_Waiting](workers=AT_ONCE)
         metrics.show_spooled(lambda: room.used)
 
-    def spool(self) -> Spool:
-        """Where the next log goes."""
-        return Spool(self._room, most=self._most)
+    def spool(self, namespace: str) -> Spool:
+        """Where the next log of the namespace goes."""
+        return Spool(self._room, namespace=namespace, most=self._most)
 
     def add(self, wanted: LogWanted, spool: Spool) -> None:
         """Have a log that was read to its end stored, after the record of its last lines."""
@@ -76,7 +77,7 @@ class Uploads:
             self._lost(wanted, spool.fault)
             spool.close()
         else:
-            self._queue.put_nowait(_Waiting(wanted=wanted, spool=spool, since=self._clock()))
+            self._put_back(_Waiting(wanted=wanted, spool=spool, since=self._clock()))
 
     def _lost(self, wanted: LogWanted, why: str) -> None:
         self._metrics.whole_logs.labels("lost").inc()
@@ -90,28 +91,35 @@ class Uploads:
 
     async def _work(self) -> None:
         while True:
-            each = await self._queue.get()
-            key = key_of(each.wanted)
-            try:
-                await asyncio.to_thread(self._logs.keep, key, each.spool.parts())
-            except StorageError as error:
-                await self._failed(each, str(error))
-                continue
-            self._backoff.reset()
-            self._metrics.whole_logs.labels("stored").inc()
-            size, cut = each.spool.size, each.spool.cut
-            each.spool.close()
-            self._put([_record(each.wanted, key=key, size=size, cut=cut)])
+            async with self._queue.turn() as each:
+                await self._store(each)
+
+    async def _store(self, each: _Waiting) -> None:
+        key = key_of(each.wanted)
+        try:
+            await asyncio.to_thread(self._logs.keep, key, each.spool.parts())
+        except StorageError as error:
+            await self._failed(each, str(error))
+            return
+        self._backoff.reset()
+        self._metrics.whole_logs.labels("stored").inc()
+        size, cut = each.spool.size, each.spool.cut
+        each.spool.close()
+        self._put([_record(each.wanted, key=key, size=size, cut=cut)])
 
     async def _failed(self, each: _Waiting, why: str) -> None:
         if self._clock() - each.since > PATIENCE:
             each.spool.close()
             self._lost(each.wanted, why)
             return
-        self._queue.put_nowait(each)
+        self._put_back(each)
         pause = self._backoff.delay()
         _log.warning("a log cannot be stored yet", pod=each.wanted.pod, error=why, pause=pause)
         await asyncio.sleep(pause)
+
+    def _put_back(self, each: _Waiting) -> None:
+        # The spool bounds what waits, by bytes.
+        self._queue.put(each.wanted.namespace, each)
 
 
 def _record(

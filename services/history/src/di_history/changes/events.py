@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_api.timestamps import last_seen
@@ -12,11 +12,15 @@ from di_history.changes.times import of_datetime
 from di_history.records import Entry, EntryKind, Millis
 
 Object = Mapping[str, Any]
+_LONGEST: Final = {"type": 16, "reason": 128, "message": 1024, "object": 320}
+"""Characters; the API server bounds only the Events of events.k8s.io."""
+_LONGEST_KEY: Final = 255
 
 
-def subject(event: Object) -> str:
-    """UID of what an Event is about."""
-    return str(mapping(event.get("involvedObject")).get("uid") or "")
+def subject(event: Object) -> tuple[str, str]:
+    """Namespace of an Event, and UID of what it is about."""
+    namespace = str(mapping(event.get("metadata")).get("namespace") or "")
+    return namespace, str(mapping(event.get("involvedObject")).get("uid") or "")
 
 
 def event_entry(event: Object, job: str, seen: Millis) -> Entry:
@@ -26,15 +30,40 @@ def event_entry(event: Object, job: str, seen: Millis) -> Entry:
     count = mapping(event.get("series")).get("count") or event.get("count") or 1
     return Entry(
         job=job,
-        key=f"event/{mapping(event.get('metadata')).get('uid')}",
+        key=f"event/{mapping(event.get('metadata')).get('uid')}"[:_LONGEST_KEY],
         kind=EntryKind.EVENT,
         at=of_datetime(at) if at is not None else seen,
         version=version_of(event),
         data={
-            "type": str(event.get("type") or ""),
-            "reason": str(event.get("reason") or ""),
-            "message": str(event.get("message") or ""),
-            "object": f"{about.get('kind') or ''}/{about.get('name') or ''}",
-            "count": count,
+            **{
+                name: text[: _LONGEST[name]]
+                for name, text in (
+                    ("type", str(event.get("type") or "")),
+                    ("reason", str(event.get("reason") or "")),
+                    ("message", str(event.get("message") or "")),
+                    ("object", f"{about.get('kind') or ''}/{about.get('name') or ''}"),
+                )
+            },
+            "count": count if isinstance(count, int) else 1,
+        },
+    )
+
+
+def left_out_entry(event: Object, job: str, seen: Millis) -> Entry:
+    """An entry that Events about this one's subject are left out, from now on."""
+    _, uid = subject(event)
+    about = mapping(event.get("involvedObject"))
+    return Entry(
+        job=job,
+        key=f"left-out/{uid}"[:_LONGEST_KEY],
+        kind=EntryKind.EVENT,
+        at=seen,
+        version=seen,
+        data={
+            "type": "Warning",
+            "reason": "EventsLeftOut",
+            "message": "too many Events about this object: some are not kept",
+            "object": f"{about.get('kind') or ''}/{about.get('name') or ''}"[: _LONGEST["object"]],
+            "count": 1,
         },
     )
