@@ -143,4 +143,5 @@ def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     now, more = (
         throughput(job.collecting, speed, count) for count in (collectors, collectors + task.unit)
     )
-    return (more - now) / more / task.unit
+    # Learners that can do nothing are not fed, however many collect.
+    return (more - now) / more / task.unit if more > 0 else 0.0

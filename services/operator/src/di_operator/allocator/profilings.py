@@ -30,6 +30,13 @@ STALE_SECONDS: Final = 600.0
 OBSERVATIONS: Final = 64
 
 
+# What follows from reported numbers is brought within these: no program is beyond them, and
+# neither their products nor their ratios overflow.
+RATES: Final = (1e-9, 1e12)
+SECONDS: Final = (1e-9, 1e6)
+"""Of an iteration, as for those that are reported."""
+
+
 class InvalidProfilings(Exception):
     """The report makes no sense; the message names each key and what is allowed."""
 
@@ -114,8 +121,8 @@ class Profilings:
         if not self.env_steps_per_sec or not self.collectors or busy <= 0:
             return None
         return Collecting(
-            rate=self.env_steps_per_sec / (self.collectors * busy),
-            samples_per_step=self.samples_per_env_step or 1.0,
+            rate=_within(RATES, self.env_steps_per_sec / (self.collectors * busy)),
+            samples_per_step=_within(RATES, self.samples_per_env_step or 1.0),
         )
 
     def _rate(self) -> tuple[Observation, ...]:
@@ -123,7 +130,7 @@ class Profilings:
         busy = 1 - (self.learner_wait_frac or 0.0)
         if not self.train_steps_per_sec or not self.learners or not self.batch_size or busy <= 0:
             return ()
-        iteration = busy / self.train_steps_per_sec
+        iteration = _within(SECONDS, busy / self.train_steps_per_sec)
         return (
             Observation(
                 nodes=1,
@@ -178,6 +185,11 @@ def load_profilings(raw: Mapping[str, Any]) -> Profilings | None:
         fields["by_kind"] = {kind: _profile(**each) for kind, each in fields["by_kind"].items()}
     said = Profilings(**fields)
     return None if said == _NOTHING else said
+
+
+def _within(bounds: tuple[float, float], value: float) -> float:
+    least, most = bounds
+    return max(least, min(value, most))
 
 
 def _profile(*, perf_params: Mapping[str, Any] | None = None, **limits: int) -> KindProfile:

@@ -17,6 +17,7 @@ from statistics import median
 from typing import NamedTuple, TypeAlias
 
 from di_operator.allocator.goodput.curves import Curve, Curves, Question
+from di_operator.allocator.goodput.objective import ratio_of
 from di_operator.allocator.goodput.params import GoodputModel
 
 # One replica alone: what all jobs that have measured a kind know.
@@ -156,5 +157,5 @@ def _ratios(
         for pair in permutations(sorted(knows.by_kind), 2):
             before, after = (found[_Alone(job, kind)][1] for kind in pair)
             if before and after:
-                seen.setdefault(pair, []).append(after / before)
+                seen.setdefault(pair, []).append(ratio_of(after, before))
     return {pair: median(ratios) for pair, ratios in seen.items()}

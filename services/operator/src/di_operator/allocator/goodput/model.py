@@ -73,13 +73,16 @@ def _trial(
     smallest = max(initial, local_min * replicas)
     first, ratio = smallest / replicas, max(limits.maximum / smallest, 1.0)
     # The gain is (phi + M0) / (phi + M) x M, with phi = var / sqr x M0. A gradient of nothing at
-    # all counts as one without noise.
-    sqr = grad.sqr if grad.sqr or grad.var else 1.0
-    whole, noise = (grad.var + sqr) * initial, grad.var * initial / replicas
+    # all counts as one without noise. Of both only their parts of the sum count, one of which is a
+    # half at least: whatever their size, nothing overflows and no divisor vanishes.
+    both = grad.sqr + grad.var
+    variance = grad.var / both if both else 0.0
+    signal, noise = 1.0 - variance, variance * initial / replicas
 
     def trial(at: int) -> tuple[float, int, int, int]:
         local = first * ratio ** (at / _LAST)
-        accumulation = ceil(local / local_max - _ROUNDING) - 1
+        # A share of the largest batch that is below the rounding is a part of its own too.
+        accumulation = max(ceil(local / local_max - _ROUNDING), 1) - 1
         if replicas == 1 and accumulation < 1 and local > initial + _ROUNDING:
             # One replica with a larger batch needs two parts: the noise of the gradient is
             # estimated from the difference between parts.
@@ -92,6 +95,6 @@ def _trial(
         seconds = (computing**gamma + network) ** inverse
         if accumulation:
             seconds += accumulation * computing
-        return whole / ((noise / (atomic * parts) + sqr) * seconds), at, atomic, accumulation
+        return initial / ((noise / (atomic * parts) + signal) * seconds), at, atomic, accumulation
 
     return trial

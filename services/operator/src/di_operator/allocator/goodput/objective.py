@@ -26,8 +26,9 @@ _CONCAVITY: Final = 0.3
 _QUIET: Final = 2
 # The exponent of the speed-up of a job that does not say what it makes of its replicas.
 _UNKNOWN: Final = 0.65
-# A share of nothing is divided by all the same.
-_SMALLEST: Final = 1e-300
+# More than that no size is faster or slower than another: ratios of what jobs report stay finite,
+# and every price in between can be found.
+_LARGEST_RATIO: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +78,18 @@ def fair_speed(parts: Iterable[Part], *, fair: float) -> float:
 
 
 def speed_of_one(parts: Iterable[Part]) -> float:
-    """The speed of one replica, as the smallest size's part of its speed: likewise the mean."""
-    return sum(part.share * part.speeds[1] / part.sizes[1] for part in parts)
+    """The speed of one replica, as its part of the speed of the smallest size that does anything:
+    likewise the mean."""
+    return sum(part.share * _of_one(part.sizes, part.speeds) for part in parts)
+
+
+def ratio_of(speed: float, other: float) -> float:
+    """How many times as fast as another a speed is, within bounds; 0 for none."""
+    if speed <= 0:
+        return 0.0
+    if other <= 0:
+        return _LARGEST_RATIO
+    return max(1 / _LARGEST_RATIO, min(speed / other, _LARGEST_RATIO))
 
 
 def fair_values(
@@ -97,10 +108,9 @@ def fair_values(
     1 is Pollux's harmonic mean; less leans towards throughput, more towards equality. A job whose
     smallest size is above its share `takes_turns` with the others.
     """
-    share = max(share, _SMALLEST)
     nothing = _TURN if takes_turns else _NOTHING
     return [
-        -1 / ((speed / share) ** fairness + (_NOTHING if speed else nothing))
+        -1 / (ratio_of(speed, share) ** fairness + (_NOTHING if speed else nothing))
         for speed in costs.charged(sizes, speeds, present)
     ]
 
@@ -109,8 +119,7 @@ def short_first_values(
     sizes: Sequence[int], speeds: Sequence[float], *, one: float, present: int, costs: Costs
 ) -> list[float]:
     """The speed-up over `one` replica (`speed_of_one`)."""
-    one = max(one, _SMALLEST)
-    return [speed / one for speed in costs.charged(sizes, speeds, present)]
+    return [ratio_of(speed, one) for speed in costs.charged(sizes, speeds, present)]
 
 
 def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
@@ -133,6 +142,11 @@ def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
         key: (rank**power - (rank - 1) ** power) ** (1 - _CONCAVITY)
         for rank, key in enumerate(order, start=1)
     }
+
+
+def _of_one(sizes: Sequence[int], speeds: Sequence[float]) -> float:
+    found = (speed / size for size, speed in zip(sizes, speeds, strict=True) if speed > 0)
+    return next(found, 0.0)
 
 
 def _between(xs: Sequence[int], ys: Sequence[float], x: float) -> float:
