@@ -105,7 +105,7 @@ def snapshot(
         )
     )
     for uid, why in (rejected or {}).items():
-        reader.set_aside(uid, why)
+        reader.set_aside(uid, why, NOW)
     return reader.read(granted=granted or {}, now=NOW)
 
 

@@ -76,6 +76,7 @@ class Counting:
 
     def __init__(self, then: Callable[[], None] = lambda: None, at: str = "a") -> None:
         self.asked = 0
+        self.sizes: list[int] = []
         self.threads: set[int] = set()
         self._then = then
         self._answer = NodeList.of({"learner": (at,)}) if at else NodeList()
@@ -89,6 +90,7 @@ class Counting:
         _nodes: Mapping[str, NodeInfo],
         _previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
+        self.sizes.append(len(jobs))
         if "rl/bad" in jobs:
             raise OverflowError("cannot bear it")
         self.asked += 1
@@ -233,6 +235,25 @@ async def test_a_job_that_the_policy_fails_on_waits_alone_with_the_reason() -> N
     assert (bad.placement, bad.reason) == (None, "NotAllocatable")
     assert "OverflowError: cannot bear it" in bad.message
     assert [each.placement for each in others] == [{"learner": ("a",)}] * 2
+
+
+@virtual_time.in_virtual_time
+async def test_a_failing_job_is_tried_alone_and_not_searched_for_again() -> None:
+    bodies = [job(f"x{number}", task("learner"), phase="Pending") for number in range(16)]
+    policy, bad = Counting(), job("bad", task("learner"), phase="Pending")
+    bench = Bench(policy, bad, *bodies)
+    await bench.run()
+    assert bench.scheduler.grant(bad).reason == "NotAllocatable"
+    del policy.sizes[:]
+    for uid in ("b", "c", "d"):
+        # It reports again and again, and others' changes bring all jobs to be reconsidered.
+        bad = {**bad, "status": {"profilings": {"step": len(uid)}}}
+        bench.jobs.deliver("MODIFIED", bad)
+        bench.nodes.deliver("ADDED", node(uid, 4))
+        await asyncio.sleep(10)
+    assert bench.scheduler.grant(bad).reason == "NotAllocatable"
+    # Once alone, when its delay was over; else all without it.
+    assert sorted(policy.sizes) == [1, 16, 16, 16]
 
 
 @virtual_time.in_virtual_time

@@ -9,7 +9,7 @@ has been decided. Nothing is lost with this object: what jobs have been given is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -27,7 +27,6 @@ from di_api.ownership import is_controlled_by
 from di_operator.allocator.arrivals import ask_for_arrivals
 from di_operator.allocator.changes import Changes, News
 from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.culprits import find_culprits
 from di_operator.allocator.granting import NOTHING_SAID, Step, Words, granted, step
 from di_operator.allocator.grants.withdrawals import KeptOut, RefusedWrite
 from di_operator.allocator.inventory import Unreadable
@@ -36,6 +35,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_goodput import present_goodput
 from di_operator.allocator.queue_report import by_amount, queue_states
 from di_operator.allocator.queues import queues_of
+from di_operator.allocator.rounds.failing_jobs import find_failing_jobs
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.starts import expected_starts
 from di_operator.clock import Clock
@@ -306,11 +306,17 @@ class Scheduler:
     ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
         """Everything that takes time; beside the event loop."""
         look.reader.take(look.changes)
+        returned = look.reader.take_back(look.now) if look.everything else ()
         snapshot = look.read()
-        answer = self._optimize(snapshot) if look.everything else None
-        if look.everything and answer is None and self._set_culprits_aside(look.reader, snapshot):
+        if self._set_aside(look, self._fail_alone(snapshot, returned), snapshot):
             snapshot = look.read()
-            answer = self._optimize(snapshot)
+        answer = self._optimize(snapshot) if look.everything else None
+        if look.everything and answer is None and look.reader.failing.may_search(look.now):
+            found = find_failing_jobs(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
+            look.reader.failing.searched(found, look.now)
+            if self._set_aside(look, found, snapshot):
+                snapshot = look.read()
+                answer = self._optimize(snapshot)
         whole = answer is not None
         if answer is None:
             answer = ask_for_arrivals(
@@ -349,12 +355,24 @@ class Scheduler:
         )
         return answer
 
-    def _set_culprits_aside(self, reader: ClusterReader, snapshot: SchedulingSnapshot) -> bool:
-        """Leave out the jobs that the policy fails on, until they change; False if none is."""
-        culprits = find_culprits(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
-        for key, why in culprits.items():
-            reader.set_aside(snapshot.uids[key], why)
-        return bool(culprits)
+    def _fail_alone(self, snapshot: SchedulingSnapshot, uids: Iterable[str]) -> dict[str, str]:
+        """Those of the jobs that the policy fails on when it is asked about each alone."""
+        found: dict[str, str] = {}
+        keys = {uid: key for key, uid in snapshot.uids.items()}
+        for key in [keys[uid] for uid in uids if uid in keys]:
+            one = {key: snapshot.jobs[key]}
+            found |= find_failing_jobs(
+                self._policy, one, snapshot.nodes, {key: snapshot.held[key]}, among_others=True
+            )
+        return found
+
+    def _set_aside(
+        self, look: _Look, found: Mapping[str, str], snapshot: SchedulingSnapshot
+    ) -> bool:
+        for key, why in found.items():
+            log.warning("the policy fails on a job", job=key, error=why)
+            look.reader.set_aside(snapshot.uids[key], why, look.now)
+        return bool(found)
 
     def _ask(self, call: str, ask: Callable[..., Any], *about: object) -> Any:
         """Call the policy; None if it fails, which may be a user's own."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from di_api.field_error import InvalidSpec, mapping
+from di_api.field_error import InvalidSpec
 from di_api.names import KIND
 from di_api.ownership import controller_uid, is_managed_elsewhere
 from di_api.spec import CleanPodPolicy, JobSpec
@@ -55,6 +55,7 @@ from di_operator.allocator.reservations import (
     WaitingPod,
 )
 from di_operator.allocator.resources import Resources, total
+from di_operator.allocator.rounds.failing_jobs import FailingJobs
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.ledger import Avoided
 from di_operator.lifecycle.pods import is_finished, refusal_of
@@ -121,8 +122,8 @@ class ClusterReader:
         self._rests: dict[str, KnownJob] = {}
         # Jobs to be read again.
         self._stale: set[str] = set()
-        # By UID: jobs that are to be taken for ones that cannot be read, in which version and why.
-        self._aside: dict[str, tuple[object, str]] = {}
+        # Jobs that are to be taken for ones that cannot be read.
+        self._failing = FailingJobs()
         # By the UID of the job or pod of others it was found with, then by its own.
         self._unreadable: dict[str, dict[str, Unreadable]] = {}
 
@@ -146,14 +147,12 @@ class ClusterReader:
         self._jobs[uid] = job
         self._departed.pop(uid, None)
         self._stale.add(uid)
-        if uid in self._aside and self._aside[uid][0] != _version(job):
-            del self._aside[uid]
 
     def remove_job(self, job: Object) -> None:
         """Take in that a job does not exist any more; its pods may."""
         uid = job["metadata"]["uid"]
         self._jobs.pop(uid, None)
-        self._aside.pop(uid, None)
+        self._failing.forget(uid)
         self._reports.forget(uid)
         self._refusals.forget(uid)
         self._withdrawals.forget(uid)
@@ -219,11 +218,22 @@ class ClusterReader:
         self._reservations.remove(uid)
         self._pool.staying.put(uid, ())
 
-    def set_aside(self, uid: str, why: str) -> None:
-        """Take a job for one that cannot be read, until its spec or its report changes."""
-        if (job := self._jobs.get(uid)) is not None:
-            self._aside[uid] = _version(job), why
-            self._stale.add(uid)
+    @property
+    def failing(self) -> FailingJobs:
+        """The jobs that the policy fails on; `set_aside` and `take_back` change them."""
+        return self._failing
+
+    def set_aside(self, uid: str, why: str, now: datetime) -> None:
+        """Take a job that the policy fails on for one that cannot be read, for some time."""
+        self._failing.put(uid, why, now)
+        self._stale.add(uid)
+
+    def take_back(self, now: datetime) -> list[str]:
+        """Read again the jobs whose time aside is over, and return their UIDs: the policy has to
+        be asked about each alone first."""
+        due = self._failing.release(now)
+        self._stale.update(due)
+        return due
 
     def read(self, *, granted: Mapping[str, NodeList], now: datetime) -> SchedulingSnapshot:
         """Return the cluster as it is known. Whose spec is invalid is in no snapshot: it is the
@@ -362,11 +372,12 @@ class ClusterReader:
             status = Status.read(job.get("status"))
             spec = within_admitted(with_growth(spec, status.ledger), status.raw.get("admitted"))
             own = read_own_pods(pods, job, spec)
-            if uid in self._aside or not _is_ours(job, spec, status, own):
+            why = self._failing.why(uid)
+            if why is not None or not _is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
                 self._keep_for_gang(uid, job, spec, status, own)
-                if uid in self._aside:
-                    left_out = Unreadable.of(KIND, job, self._aside[uid][1])
+                if why is not None:
+                    left_out = Unreadable.of(KIND, job, why)
                     self._unreadable.setdefault(uid, {})[uid] = left_out
                 return
             report = self._reports.read(uid, (job.get("status") or {}).get("profilings"))
@@ -460,8 +471,3 @@ def _is_ours(job: Object, spec: JobSpec, status: Status, own: OwnPods) -> bool:
     if is_managed_elsewhere(job):
         return False
     return spec.preemptible or (spec.scheduling.gang and not was_let_go(status, own))
-
-
-def _version(job: Object) -> object:
-    """What of a job a policy's answer may depend on: its spec and its reports."""
-    return job["metadata"].get("generation"), mapping(job.get("status")).get("profilings")

@@ -1,0 +1,1 @@
+"""What a reconsideration of all jobs costs, and whom."""

@@ -1,0 +1,142 @@
+"""Jobs that a policy fails on: found by bisection, and kept aside with growing delays. Pure.
+
+One broken job must cost itself alone: all others are decided on without it, the search is not
+repeated while it is aside, and it comes back only if the policy bears it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from di_api.wording import describe
+from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY
+from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.policy import Policy
+
+CALLS: Final = 256
+"""Calls of the policy that one search makes at most; the jobs it does not reach are found by the
+next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Aside:
+    why: str
+    delay: timedelta
+    until: datetime
+
+
+class FailingJobs:
+    """The jobs that are kept aside, by UID, and whether it is time for another search."""
+
+    def __init__(self) -> None:
+        self._aside: dict[str, _Aside] = {}
+        # Those that came back: one that fails again goes on with its delays.
+        self._returned: dict[str, _Aside] = {}
+        self._fruitless: _Aside | None = None
+
+    def put(self, uid: str, why: str, now: datetime) -> None:
+        """Keep a job aside; twice as long as the last time."""
+        before = self._returned.pop(uid, None) or self._aside.get(uid)
+        self._aside[uid] = _again(before, why, now)
+
+    def why(self, uid: str) -> str | None:
+        """Why a job is aside; None: it is not."""
+        found = self._aside.get(uid)
+        return None if found is None else found.why
+
+    def release(self, now: datetime) -> list[str]:
+        """The jobs whose delay is over: they are aside no longer, and have to be tried alone."""
+        due = [uid for uid, found in self._aside.items() if found.until <= now]
+        for uid in due:
+            self._returned[uid] = self._aside.pop(uid)
+        for uid in [u for u, found in self._returned.items() if found.until + LONGEST_DELAY <= now]:
+            del self._returned[uid]
+        return due
+
+    def forget(self, uid: str) -> None:
+        """Take in that a job is gone."""
+        self._aside.pop(uid, None)
+        self._returned.pop(uid, None)
+
+    def may_search(self, now: datetime) -> bool:
+        """Whether a search may begin: one that found nothing is not repeated at once."""
+        return self._fruitless is None or self._fruitless.until <= now
+
+    def searched(self, found: Mapping[str, str], now: datetime) -> None:
+        """Take in what a search has found."""
+        self._fruitless = None if found else _again(self._fruitless, "", now)
+
+
+def _again(before: _Aside | None, why: str, now: datetime) -> _Aside:
+    delay = FIRST_DELAY if before is None else min(2 * before.delay, LONGEST_DELAY)
+    return _Aside(why, delay, now + delay)
+
+
+def find_failing_jobs(
+    policy: Policy,
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    held: Mapping[str, NodeList],
+    *,
+    among_others: bool = False,
+) -> dict[str, str]:
+    """Return the jobs without which the policy does not fail, and what it raised, by key.
+
+    For a policy that has failed on all jobs together. A few calls for each failing job, and none
+    for the others. Empty when the policy fails without any job: the fault is its own. So it is
+    when it fails on every job, unless there are others that are not asked about (`among_others`).
+    """
+    calls = 0
+
+    def error_of(keys: Sequence[str]) -> str | None:
+        nonlocal calls
+        calls += 1
+        try:
+            policy.optimize(
+                {key: jobs[key] for key in keys}, nodes, {key: held[key] for key in keys}
+            )
+        except Exception as error:
+            return f"the allocation policy fails on it: {describe(error)}"
+        return None
+
+    if not among_others and error_of(()) is not None:
+        return {}
+    found: dict[str, str] = {}
+    left = [*jobs]
+    while left and calls < CALLS and (error := error_of(left)) is not None:
+        found |= _bisect(left, error, error_of, lambda: calls < CALLS)
+        left = [key for key in left if key not in found]
+    return found if left or among_others else {}
+
+
+def _bisect(
+    keys: Sequence[str],
+    error: str,
+    error_of: Callable[[Sequence[str]], str | None],
+    may_go_on: Callable[[], bool],
+) -> dict[str, str]:
+    """Jobs to blame for an error that the policy raises on these together."""
+    if len(keys) == 1:
+        return {keys[0]: error}
+    middle = len(keys) // 2
+    found: dict[str, str] = {}
+    for half in (keys[:middle], keys[middle:]):
+        if not may_go_on():
+            return found
+        if (of_half := error_of(half)) is not None:
+            found |= _bisect(half, of_half, error_of, may_go_on)
+    if found:
+        return found
+    # Only together: the job that makes the shortest row of them fail is to blame.
+    passes, fails = middle, len(keys)
+    while fails - passes > 1 and may_go_on():
+        between = (passes + fails) // 2
+        if (of_row := error_of(keys[:between])) is None:
+            passes = between
+        else:
+            fails, error = between, of_row
+    return {keys[fails - 1]: error}
