@@ -44,7 +44,7 @@ def test_a_queued_job_has_at_most_its_admitted_replicas(
 
 
 def test_a_changed_admission_is_news() -> None:
-    news = News()
+    news = News(monotonic=lambda: 0.0)
     assert news.on_job("ADDED", job({"work": 2}))
     assert not news.on_job("MODIFIED", job({"work": 2}))
     assert news.on_job("MODIFIED", job({"work": 3}))

@@ -99,7 +99,7 @@ def read(reader: ClusterReader) -> SchedulingSnapshot:
 def test_incremental_changes_give_the_snapshot_of_a_full_read(
     rounds: list[list[tuple[str, str, Object]]],
 ) -> None:
-    news, reader = News(), ClusterReader(read_spec)
+    news, reader = News(monotonic=lambda: 0.0), ClusterReader(read_spec)
     news.departed = {}
     news.begin(Changes())
     there: dict[str, dict[str, Object]] = {"job": {}, "pod": {}, "other": {}, "node": {}}
@@ -187,7 +187,7 @@ def test_only_changed_objects_are_read_again() -> None:
 
 
 def test_changes_are_dropped_while_no_reader_takes_them() -> None:
-    news = News()
+    news = News(monotonic=lambda: 0.0)
     news.on_other("ADDED", other("a"))
     news.on_job("DELETED", job("x", task("learner")))
     assert news.drain() == Changes()

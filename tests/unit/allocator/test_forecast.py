@@ -88,6 +88,7 @@ class Operator:
             words=self.words,
             now=NOW,
             everything=everything,
+            over=frozenset(),
         )
         _, done, _ = self._scheduler._think(look)
         self.words = done.words

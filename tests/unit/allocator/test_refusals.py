@@ -212,7 +212,7 @@ def test_a_pod_that_is_not_refused_changes_nothing(found: Object) -> None:
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
 def test_a_refusal_leads_to_a_full_reconsideration(kind: str) -> None:
-    news = News()
+    news = News(monotonic=lambda: 0.0)
     news.asking, news.everything = {"uid-x"}, False
     assert not news.on_pod(kind, unbound("a", refused=False))
     assert not news.on_pod(kind, unbound("a") | {"spec": {}})

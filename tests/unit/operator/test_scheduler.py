@@ -18,7 +18,9 @@ from di_operator.allocator.grants.withdrawals import GRACE
 from di_operator.allocator.job import JobInfo, NodeList
 from di_operator.allocator.node import NodeInfo
 from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator.policy import Policy
+from di_operator.allocator.rounds.budgets import CHANGES, SHORTEST_INTERVAL
 from di_operator.controller import JobKey
 from di_operator.informer_state import INDEX_JOB, index_job
 from di_operator.lifecycle.specs import SpecReader, read_spec
@@ -110,6 +112,7 @@ class Bench:
         nodes: Sequence[Object] = (node("a", 4),),
         read: SpecReader = read_spec,
         forecaster: Policy | None = None,
+        period: float = 3600.0,
     ) -> None:
         self.jobs, self.pods, self.nodes = Cache(*jobs), Cache(*pods), Cache(*nodes)
         self.woken: list[str] = []
@@ -121,7 +124,7 @@ class Bench:
             others=cast("WatchCache", Cache()),
             read_spec=read,
             wake=lambda key, _delay: self.woken.append(key.name),
-            period=3600.0,
+            period=period,
             clock=VirtualClock(),
             observer=Metrics(),
         )
@@ -130,7 +133,7 @@ class Bench:
     async def run(self) -> None:
         """Let it run until it has reacted to all that has changed."""
         self._running = self._running or asyncio.create_task(self.scheduler.run())
-        await asyncio.sleep(5 * SETTLE)
+        await asyncio.sleep(SHORTEST_INTERVAL + 5 * SETTLE)
 
 
 @virtual_time.in_virtual_time
@@ -254,6 +257,66 @@ async def test_a_failing_job_is_tried_alone_and_not_searched_for_again() -> None
     assert bench.scheduler.grant(bad).reason == "NotAllocatable"
     # Once alone, when its delay was over; else all without it.
     assert sorted(policy.sizes) == [1, 16, 16, 16]
+
+
+@virtual_time.in_virtual_time
+async def test_changes_lead_to_one_reconsideration_in_each_interval() -> None:
+    policy = Counting()
+    bench = Bench(policy, job("x", task("learner"), phase="Pending"))
+    await bench.run()
+    policy.asked = 0
+    for number in range(100):
+        bench.nodes.deliver("ADDED", node(f"n{number}", 1))
+        await asyncio.sleep(0.5)
+    assert 9 <= policy.asked <= 11
+
+
+def edited(body: Object, generation: int, **spec: Any) -> Object:
+    metadata = {**body["metadata"], "generation": generation}
+    return {**body, "metadata": metadata, "spec": {**body["spec"], **spec}}
+
+
+@virtual_time.in_virtual_time
+async def test_a_namespace_that_edits_all_the_time_is_looked_at_with_the_period() -> None:
+    policy = Counting()
+    busy = job("x", task("learner"), phase="Pending", metadata={"namespace": "busy"})
+    bench = Bench(policy, busy, job("y", task("learner"), phase="Pending"))
+    await bench.run()
+    for number in range(2 * CHANGES):
+        bench.jobs.deliver("MODIFIED", edited(busy, number + 2))
+        await asyncio.sleep(0.1)
+    await bench.run()
+    policy.asked = 0
+    for number in range(100):
+        bench.jobs.deliver("MODIFIED", edited(busy, number + 100))
+        await asyncio.sleep(1)
+    assert policy.asked == 0
+    other = job("y", task("learner"), phase="Pending")
+    bench.jobs.deliver("MODIFIED", edited(other, 2))
+    await bench.run()
+    assert policy.asked == 1
+
+
+@virtual_time.in_virtual_time
+async def test_a_job_that_is_toggled_all_the_time_moves_no_job_of_others() -> None:
+    learners = task("learner", 4, minReplicas=4)
+    victim = job("v", learners, phase="Pending")
+    toggled = job("x", learners, phase="Pending", priority="high", metadata={"namespace": "busy"})
+    toggled["metadata"]["uid"] = "uid-toggled"
+    bench = Bench(GoodputPolicy(), victim, period=20.0)
+    await bench.run()
+    assert bench.scheduler.grant(victim).placement == {"learner": ("a",) * 4}
+    moved = 0
+    for number in range(200):
+        changed = edited(toggled, number + 1, suspend=number % 2 == 0)
+        bench.jobs.deliver("MODIFIED" if number else "ADDED", changed)
+        await asyncio.sleep(1)
+        moved += bench.scheduler.grant(victim).placement == {} and number > 3 * CHANGES
+    assert moved == 0
+    # What nobody else wants it may have all the same.
+    bench.nodes.deliver("ADDED", node("b", 4))
+    await asyncio.sleep(25)
+    assert bench.scheduler.grant(changed).placement == {"learner": ("b",) * 4}
 
 
 @virtual_time.in_virtual_time

@@ -35,6 +35,7 @@ from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_goodput import present_goodput
 from di_operator.allocator.queue_report import by_amount, queue_states
 from di_operator.allocator.queues import queues_of
+from di_operator.allocator.rounds.budgets import held_back, interval
 from di_operator.allocator.rounds.failing_jobs import find_failing_jobs
 from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.starts import expected_starts
@@ -85,6 +86,8 @@ class _Look:
     words: Words
     now: datetime
     everything: bool
+    over: frozenset[str]
+    """Namespaces that have changed too much of their jobs lately."""
 
     def read(self) -> SchedulingSnapshot:
         return self.reader.read(granted=granted(self.words), now=self.now)
@@ -130,7 +133,7 @@ class Scheduler:
         self._clock = clock
         self._observer = observer
         self._changed = asyncio.Event()
-        self._news = News()
+        self._news = News(monotonic=clock.monotonic)
         # Only while somebody asks for nodes.
         self._reader: ClusterReader | None = None
         self._words: Words = NOTHING_SAID
@@ -225,7 +228,7 @@ class Scheduler:
         await self._schedule()
 
     async def _schedule(self) -> None:
-        reconsidered = -self._period
+        reconsidered, took = -inf, 0.0
         while True:
             # Before the look and not after it: what changes while the policy thinks is news.
             self._changed.clear()
@@ -234,11 +237,11 @@ class Scheduler:
                 self._put_down()
                 self._words, self._starts, self._seen = NOTHING_SAID, {}, None
                 self._kept_out = {}
-                await self._next_change(self._period)
+                await self._next_change(self._period, SETTLE)
                 continue
-            everything = self._news.everything or (
-                self._clock.monotonic() - reconsidered >= self._period
-            )
+            passed = self._clock.monotonic() - reconsidered
+            pause = interval(self._period, took) if self._news.everything else self._period
+            everything = passed >= pause
             if everything:
                 self._news.everything = False
                 reconsidered = self._clock.monotonic()
@@ -248,17 +251,24 @@ class Scheduler:
                 words=self._words,
                 now=self._clock.now(),
                 everything=everything,
+                over=self._news.budgets.over(self._clock.monotonic()),
             )
+            began = self._clock.monotonic()
             self._tell(*await asyncio.to_thread(self._think, look))
-            left = reconsidered + self._period - self._clock.monotonic()
-            await self._next_change(max(min(left, self._due_in()), SETTLE))
+            lasted = self._clock.monotonic() - began
+            if everything:
+                took = lasted
+            pause = interval(self._period, took) if self._news.everything else self._period
+            left = reconsidered + pause - self._clock.monotonic()
+            # The thread rests for as long as it has worked, whatever changes meanwhile.
+            await self._next_change(max(min(left, self._due_in()), SETTLE), max(lasted, SETTLE))
 
     def _due_in(self) -> float:
         """Seconds until a grant is due to be withdrawn, or a job to be tried again."""
         due = self._seen.next_due if self._seen is not None else None
         return inf if due is None else (due - self._clock.now()).total_seconds()
 
-    async def _next_change(self, seconds: float) -> None:
+    async def _next_change(self, seconds: float, rest: float) -> None:
         sleep = asyncio.ensure_future(self._clock.sleep(seconds))
         change = asyncio.ensure_future(self._changed.wait())
         try:
@@ -266,7 +276,7 @@ class Scheduler:
         finally:
             sleep.cancel()
             change.cancel()
-        await self._clock.sleep(SETTLE)
+        await self._clock.sleep(rest)
 
     def _forget_departed(self) -> None:
         departed = self._news.departed or {}
@@ -310,21 +320,19 @@ class Scheduler:
         snapshot = look.read()
         if self._set_aside(look, self._fail_alone(snapshot, returned), snapshot):
             snapshot = look.read()
-        answer = self._optimize(snapshot) if look.everything else None
+        answer = self._optimize(look, snapshot) if look.everything else None
         if look.everything and answer is None and look.reader.failing.may_search(look.now):
             found = find_failing_jobs(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
             look.reader.failing.searched(found, look.now)
             if self._set_aside(look, found, snapshot):
                 snapshot = look.read()
-                answer = self._optimize(snapshot)
+                answer = self._optimize(look, snapshot)
         whole = answer is not None
         if answer is None:
-            answer = ask_for_arrivals(
-                look.words,
-                snapshot,
-                lambda job, nodes: self._ask("allocate", self._policy.allocate, job, nodes),
-            )
+            answer = self._ask_for_arrivals(look.words, snapshot)
         done = step(look.words, snapshot, answer, whole=whole, explain=look.everything)
+        if whole and look.over:
+            done = self._give_what_is_left(look, snapshot, done)
         for key, reason in done.refused.items():
             log.warning("the policy's answer was put aside", job=key, reason=reason)
         for key, change in done.changes.items():
@@ -349,11 +357,39 @@ class Scheduler:
             is_over=lambda: self._clock.monotonic() >= until,
         )
 
-    def _optimize(self, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
+    def _optimize(self, look: _Look, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
+        jobs = held_back(snapshot.jobs, snapshot.held, look.over)
+        held = {key: snapshot.held[key] for key in jobs}
         answer: Mapping[str, NodeList] | None = self._ask(
-            "optimize", self._policy.optimize, snapshot.jobs, snapshot.nodes, snapshot.held
+            "optimize", self._policy.optimize, jobs, snapshot.nodes, held
         )
         return answer
+
+    def _give_what_is_left(self, look: _Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
+        """Ask the policy for jobs of namespaces beyond their budget, on what nobody else wants."""
+        waiting = {
+            snapshot.uids[key]
+            for key, job in snapshot.jobs.items()
+            if job.namespace in look.over and not snapshot.held[key]
+        }
+        others = {uid: word for uid, word in done.words.items() if uid not in waiting}
+        answer = self._ask_for_arrivals(others, snapshot)
+        then = step(done.words, snapshot, answer, whole=False, explain=False)
+        return replace(
+            then,
+            told=tuple({*done.told, *then.told}),
+            changes={**done.changes, **then.changes},
+            refused={**done.refused, **then.refused},
+        )
+
+    def _ask_for_arrivals(
+        self, words: Words, snapshot: SchedulingSnapshot
+    ) -> Mapping[str, NodeList]:
+        return ask_for_arrivals(
+            words,
+            snapshot,
+            lambda job, nodes: self._ask("allocate", self._policy.allocate, job, nodes),
+        )
 
     def _fail_alone(self, snapshot: SchedulingSnapshot, uids: Iterable[str]) -> dict[str, str]:
         """Those of the jobs that the policy fails on when it is asked about each alone."""

@@ -152,7 +152,7 @@ def test_a_quota_that_cannot_be_told_bounds_nothing(fields: Object) -> None:
 
 
 def test_only_a_quota_that_leaves_more_wants_a_look() -> None:
-    news = News()
+    news = News(monotonic=lambda: 0.0)
     news.on_job("ADDED", job("x", task("learner")))
     news.everything = False
     looks = [

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from di_api.field_error import mapping
 from di_operator.allocator.grants.resource_quotas import Bound, read_bounds
 from di_operator.allocator.grants.withdrawals import RefusedWrite
+from di_operator.allocator.rounds.budgets import ChangeBudgets
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.pods import is_finished, refusal_of
 
 Object = Mapping[str, Any]
+
+_NO_MARKS: Final = (False, False)
 
 Found: TypeAlias = dict[str, tuple[bool, Object]]
 """Objects by UID as they were seen last, and whether they are still there."""
@@ -59,16 +62,24 @@ class News:
         everything: what has changed may be of use to any job.
         asking: UIDs of the jobs that may want something. Without any, all pods of the cluster come
             and go without being looked at.
+        budgets: what namespaces have changed lately.
         departed: jobs that are gone, by UID, for the caller to forget with the last of their pods.
             None: nobody would, as on a standby.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        """`monotonic` returns seconds."""
+        self._monotonic = monotonic
+        self.budgets = ChangeBudgets()
         self.everything = True
         self.asking: set[str] = set()
         self.departed: dict[str, Object] | None = None
         self._changes: Changes | None = None
         self._seen: dict[str, object] = {}
+        # Of jobs, by UID: generation, whether it has ended, and what its queue has admitted.
+        self._specs: dict[str, tuple[object, bool, object]] = {}
+        # Of pods, by UID: whether a node or the scheduler has refused it, and whether it has ended.
+        self._marks: dict[str, tuple[bool, bool]] = {}
         # By the UID of a ResourceQuota.
         self._left: dict[str, tuple[Bound, ...]] = {}
 
@@ -100,7 +111,21 @@ class News:
         finished, admitted = status.get("completionTimestamp") is not None, status.get("admitted")
         # Reports and phases on the way change nothing about who may have what.
         now = (job["metadata"].get("generation"), finished, admitted) if is_there else None
-        return self._note(uid, now, is_arrival=uid not in self._seen)
+        before = self._specs.pop(uid, None)
+        if now is not None:
+            self._specs[uid] = now
+        if now == before:
+            return False
+        if before is None:
+            # One that arrives can have what is free: no other is moved for it.
+            return True
+        is_users = now is None or now[0] != before[0]
+        if now is None and before[1]:
+            return False
+        if is_users and not self.budgets.spend(job["metadata"]["namespace"], self._monotonic()):
+            return False
+        self.everything = True
+        return True
 
     def on_node(self, kind: str, node: Object) -> bool:
         """Take in a change of a node; whether it wants a look."""
@@ -118,14 +143,18 @@ class News:
         """Take in a change of a pod that is labelled as a job's; whether it wants a look."""
         if self._changes is not None:
             self._changes.pods[pod["metadata"]["uid"]] = kind != "DELETED", pod
-        # A pod that goes makes room, a kubelet that refuses one has less than was thought.
-        if str((pod.get("status") or {}).get("reason") or "").startswith("OutOf"):
-            self.everything = True
-        # Pods that are free to choose wait for what the scheduler finds.
-        if kind != "DELETED" and node_of(pod.get("spec") or {}) and refusal_of(pod):
-            self.everything = True
-            return bool(self.asking)
-        return bool(self.asking) and (kind == "DELETED" or is_finished(pod))
+        uid, is_there = pod["metadata"]["uid"], kind != "DELETED"
+        # A pod that goes makes room, a kubelet that refuses one has less than was thought. Pods
+        # that are free to choose wait for what the scheduler finds.
+        is_refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf") or (
+            is_there and bool(node_of(pod.get("spec") or {}) and refusal_of(pod))
+        )
+        # Once for each pod: whoever may edit it could have the allocator work all the time.
+        before, now = self._marks.pop(uid, _NO_MARKS), (is_refused, is_finished(pod))
+        if is_there and now != _NO_MARKS:
+            self._marks[uid] = now
+        self.everything |= is_refused and not before[0]
+        return bool(self.asking) and (not is_there or now not in (before, _NO_MARKS))
 
     def on_other(self, kind: str, pod: Object) -> bool:
         """Take in a change of any other pod; whether it wants a look: not before the next period,
@@ -154,7 +183,7 @@ class News:
         self._changes.refused.append(write)
         return True
 
-    def _note(self, uid: str, now: object, *, is_arrival: bool = False) -> bool:
+    def _note(self, uid: str, now: object) -> bool:
         if now is None:
             if self._seen.pop(uid, None) is None:
                 return False
@@ -162,7 +191,7 @@ class News:
             return False
         else:
             self._seen[uid] = now
-        self.everything |= not is_arrival
+        self.everything = True
         return True
 
 
