@@ -229,7 +229,7 @@ def test_the_operator_takes_nobodys_objects_and_lets_none_go(
 @pytest.mark.proves("security.md#what-an-account-writes/operator")
 @pytest.mark.parametrize(
     ("resource", "spec"),
-    [(PODS, {"activeDeadlineSeconds": 1}), (SERVICES, {"selector": {"a": "b"}})],
+    [(PODS, {"activeDeadlineSeconds": 1}), (SERVICES, {"externalIPs": ["192.0.2.1"]})],
     ids=lambda value: value.plural if isinstance(value, Resource) else "",
 )
 def test_the_operator_changes_labels_of_pods_and_services_and_nothing_else(
@@ -240,6 +240,15 @@ def test_the_operator_changes_labels_of_pods_and_services_and_nothing_else(
     assert accounts.objection(OPERATOR, "PATCH", path, labelled) == ""
     why = accounts.objection(OPERATOR, "PATCH", path, labelled | {"spec": spec})
     assert "only the metadata of pods and Services" in why
+
+
+@pytest.mark.proves("security.md#what-an-account-writes/operator")
+def test_the_operator_puts_selector_and_ports_of_a_service_right(accounts: Accounts) -> None:
+    path = SERVICES.path(accounts.namespace, "bare")
+    ports = [{"name": "a", "port": 1234}]
+    spec = {"selector": {"a": "b"}, "ports": ports, "publishNotReadyAddresses": True}
+    body = {"metadata": {"labels": OWNED["labels"]}, "spec": spec}
+    assert accounts.objection(OPERATOR, "PATCH", path, body) == ""
 
 
 @pytest.mark.parametrize("name", ["working", "coordinated", "finished", "expired"])

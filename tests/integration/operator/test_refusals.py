@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, PODS, Resource
+from di_api.kube.resources import DIJOBS, PODS, SERVICES, Resource
+from di_api.names import LABEL_JOB
 from tests.integration.operator_testbed import (
     PRIORITY_CLASSES,
     Testbed,
@@ -240,5 +241,30 @@ def test_the_operator_keeps_what_others_write_into_the_status(
             await testbed.kubelet.finish(namespace, "a-work-0")
             status = await testbed.phase("a", "Succeeded")
             assert status["profilings"] == {"episodes": 12}
+
+    on_testbed(kube_config, namespace, body)
+
+
+def test_an_edited_selector_of_a_jobs_service_is_put_right(
+    kube_config: KubeConfig, namespace: str
+) -> None:
+    async def body(testbed: Testbed) -> None:
+        async with testbed.operator():
+            await testbed.submit(job("a", task()))
+            await testbed.phase("a", "Running")
+            before = (await testbed.client.get(SERVICES, "di-a", namespace))["spec"]
+            other: Object = {"selector": {"app": "mine", LABEL_JOB: None}}
+            await testbed.client.patch(SERVICES, "di-a", {"spec": other}, namespace)
+
+            async def is_right() -> bool:
+                found = await testbed.client.get(SERVICES, "di-a", namespace)
+                return bool(found["spec"] == before)
+
+            await testbed.until(is_right, "the selector to be put right")
+
+            async def is_told() -> bool:
+                return "ServiceRestored" in {each["reason"] for each in await testbed.events("a")}
+
+            await testbed.until(is_told, "an event about it")
 
     on_testbed(kube_config, namespace, body)

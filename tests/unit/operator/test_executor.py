@@ -28,7 +28,7 @@ from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY,
 from di_operator.controller import JobKey, Outdated
 from di_operator.executor import Executor
 from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete, Reclaim, Replace
+from di_operator.lifecycle.actions import Action, Create, Delete, Patch, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -421,6 +421,35 @@ def test_a_refused_delete_keeps_no_job_from_its_nodes() -> None:
     with pytest.raises(Forbidden):
         bench.run(delete(pod(resourceVersion="1", uid="u")))
     assert bench.refused == []
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_service_that_does_not_keep_its_selector_is_no_hot_loop(*, keeps: bool) -> None:
+    bench = Bench()
+    found = {"metadata": {"name": "di-a", "namespace": "ns"}, "spec": {"selector": {"a": "x"}}}
+    created = bench.api.create(SERVICES, found, "ns")
+    service = virtual_time.run(created)
+    if not keeps:
+        patched = bench.api.patch
+
+        async def other_selector(*arguments: Any, **options: Any) -> Object:
+            answer = await patched(*arguments, **options)
+            return {**answer, "spec": {"selector": {"a": "by a webhook"}}}
+
+        bench.api.patch = other_selector  # type: ignore[method-assign]  # as a webhook would
+    action = Patch(
+        resource=SERVICES,
+        namespace="ns",
+        name="di-a",
+        uid=service["metadata"]["uid"],
+        resource_version=service["metadata"]["resourceVersion"],
+        patch={"spec": {"selector": {"a": "y", "b": None}}},
+    )
+    if keeps:
+        assert bench.run(action) == []
+    else:
+        with pytest.raises(Outdated, match="does not keep"):
+            bench.run(action)
 
 
 def test_an_unreachable_api_server_is_not_a_fault_of_the_job() -> None:

@@ -23,7 +23,7 @@ from di_api.kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from di_api.kube.resources import CONFIGMAPS, WORKLOADS, Resource
+from di_api.kube.resources import CONFIGMAPS, SERVICES, WORKLOADS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_operator.companions import Companions
@@ -314,6 +314,10 @@ class Executor:
                 return WorkloadRefused(message=error.message)
             raise
         metadata = patched["metadata"]
+        if resource == SERVICES and not _keeps(patched, action.patch):
+            self._writes.observe(resource, patched)
+            # Something in the cluster changes it again: no reason to try without a pause.
+            raise Outdated(f"Service {action.name} does not keep what was patched")
         is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         log.debug("patched", kind=resource.kind, object=action.name)
         if is_gone and resource == WORKLOADS:
@@ -357,6 +361,13 @@ class Executor:
         # Read before the object is given away: the cache drops what it does not need.
         self._writes.observe(resource, found)
         return found
+
+
+def _keeps(found: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Whether an object has what a merge patch of its spec has written."""
+    wanted = patch["spec"].get("selector") or {}
+    has = found["spec"].get("selector") or {}
+    return all(has.get(key) == value for key, value in wanted.items())
 
 
 def _is_refusal(error: ApiError) -> bool:

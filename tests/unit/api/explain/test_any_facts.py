@@ -27,7 +27,14 @@ _OBJECTS = st.lists(st.dictionaries(_WORDS, _JSON, max_size=4), max_size=3)
 _OF_EVENTS = {
     *("MemoryGrown", "SuccessCriteriaMet", "GroupFormed", "PodsCreated", "PodsDeleted"),
     *("ReplicasReplaced", "ElasticReplicasLost", "NameConflict", "AggregatorConfigMissing"),
-    *("NodeListsRestored", "MetadataRestored", "PhaseNotConfirmed", "StandIn", "StandbyFailed"),
+    *(
+        "NodeListsRestored",
+        "MetadataRestored",
+        "ServiceRestored",
+        "PhaseNotConfirmed",
+        "StandIn",
+        "StandbyFailed",
+    ),
     *("ScaleRefused", "NotScalable", "WorkloadRefused"),
 }
 _ENDS = {

@@ -31,6 +31,7 @@ from di_operator.lifecycle.progress import judge_progress, progress_time_left
 from di_operator.lifecycle.queued import judge_queue
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
+from di_operator.lifecycle.repairs.services import service_events, service_patches
 from di_operator.lifecycle.requested_restart import judge_request
 from di_operator.lifecycle.scheduling_objects import with_scheduling_objects
 from di_operator.lifecycle.server_ca import tell_pods
@@ -73,7 +74,12 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         marks = reclaim_seen(snapshot)
         events = (*decision.events, *restored_events(marks))
         told = tell_pods(snapshot, settings.server_ca)
-        decision = replace(decision, actions=(*marks, *told), events=events)
+        services = service_patches(snapshot, kind.services(snapshot))
+        decision = replace(
+            decision,
+            actions=(*marks, *told, *services),
+            events=(*events, *service_events(services)),
+        )
     more = NEXT_STEP if decision.status is not None and _has_more_to_do(verdict) else None
     return replace(
         decision,

@@ -357,6 +357,11 @@ class Reason(_Declared):
         "Warning",
         "labels or annotations of an object were edited by hand, and are put back",
     )
+    SERVICE_RESTORED = (
+        "ServiceRestored",
+        "Warning",
+        "the selector or the ports of a Service of the job were edited by hand, and are put right",
+    )
     PHASE_NOT_CONFIRMED = (
         "PhaseNotConfirmed",
         "Warning",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
+from di_operator.lifecycle.actions import Recipe
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.placement import Placement
 from di_operator.lifecycle.plan import Plan
@@ -46,6 +47,10 @@ class Kind(Protocol):
 
     def refused(self, snapshot: Snapshot) -> Part:
         """What the pod is to the job that a refused write was for: the gravest there can be."""
+        ...
+
+    def services(self, snapshot: Snapshot) -> Iterable[Recipe]:
+        """What the Services of the job are built from, whether or not they are there."""
         ...
 
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:

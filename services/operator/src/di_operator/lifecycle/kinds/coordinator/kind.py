@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,10 @@ from typing_extensions import override
 
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
+from di_operator.lifecycle.actions import Recipe
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.kinds.coordinator.judge import end_of_frozen, judge_coordinator
-from di_operator.lifecycle.kinds.coordinator.plan import plan_replicas
+from di_operator.lifecycle.kinds.coordinator.plan import plan_replicas, services_of
 from di_operator.lifecycle.kinds.coordinator.replica_status import replica_status
 from di_operator.lifecycle.kinds.coordinator.replicas import slots_of
 from di_operator.lifecycle.kinds.coordinator.requests import requests_of
@@ -52,6 +53,10 @@ class WithCoordinator(Kind):
     def refused(self, snapshot: Snapshot) -> Part:
         has_coordinator = bool(snapshot.slots) and snapshot.slots[0] not in snapshot.missing
         return Part.REPLICA if has_coordinator else Part.COORDINATOR
+
+    @override
+    def services(self, snapshot: Snapshot) -> Iterable[Recipe]:
+        return services_of(snapshot)
 
     @override
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:

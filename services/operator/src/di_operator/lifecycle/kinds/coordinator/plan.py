@@ -143,6 +143,19 @@ def _waiting(snapshot: Snapshot, slots: list[Slot]) -> str | None:
     return f"waiting until the name {first.name} is free"
 
 
+def services_of(snapshot: Snapshot) -> Iterator[ReplicaServiceRecipe]:
+    """What the Services of the pods are built from, of those that are there."""
+    if snapshot.spec is None:
+        return
+    coordinated = coordinated_of(snapshot.spec)
+    replicas = replicas_of(snapshot.name, coordinated)
+    present = {found["metadata"]["name"] for found in snapshot.services}
+    for slot in snapshot.slots:
+        if slot.name in present:
+            member = _member(slot, replicas[slot.index], coordinated)
+            yield ReplicaServiceRecipe(job=snapshot.job, member=member)
+
+
 def _creations(
     snapshot: Snapshot, slots: list[Slot], settings: Settings, now: datetime
 ) -> Iterator[Create]:

@@ -14,6 +14,7 @@ from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_operator.builders.task_service import service_labels
+from di_operator.lifecycle.actions import Recipe
 from di_operator.lifecycle.decision import Settings
 from di_operator.lifecycle.failure.pause import note_ignored
 from di_operator.lifecycle.kinds.kind import Kind
@@ -23,6 +24,7 @@ from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
 from di_operator.lifecycle.kinds.tasks.requests import requests_of
 from di_operator.lifecycle.kinds.tasks.restart import judge_failures
 from di_operator.lifecycle.kinds.tasks.scale import judge_change
+from di_operator.lifecycle.kinds.tasks.services import wanted_services
 from di_operator.lifecycle.kinds.tasks.standbys import judge_stand_ins, with_stand_ins
 from di_operator.lifecycle.kinds.tasks.success import judge_success
 from di_operator.lifecycle.pending import judge_pending
@@ -85,6 +87,10 @@ class WithTasks(Kind):
             return Part.ELASTIC if any(task.standby for task in snapshot.tasks) else Part.TASK
         of_tier = not any(slot.is_core for slot in snapshot.missing)
         return Part.ELASTIC if of_tier else Part.TASK
+
+    @override
+    def services(self, snapshot: Snapshot) -> Iterable[Recipe]:
+        return (recipe for _, recipe in wanted_services(snapshot))
 
     @override
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:

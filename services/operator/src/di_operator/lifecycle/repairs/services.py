@@ -1,0 +1,85 @@
+"""Services of a job whose selector or ports were edited: they are put right by a patch.
+
+The operator owns what it writes of a Service, and nothing else in there. Without its selector a
+Service sends clients to no pod of the job, or to pods of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_api.kube.resources import SERVICES
+from di_operator.lifecycle.actions import Patch, Recipe
+from di_operator.lifecycle.decision import JobEvent
+from di_operator.lifecycle.deletion import is_terminating
+from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.verdict import count_of
+
+Object = Mapping[str, Any]
+
+_OWNED: Final = ("selector", "ports", "publishNotReadyAddresses")
+"""Fields of the spec that the operator writes and may change; `clusterIP` cannot be changed."""
+
+
+def service_patches(snapshot: Snapshot, recipes: Iterable[Recipe]) -> tuple[Patch, ...]:
+    """Return what puts right the Services that are there, by the recipes of those wanted."""
+    present = {found["metadata"]["name"]: found for found in snapshot.services}
+    patches = []
+    for recipe in recipes:
+        wanted = recipe.build()
+        found = present.get(wanted["metadata"]["name"])
+        if found is None or is_terminating(found):
+            continue
+        if changes := dict(_changes(mapping(found.get("spec")), wanted["spec"])):
+            metadata = found["metadata"]
+            patches.append(
+                Patch(
+                    resource=SERVICES,
+                    namespace=metadata["namespace"],
+                    name=metadata["name"],
+                    uid=metadata["uid"],
+                    resource_version=metadata["resourceVersion"],
+                    patch={"spec": changes},
+                )
+            )
+    return tuple(patches)
+
+
+def service_events(patches: tuple[Patch, ...]) -> tuple[JobEvent, ...]:
+    """Tell what was put right; one event, whose count grows."""
+    if not patches:
+        return ()
+    first = patches[0]
+    fields = ", ".join(first.patch["spec"])
+    message = f"Service {first.name} was edited by hand, {fields} put right"
+    if len(patches) > 1:
+        message = f"{message} (and {count_of(len(patches) - 1, 'more Service')})"
+    return (JobEvent(reason=Reason.SERVICE_RESTORED, message=message),)
+
+
+def _changes(found: Object, wanted: Object) -> Iterator[tuple[str, object]]:
+    """The fields that differ, as a merge patch has them."""
+    for field in _OWNED:
+        is_there, ours = found.get(field), wanted.get(field)
+        if field == "selector":
+            others = dict.fromkeys(mapping(is_there).keys() - mapping(ours).keys())
+            if is_there != ours:
+                yield field, {**others, **mapping(ours)}
+        elif field == "ports":
+            if not _are_as_wanted(is_there, mapping(wanted)["ports"]):
+                yield field, ours
+        elif bool(is_there) != bool(ours):
+            yield field, bool(ours)
+
+
+def _are_as_wanted(found: object, wanted: list[Object]) -> bool:
+    """Whether ports are those that were written; the API server adds fields."""
+    if not isinstance(found, list) or len(found) != len(wanted):
+        return False
+    return all(
+        isinstance(port, Mapping) and ours.items() <= port.items()
+        for port, ours in zip(found, wanted, strict=True)
+    )
