@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from di_api import names
-from di_api.admission_rules import ADMISSION_RULES
+from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_api.crd.conversion import with_conversion
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError, load_config
@@ -49,6 +49,7 @@ def configuration(
                 "timeoutSeconds": 5,
                 "matchPolicy": "Equivalent",
                 "rules": ADMISSION_RULES,
+                "matchConditions": MATCH_CONDITIONS,
                 "clientConfig": client_config(host, path, authority),
             }
         ],

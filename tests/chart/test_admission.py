@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from di_api.admission_rules import ADMISSION_RULES
+from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_operator.certificate_plan import CA_CERTIFICATE
 from tests.chart.chart import GIVEN_SECRETS, Chart, Object, Rendered
 
@@ -48,6 +48,14 @@ def test_other_certificate_modes_render_the_rules(
     chart: Chart, kind: str, mode: tuple[str, ...]
 ) -> None:
     assert webhook(chart, kind, *mode)["rules"] == ADMISSION_RULES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", [(), GIVEN_SECRETS])
+def test_changes_of_nothing_that_is_judged_are_not_reviewed(
+    chart: Chart, kind: str, mode: tuple[str, ...]
+) -> None:
+    assert webhook(chart, kind, *mode)["matchConditions"] == MATCH_CONDITIONS
 
 
 def test_the_webhook_waits_for_the_published_authority(chart: Chart) -> None:

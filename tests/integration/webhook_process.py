@@ -19,7 +19,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from di_api.admission_rules import ADMISSION_RULES
+from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from tests.failures.sources import shown_log
 from tests.ports import held_ports
@@ -186,6 +186,7 @@ def configurations_calling(
             "clientConfig": client(path),
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "rules": ADMISSION_RULES,
+            "matchConditions": MATCH_CONDITIONS,
         }
 
     def configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:

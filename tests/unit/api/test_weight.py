@@ -77,10 +77,17 @@ def test_a_job_from_before_the_bound_may_be_changed(path: str, value: Any) -> No
     assert validate_update(old, changed(deepcopy(old), path, value)) == []
 
 
-def test_a_job_from_before_the_bound_may_not_grow() -> None:
-    old = with_variable("x" * MAX_SPEC_BYTES, group="a")
-    grown = changed(deepcopy(old), "spec.group", "ab")
-    assert [error.path for error in validate_update(old, grown)] == ["spec"]
+def test_a_job_may_not_pass_the_bound_by_a_change() -> None:
+    policy = {"rules": [{"onReasons": ["a" * 200] * 60, "action": "Ignore"}] * 16}
+    near = with_variable("x" * (MAX_SPEC_BYTES - 100_000))
+    large = changed(deepcopy(near), "spec.failurePolicy", policy)
+    assert [error.path for error in validate_update(near, large)] == ["spec"]
+    # One that is past it already is judged by the change.
+    heavy = with_variable("x" * MAX_SPEC_BYTES)
+    huge = {"rules": [{"onReasons": ["a" * MAX_SPEC_BYTES], "action": "Ignore"}]}
+    assert validate_update(heavy, changed(deepcopy(heavy), "spec.failurePolicy", huge)) != []
+    resumed = [changed(deepcopy(heavy), "spec.suspend", value) for value in (True, False)]
+    assert validate_update(*resumed) == []
 
 
 def test_templates_that_did_not_change_are_not_judged_again() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.changed_by import changed_by
-from di_webhook.admission import mutate
+from di_webhook.admission import mutate, validate
 from tests.unit.webhook.reviews import job, patch_of, review
 
 NOTE = "diengine/changed-by"
@@ -78,3 +78,28 @@ def test_the_server_may_note_its_caller(claimed: str, note: str) -> None:
 )
 def test_the_note_counts_for_its_generation_alone(annotation: Any, who: str) -> None:
     assert changed_by({"metadata": {"generation": 4, "annotations": {NOTE: annotation}}}) == who
+
+
+def denied(new: dict[str, Any], old: dict[str, Any] | None, user: str = "ann") -> bool:
+    """Whether validation refuses what mutation has not seen."""
+    operation = "CREATE" if old is None else "UPDATE"
+    body = review(new, old=old, operation=operation, userInfo={"username": user})
+    status = validate(body, speakers=[SERVER]).body["response"].get("status", {})
+    assert "message" not in status or NOTE in status["message"]
+    return bool(status)
+
+
+@pytest.mark.proves("security.md#admission")
+@pytest.mark.parametrize("claimed", ["5 bob", "4 bob", "9 bob", "x"])
+def test_a_note_of_another_user_is_refused_where_mutation_was_skipped(claimed: str) -> None:
+    assert denied(kept(claimed, replicas=3), kept("4 ann"))
+    assert denied(kept(claimed), kept("4 ann"))
+    assert denied(kept(claimed, generation=None), None)
+
+
+def test_a_note_that_names_its_writer_or_stays_is_let_through() -> None:
+    assert not denied(kept("5 ann", replicas=3), kept("4 bob"))
+    assert not denied(kept("4 bob", replicas=3), kept("4 bob"))
+    assert not denied(kept(None, replicas=3), kept("4 bob"))
+    assert not denied(kept("1 ann", generation=None), None)
+    assert not denied(kept("5 bob", replicas=3), kept("4 ann"), SERVER)

@@ -145,3 +145,26 @@ def test_an_update_without_the_old_object_is_denied() -> None:
     inner = response(validate(review(job(), operation="UPDATE")))
     assert inner["allowed"] is False
     assert "oldObject" in inner["status"]["message"]
+
+
+@pytest.mark.parametrize("spec", [None, 1, [], "x"])
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_job_without_a_spec_gets_no_patch_and_is_refused(spec: Any, operation: str) -> None:
+    body = review({**job(), "spec": spec}, old=job(), operation=operation)
+    assert patch_of(mutate(body)) == []
+    assert "must be an object" in response(validate(body))["status"]["message"]
+
+
+@pytest.mark.parametrize("field", ["failurePolicy", "successPolicy"])
+def test_a_policy_stays_when_a_file_replaces_the_job_and_goes_when_it_is_taken_away(
+    field: str,
+) -> None:
+    old = job()
+    old["metadata"]["uid"] = "1"
+    bare, patched = job(), job()
+    patched["metadata"]["uid"] = "1"
+    for new in (bare, patched):
+        del new["spec"][field]
+    (kept,) = patch_of(mutate(review(bare, old=old, operation="UPDATE")))
+    assert kept == {"op": "add", "path": f"/spec/{field}", "value": old["spec"][field]}
+    assert patch_of(mutate(review(patched, old=old, operation="UPDATE"))) == []

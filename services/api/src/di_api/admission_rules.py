@@ -1,10 +1,10 @@
-"""The `rules` of the two webhook configurations: the requests that the webhook reviews."""
+"""The requests that the webhook reviews: `rules` and `matchConditions` of both configurations."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from di_api.names import GROUP, PLURAL, VERSION
+from di_api.names import ANNOTATION_CHANGED_BY, GROUP, LABEL_QUEUE, PLURAL, VERSION
 
 ADMISSION_RULES: Final[list[dict[str, Any]]] = [
     # Not dijobs/status, which the operator writes, and never pods.
@@ -18,3 +18,21 @@ ADMISSION_RULES: Final[list[dict[str, Any]]] = [
 ]
 """As the API server returns them. The chart renders the same rules where the operator does not
 publish them: a test compares both."""
+
+_JUDGED: Final = (
+    ".?spec",
+    f".metadata.?labels[?'{LABEL_QUEUE}']",
+    f".metadata.?annotations[?'{ANNOTATION_CHANGED_BY}']",
+)
+"""Parts of a job that admission judges or fills in when it changes."""
+MATCH_CONDITIONS: Final[list[dict[str, str]]] = [
+    {
+        "name": "judged-part-changes",
+        "expression": " || ".join(
+            ("oldObject == null", *(f"object{part} != oldObject{part}" for part in _JUDGED))
+        ),
+    }
+]
+"""What leaves out changes of anything else, such as labels: a webhook that is slow or away does not
+hold them up. The API server compares the stored version, defaults filled in. The chart has the
+same."""

@@ -39,22 +39,41 @@ def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]
     spec = mapping(job.get("spec"))
     if is_coordinated(job) or not isinstance(spec.get("tasks"), list):
         return []
-    tasks = [mapping(task) for task in items(with_defaults(spec).get("tasks"))[:MAX_TASKS]]
-    before = None if old is None else mapping(old.get("spec"))
-    values: dict[str, Any] = {}
+    policy = None
     if spec.get("failurePolicy") is None:
-        values["/spec/failurePolicy"] = (
-            {"rules": list(_rules(tasks))} if before is None else before.get("failurePolicy")
+        policy = (
+            {"rules": list(_rules(_tasks(job)))}
+            if old is None
+            else mapping(old.get("spec")).get("failurePolicy")
         )
-    limits = map(_limit, tasks) if before is None else _limits_of(before)
-    for index, (task, limit) in enumerate(zip(tasks, limits, strict=False)):
-        if task and task.get("backoffLimit") is None:
-            values[f"/spec/tasks/{index}/backoffLimit"] = limit
+    added = [] if policy is None else [_add("/spec/failurePolicy", policy)]
+    return added + limits_patch(job, old)
+
+
+def limits_patch(job: Object, old: Object | None) -> list[dict[str, Any]]:
+    """The part of `failure_policy_patch` that is about tasks.
+
+    Of a list of tasks all is written by any client that changes one of them, so a limit that is
+    missing was not taken away.
+    """
+    if is_coordinated(job):
+        return []
+    tasks = _tasks(job)
+    limits = map(_limit, tasks) if old is None else _limits_of(mapping(old.get("spec")))
     return [
-        {"op": "add", "path": path, "value": value}
-        for path, value in values.items()
-        if value is not None
+        _add(f"/spec/tasks/{index}/backoffLimit", limit)
+        for index, (task, limit) in enumerate(zip(tasks, limits, strict=False))
+        if task and task.get("backoffLimit") is None and limit is not None
     ]
+
+
+def _tasks(job: Object) -> list[Object]:
+    tasks = items(with_defaults(mapping(job.get("spec"))).get("tasks"))
+    return [mapping(task) for task in tasks[:MAX_TASKS]]
+
+
+def _add(path: str, value: object) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}
 
 
 def _limit(task: Object) -> str | None:

@@ -22,7 +22,7 @@ from di_api.companions import CompanionKind
 from di_api.conversion import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch, with_defaults
 from di_api.difference import first_difference
-from di_api.failure_defaults import failure_policy_patch
+from di_api.failure_defaults import failure_policy_patch, limits_patch
 from di_api.field_error import mapping
 from di_api.queued import SUSPENSION_NOTE, waits_in_queue
 from di_api.validation import Check, foreign_kinds, job_errors, unbounded, update_errors, weigh
@@ -39,11 +39,6 @@ MAX_SHOWN_BYTES: Final = 32 * 1024
 MAX_PATCH_BYTES: Final = 3 * 1024 * 1024
 """Bytes of a patch in base64: it puts the whole spec in place for a writer of an older version, and
 defaults otherwise."""
-_POLICIES: Final = {
-    "successPolicy": success_policy_patch,
-    "failurePolicy": failure_policy_patch,
-}
-"""What new jobs get and replaced ones keep, by the field of the spec."""
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
@@ -64,8 +59,6 @@ class _Request:
     """Who makes the request; empty: it does not say."""
     object: Any
     old_object: Any
-    is_patch: bool = False
-    """Whether the client wrote what is different, and not the whole object."""
 
     @property
     def is_decided_here(self) -> bool:
@@ -169,11 +162,13 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
         # Validation refuses it. A patch of what is not an object would fail with a 500.
         return {"allowed": True}
     patch += defaults_patch(job)
-    # An object that is written whole lacks what its file never had, and keeps it. A patch that
-    # takes a field away means that.
-    for field, missing in _POLICIES.items():
-        if before is None or not request.is_patch or mapping(old.get("spec")).get(field) is None:
-            patch += missing(job, before)
+    # A file that replaces a job lacks what it never had, and the job keeps that. A client that
+    # changed the job as it is, as every patch does, has taken away what is missing.
+    if before is None or not mapping(request.object.get("metadata")).get("uid"):
+        patch += success_policy_patch(job, before)
+        patch += failure_policy_patch(job, before)
+    else:
+        patch += limits_patch(job, before)
     notes: dict[str, str] = {}
     if request.operation == "CREATE" and waits_in_queue(job):
         patch.append({"op": "add", "path": "/spec/suspend", "value": True})
@@ -264,7 +259,6 @@ def _parse(body: bytes) -> _Request:
         user=_text(mapping(request.get("userInfo")), "username", uid),
         object=request.get("object"),
         old_object=request.get("oldObject"),
-        is_patch=mapping(request.get("options")).get("kind") == "PatchOptions",
     )
 
 

@@ -18,7 +18,7 @@ from di_api.queued import changed_queue
 from di_api.validation.dispatched import changed_while_dispatched
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, rule_errors, unbounded
-from di_api.validation.weight import exact_size, weigh, weight_error
+from di_api.validation.weight import weigh, weight_error
 
 _REPLICA: Final = re.compile(r"spec\.coordinated\.replicas\[(?P<index>[0-9]{1,9})\]")
 _MOST_COMPARED: Final = 64
@@ -60,11 +60,11 @@ def _changed_spec(
     after: Mapping[str, Any],
     check: Check,
 ) -> Iterator[FieldError]:
-    if (error := _grown_error(before, after)) is not None:
-        yield error
-        return
     before = with_defaults(before)
     after = _sharing(before, with_defaults(after))
+    if (error := _weight_error(before, after)) is not None:
+        yield error
+        return
     check()
     changed = first_difference(before, after)
     if changed is None:
@@ -78,12 +78,26 @@ def _changed_spec(
     yield from _new_errors({**old, "spec": before}, {**new, "spec": after}, check)
 
 
-def _grown_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldError | None:
-    """The error of a spec that is too large, and larger than it was."""
+def _weight_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldError | None:
+    """The error of a spec that became too large; of one that was before, of a change that is."""
     if not weigh(after).is_too_much:
         return None
-    was_so = weigh(before).is_too_much and exact_size(after) <= exact_size(before)
+    was_so = weigh(before).is_too_much and not weigh(_differing(before, after)).is_too_much
     return None if was_so else weight_error(after)
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a spec, and within its tasks those of a task, that are not shared."""
+    old_tasks, tasks = items(before.get("tasks")), items(after.get("tasks"))
+    changed = {field: value for field, value in after.items() if value is not before.get(field)}
+    if "tasks" in changed and isinstance(changed["tasks"], list):
+        changed["tasks"] = [
+            {field: value for field, value in new.items() if value is not old.get(field)}
+            if isinstance(old, Mapping) and isinstance(new, Mapping)
+            else new
+            for old, new in zip_longest(old_tasks[: len(tasks)], tasks)
+        ]
+    return changed
 
 
 def _sharing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
