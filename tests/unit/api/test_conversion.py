@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from di_api import names
 from di_api.conversion import VERSIONS, ConversionFailed, convert, with_unseen
-from di_api.conversion_annotation import COMPRESSED, LARGEST, LONGEST, pack, unpack
+from di_api.conversion_annotation import (
+    COMPRESSED,
+    LARGEST,
+    LONGEST,
+    MOST_ANNOTATIONS,
+    TOO_LARGE,
+    pack,
+    unpack,
+)
 from di_api.phase import Phase
 from di_api.spec import MAX_REPLICAS
 from tests.unit.api.jobs import template
@@ -270,11 +278,44 @@ def test_many_replicas_fit_in_the_annotation() -> None:
     assert convert(old, V2) == job
 
 
-def test_a_job_too_large_for_the_annotation_is_refused() -> None:
-    # Nothing that could be compressed.
-    digits = "".join(str(pow(7, n, 1_000_003)) for n in range(100_000))
-    with pytest.raises(ConversionFailed, match="read the job as another version"):
-        convert(v2_job(tasks=[{"name": digits}]), OLD)
+def digits(size: int) -> str:
+    """A text that cannot be compressed to less than half."""
+    return "".join(str(pow(7, n, 1_000_003)) for n in range(size // 6))[:size]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+UNFIT = {
+    "too large": v2_job(tasks=[{"name": digits(600_000)}]),
+    "as large as the API server takes": v2_job(tasks=[{"name": digits(1_500_000)}]),
+    "too deep": v2_job(tasks=nested(20_000)),
+    "deeper than what is read": v2_job(tasks=nested(200)),
+    "too large beside other annotations": v2_job(tasks=[{"name": digits(150_000)}])
+    | {"metadata": {"name": "job", "annotations": {"a": "x" * 200_000}}},
+    "beside annotations that leave no place": v2_job(tasks=[{"name": "a"}])
+    | {"metadata": {"name": "job", "annotations": {"a": "x" * 262_140}}},
+}
+
+
+@pytest.mark.proves("dijob.md#the-definition-itself")
+@pytest.mark.parametrize("job", UNFIT.values(), ids=UNFIT)
+def test_a_job_that_does_not_fit_is_shown_in_part_and_cannot_be_written(job: Job) -> None:
+    for version in VERSIONS:
+        if version == V2:
+            continue
+        shown = convert(job, version)
+        annotations = shown["metadata"]["annotations"]
+        assert annotations[KEY].startswith(TOO_LARGE)
+        assert V2 in annotations[KEY]
+        assert sum(len(key) + len(text) for key, text in annotations.items()) <= MOST_ANNOTATIONS
+        assert shown["metadata"]["name"] == "job"
+        with pytest.raises(ConversionFailed, match="too large for this version"):
+            convert(shown, V2)
 
 
 def test_a_text_that_unpacks_to_a_huge_one_is_ignored() -> None:
@@ -302,19 +343,9 @@ def test_a_text_that_is_never_written_is_a_foreign_one(text: str) -> None:
     assert "odd" not in new["spec"]
 
 
-def nested(depth: int) -> Any:
-    value: Any = 0
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 BROKEN = {
     "metadata that is text": v2_job() | {"metadata": "x"},
     "annotations that are a list": v2_job() | {"metadata": {"annotations": [1]}},
-    "too deep": v2_job(tasks=nested(20_000)),
-    "deeper than what is read": v2_job(tasks=nested(200)),
-    "no number": v2_job(tasks=float("nan")),
     "another kind": v2_job() | {"kind": "Pod"},
     "another version": v2_job() | {"apiVersion": "v1"},
 }

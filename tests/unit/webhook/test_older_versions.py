@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api import names
+from di_api.conversion_annotation import pack
 from di_webhook.admission import mutate, validate
 from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome
 from tests.unit.api.jobs import template
 from tests.unit.api.test_any_json import JSON
+from tests.unit.api.test_conversion import digits
 from tests.unit.webhook.reviews import UID, patch_of, review
 
 Job = dict[str, Any]
@@ -171,3 +173,25 @@ def test_any_objects_are_converted_or_the_review_fails(objects: Any, version: An
     for found in (answer(conversion(objects, version)), answer(conversion(typed, known))):
         assert found.outcome in (Outcome.CONVERTED, Outcome.FAILED)
         assert json.dumps(found.body).encode()
+
+
+def test_one_job_that_does_not_fit_does_not_fail_the_list() -> None:
+    small = {**coordinated(), "metadata": {"name": "small"}}
+    large = {**coordinated(tasks=[{"name": digits(600_000)}]), "metadata": {"name": "large"}}
+    found = answer(conversion([small, large, small], f"{names.GROUP}/v1alpha1"))
+    assert found.outcome is Outcome.CONVERTED
+    names_of = [each["metadata"]["name"] for each in found.body["response"]["convertedObjects"]]
+    assert names_of == ["small", "large", "small"]
+
+
+def test_annotations_that_grow_a_thousandfold_fail_the_review() -> None:
+    text = pack({"spec": {"a": "b" * 2_000_000}})
+    bomb = {
+        "apiVersion": f"{names.GROUP}/v1alpha1",
+        "kind": names.KIND,
+        "metadata": {"name": "bomb", "annotations": {names.ANNOTATION_CONVERSION: text}},
+        "spec": {},
+    }
+    found = answer(conversion([bomb] * 100, names.API_VERSION))
+    assert found.outcome is Outcome.FAILED
+    assert "list fewer" in found.message

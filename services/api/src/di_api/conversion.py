@@ -14,7 +14,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api import names
-from di_api.conversion_annotation import Carried, Oversized, pack, unpack
+from di_api.conversion_annotation import (
+    LONGEST,
+    MOST_ANNOTATIONS,
+    TOO_LARGE,
+    Carried,
+    Oversized,
+    is_too_large,
+    pack,
+    unpack,
+)
 from di_api.phase import Phase
 
 VERSIONS: Final = tuple(
@@ -51,8 +60,11 @@ def fields_of_older_versions() -> dict[str, frozenset[str]]:
 def convert(job: object, version: str) -> dict[str, Any]:
     """A new job, `job` in the words of `version`, one of VERSIONS; shares what is the same.
 
+    A job of the newest version that is too large for the annotation of an older one is shown
+    without what does not fit, and cannot be written so.
+
     Raises:
-        ConversionFailed: it is not a DIJob of one of VERSIONS, or too large for an annotation.
+        ConversionFailed: it is not a DIJob of one of VERSIONS, or one that was shown in part.
     """
     if version not in VERSIONS:
         raise ConversionFailed(f"there is no version {version[:80]!a}")
@@ -88,12 +100,30 @@ def _older(job: Mapping[str, Any]) -> dict[str, Any]:
     annotations = _annotations(job.get("metadata"))
     carried = _unseen(job, annotations.get(names.ANNOTATION_CONVERSION))
     if carried is not None:
-        try:
-            annotations[names.ANNOTATION_CONVERSION] = pack(carried)
-        except Oversized as error:
-            raise ConversionFailed(str(error)) from error
-        result["metadata"] = {**(job.get("metadata") or {}), "annotations": annotations}
+        result["metadata"] = {
+            **(job.get("metadata") or {}),
+            "annotations": _with_carried(annotations, carried),
+        }
     return result
+
+
+def _with_carried(annotations: dict[str, Any], carried: Carried) -> dict[str, Any]:
+    """The annotations of a job with what is carried among them.
+
+    What does not fit is left out, and the job marked: an error would fail every list that the job
+    is in. `_newer` refuses a marked job, so that nothing of it is lost by a write.
+    """
+    key = names.ANNOTATION_CONVERSION
+    others = {each: text for each, text in annotations.items() if each != key}
+    taken = sum(
+        len(str(text).encode("utf-8", "replace")) for each in others.items() for text in each
+    )
+    free = MOST_ANNOTATIONS - taken - len(key)
+    try:
+        return {**others, key: pack(carried, min(LONGEST, free))}
+    except Oversized as error:
+        mark = f"{TOO_LARGE}{error}; read and write the job as {names.API_VERSION}"
+        return {**(others if len(mark) <= free else {}), key: mark}
 
 
 def _shown(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +164,8 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
         if rest:
             carried["status"] = rest
     # Text that looks like ours would be taken for ours on the way back.
-    if carried in ({}, {"coordinated": {}}) and unpack(text) is None:
+    is_ours = is_too_large(text) or unpack(text) is not None
+    if carried in ({}, {"coordinated": {}}) and not is_ours:
         return None
     if text is not None:
         carried["annotation"] = text
@@ -144,6 +175,9 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
 def _newer(job: Mapping[str, Any]) -> dict[str, Any]:
     """`job`, of an older version, in the newest one, what its annotation carries put in place."""
     annotations = _annotations(job.get("metadata"))
+    if is_too_large(annotations.get(names.ANNOTATION_CONVERSION)):
+        message = f"the job is too large for this version; write it as {names.API_VERSION}"
+        raise ConversionFailed(message)
     carried = unpack(annotations.get(names.ANNOTATION_CONVERSION))
     result = {**job, **_joined(job, carried), "apiVersion": names.API_VERSION}
     if carried is not None:

@@ -28,9 +28,16 @@ COMPRESSED: Final = "zlib:"
 LONGEST_PLAIN: Final = 32 * 1024
 """Bytes. Shorter texts stay readable for people."""
 LONGEST: Final = 240 * 1024
-"""Bytes of a text. The API server takes 256 KiB of annotations, the others included."""
+"""Bytes of a text, less where the other annotations of the job need the place."""
+TOO_LARGE: Final = "too-large: "
+"""How the text begins of a job that does not fit: it carries nothing, and the job cannot be
+written."""
+MOST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes of all annotations of an object, their keys included, that the API server takes."""
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of JSON a text may hold; the API server takes objects of 3 MiB."""
+_MOST_VALUES: Final = 384 * 1024
+"""Values of JSON a text may hold, as many as a review."""
 _OBJECTS: Final = ("spec", "coordinated", "status")
 
 
@@ -38,26 +45,31 @@ class Oversized(ValueError):
     """More than an annotation can carry."""
 
 
-def pack(carried: Carried) -> str:
+def pack(carried: Carried, longest: int = LONGEST) -> str:
     """The text, always the same for the same content.
 
     Raises:
-        Oversized: the text would be longer than LONGEST, or nested too deeply to be written.
+        Oversized: the text would be longer than `longest`, or nested too deeply to be written.
     """
     try:
         plain = json.dumps(carried, sort_keys=True, separators=(",", ":"), allow_nan=False)
         strict_json.check_size(plain.encode())
     except (ValueError, RecursionError) as error:
         raise Oversized("the job cannot be written as JSON") from error
-    if len(plain) <= LONGEST_PLAIN:
+    if len(plain) <= min(longest, LONGEST_PLAIN):
         return plain
     packed = COMPRESSED + base64.b64encode(zlib.compress(plain.encode())).decode()
-    if len(packed) > LONGEST or len(plain) > LARGEST:
+    if len(packed) > longest or len(plain) > LARGEST:
         raise Oversized(
             f"what the version has no field for takes {len(packed)} bytes in an annotation, which "
-            f"may have {LONGEST}; read the job as another version"
+            f"may have {max(longest, 0)}"
         )
     return packed
+
+
+def is_too_large(text: object) -> bool:
+    """Whether the text stands for a job that did not fit."""
+    return isinstance(text, str) and text.startswith(TOO_LARGE)
 
 
 def unpack(text: object) -> Carried | None:
@@ -66,7 +78,7 @@ def unpack(text: object) -> Carried | None:
         return None
     try:
         # As strictly as a review: anybody may write this text, and it becomes part of the job.
-        found = strict_json.loads(_plain(text))
+        found = strict_json.loads(_plain(text), max_values=_MOST_VALUES)
     except (ValueError, zlib.error):
         return None
     if (

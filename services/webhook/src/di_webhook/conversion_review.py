@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api.conversion import ConversionFailed, convert
+from di_api.difference import written
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 
 REVIEW: Final = Kind(api_version="apiextensions.k8s.io/v1", kind="ConversionReview")
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""Of all converted jobs, as Python writes them: a little more than their JSON."""
 _LONGEST_NAME: Final = 253
 
 
@@ -29,12 +32,18 @@ def answer(body: bytes) -> Answer:
         return _failure(uid, "request.desiredAPIVersion must be a string")
     if not isinstance(objects, list):
         return _failure(uid, "request.objects must be a list")
-    converted = []
+    converted: list[Mapping[str, Any]] = []
+    size = 0
     for found in objects:
         try:
-            converted.append(convert(found, version))
+            job = convert(found, version)
         except ConversionFailed as error:
             return _failure(uid, f"{_called(found)}: {error}")
+        # An annotation can hold a thousand times its own bytes.
+        size += len(written(job) or b"")
+        if size > MAX_ANSWER_BYTES:
+            return _failure(uid, f"the jobs have more than {MAX_ANSWER_BYTES} bytes; list fewer")
+        converted.append(job)
     response = {"convertedObjects": converted, "result": {"status": "Success"}}
     return Answer(
         status=200,
