@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tools.hostile.attackers import KINDS, ONLY_TLS, Plan, run
+from tools.hostile.attackers import KINDS, Plan, goes_with, run
 from tools.hostile.target import Target, request
 from tools.hostile.visitors import Waits, visit
 
@@ -89,7 +89,7 @@ def main() -> None:
     options = parser.parse_args()
     target = target_of(options.url, options.body.read_bytes() if options.body else None)
     kinds = [kind for kind in options.kinds.split(",") if kind] or [
-        kind for kind in KINDS if target.tls or kind not in ONLY_TLS
+        kind for kind in KINDS if goes_with(kind, target)
     ]
     results = {"clean": _report(*measure(target, None, options))}
     for kind in kinds:

@@ -10,21 +10,26 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import secrets
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.synchronize import Event
 from types import MappingProxyType
 from typing import Final
 
-from tools.hostile.target import Target
+from tools.hostile.reviews import worst_reviews
+from tools.hostile.target import Target, request
 
 _PAUSE: Final = 0.05
 """Seconds between two connections of one attacker: it is to hold on, not to flood."""
 _TRICKLE: Final = 0.25
 _ONE_WRITE: Final = 64 * 1024
+REVIEW_BYTES: Final = 960_000
+"""Of each body: many of them fit into what a webhook keeps at a time."""
 
 
 @dataclass(slots=True)
@@ -78,9 +83,9 @@ async def partial_handshake(attacker: Attacker) -> None:
 async def half_request(attacker: Attacker) -> None:
     """Sends all of a request but its last byte; of one without a body, half of its head."""
     reader, writer = await attacker.connect()
-    request = attacker.target.request
-    body = len(request) > len(attacker.target.head)
-    writer.write(request[:-1] if body else request[: len(request) // 2])
+    whole = attacker.target.request
+    body = len(whole) > len(attacker.target.head)
+    writer.write(whole[:-1] if body else whole[: len(whole) // 2])
     await _until_closed(reader, writer)
 
 
@@ -110,10 +115,10 @@ async def never_reading(attacker: Attacker) -> None:
 async def pipelining(attacker: Attacker) -> None:
     """Sends as many requests as go into one write, again and again, and reads no answer."""
     _, writer = await attacker.connect(limit=1)
-    request = attacker.target.request
+    one = attacker.target.request
     with _cut_at_the_end(writer):
         while True:
-            writer.write(request * max(2, _ONE_WRITE // len(request)))
+            writer.write(one * max(2, _ONE_WRITE // len(one)))
             await writer.drain()
             await asyncio.sleep(0.01)
 
@@ -125,6 +130,28 @@ async def bogus_token(attacker: Attacker) -> None:
     token = b"Authorization: Bearer " + secrets.token_urlsafe(32).encode()
     writer.write(b"\r\n".join((line, b"Connection: close", token, rest)))
     await _until_closed(reader, writer)
+
+
+async def reviews(attacker: Attacker) -> None:
+    """Sends one of the most expensive reviews after the other, and reads each answer."""
+    reader, writer = await attacker.connect()
+    path = attacker.target.path
+    bodies = list(expensive_bodies())
+    with _cut_at_the_end(writer):
+        for body in random.sample(bodies, len(bodies)):
+            writer.write(request("POST", path, body=body))
+            await writer.drain()
+            head = await reader.readuntil(b"\r\n\r\n")
+            fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:-2])
+            await reader.readexactly(int(fields[b"content-length"]))
+            if fields.get(b"connection") == b"close":
+                return
+
+
+@cache
+def expensive_bodies(size: int = REVIEW_BYTES) -> tuple[bytes, ...]:
+    """All of `worst_reviews`."""
+    return tuple(body for _, body in worst_reviews(size))
 
 
 async def busy(_: Attacker) -> None:
@@ -146,11 +173,21 @@ KINDS: Final = MappingProxyType(
         "never-reading": never_reading,
         "pipelining": pipelining,
         "bogus-token": bogus_token,
+        "reviews": reviews,
     }
 )
+ONLY_REVIEWS: Final = frozenset({"reviews"})
+"""Kinds that only a webhook can be asked."""
 ONLY_TLS: Final = frozenset({"partial-handshake"})
 AT_NOBODY: Final = frozenset({"busy"})
 """Beside these good clients see a machine that works on something else."""
+
+
+def goes_with(kind: str, target: Target) -> bool:
+    """Whether a target can be attacked in a way of that kind."""
+    if kind in ONLY_TLS and not target.tls:
+        return False
+    return kind not in ONLY_REVIEWS or target.is_webhook
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ import logging
 import sys
 from typing import Any
 
-from tools.hostile.attackers import ONLY_TLS, Plan, attack
+from tools.hostile.attackers import Plan, attack, goes_with
 from tools.hostile.target import Target
 from tools.hostile.visitors import visit
 
@@ -38,7 +38,7 @@ async def _one(order: dict[str, Any], target: Target) -> dict[str, Any]:
             target, visitors=order["visitors"], seconds=seconds, think=order["think"]
         )
         return waits.report()
-    if kind in ONLY_TLS and not target.tls:
+    if not goes_with(kind, target):
         return {"opened": 0, "faults": {}}
     tally = await attack(kind, target, Plan(connections=order["connections"], seconds=seconds))
     return {"opened": tally.opened, "faults": tally.faults}

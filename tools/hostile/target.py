@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass
 
 _CONNECT_SECONDS = 5.0
+_REVIEWED = frozenset({"/validate", "/mutate"})
 
 
 def request(
@@ -45,6 +46,16 @@ class Target:
     def head(self) -> bytes:
         """The request up to its body."""
         return self.request.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+    @property
+    def path(self) -> str:
+        """What the request asks for."""
+        return self.request.split(b" ", 2)[1].decode()
+
+    @property
+    def is_webhook(self) -> bool:
+        """Whether it takes reviews."""
+        return self.path in _REVIEWED
 
     def tls_context(self) -> ssl.SSLContext | None:
         """For a client that does not mind who answers; None where nothing is encrypted."""

@@ -17,6 +17,7 @@ import yaml
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from di_webhook.app import MAX_BODY_BYTES
 from tests.integration.admitting import admitting, call, manifest
 from tests.integration.conftest import ApiServer
 from tests.integration.webhook_process import (
@@ -199,6 +200,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.proves("security.md#what-a-review-may-cost/3-25-mib")
 def test_malformed_reviews_get_400_and_leave_no_traceback(webhook: WebhookProcess) -> None:
     for name, body in MALFORMED.items():
         for path in ("/mutate", "/validate", "/convert"):
@@ -207,7 +209,7 @@ def test_malformed_reviews_get_400_and_leave_no_traceback(webhook: WebhookProces
             assert answer
     # The first that is too large, and one that fills every buffer on the way: its sender still
     # writes while it is refused, and is to read the refusal all the same.
-    for size in (3 * MIB + 1, 12 * MIB):
+    for size in (MAX_BODY_BYTES + 1, 12 * MIB):
         assert webhook.post("/validate", b" " * size)[0] == 413
     assert "Traceback" not in webhook.log_file.read_text()
     assert webhook.log_lines()

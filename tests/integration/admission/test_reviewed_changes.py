@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS
 from di_api.kube.wire import APPLY_PATCH
 from di_api.names import ANNOTATION_CHANGED_BY, LABEL_QUEUE
+from di_api.spec.bounds import MAX_ITEMS
 from tests.integration.admitting import admitting, call, manifest
-from tests.integration.conftest import ApiServer
+from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
 from tests.integration.webhook_process import WebhookProcess, webhook_process
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 SPEAKER = "system:serviceaccount:di-system:di-server"
@@ -93,7 +98,7 @@ def heavy(name: str = "heavy") -> dict[str, Any]:
     body = manifest(name, suspend=False)
     [task] = body["spec"]["tasks"]
     task["replicas"] = 3
-    task["template"]["spec"]["containers"][0]["args"] = ["x" * 1024] * 1300
+    task["template"]["spec"]["containers"][0]["args"] = ["x" * 2048] * 650
     return body
 
 
@@ -167,3 +172,52 @@ def test_a_heavy_job_from_before_the_bound_can_be_changed(
         refusal = jobs.refused("heavy", {"spec": {"tasks": grown}})
         assert "template of a task may not change" in refusal.message
         call(kube_config, lambda client: client.delete(DIJOBS, "heavy", namespace))
+
+
+def test_lists_of_a_template_are_bounded_without_a_webhook(jobs: Jobs) -> None:
+    body = manifest("listed")
+    container = body["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": f"A{number}", "value": ""} for number in range(MAX_ITEMS + 1)]
+    with pytest.raises(ApiError) as refusal:
+        jobs.create(body)
+    assert refusal.value.code == 422
+    assert "containers[0].env: Too many" in refusal.value.message
+    container["env"].pop()
+    assert jobs.create(body)
+
+
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be/items-of-a-list-fields-of-a-map-in-a-pod")
+def test_a_longer_list_from_before_the_bound_stays(jobs: Jobs, kube_config: KubeConfig) -> None:
+    bounded = yaml.safe_load(CRD_FILE.read_text())
+    asyncio.run(install_crd(kube_config, without_bounds(bounded)))
+    try:
+        body = manifest("listed", suspend=False)
+        [task] = body["spec"]["tasks"]
+        task["template"]["spec"]["containers"][0]["args"] = ["a"] * (MAX_ITEMS + 1)
+        jobs.create(body)
+    finally:
+        asyncio.run(install_crd(kube_config, bounded))
+
+    def is_bounded() -> bool:
+        with suppress(ApiError):
+            jobs.create({**body, "metadata": {"generateName": "again-"}})
+            return False
+        return True
+
+    wait_until(is_bounded, what="the API server to have the bounds")
+    jobs.patch("listed", {"metadata": {"labels": {"team": "rl"}}})
+    assert jobs.patch("listed", {"spec": {"suspend": True}})["spec"]["suspend"]
+    task["replicas"] = 1
+    assert jobs.patch("listed", {"spec": {"tasks": [task]}})["spec"]["tasks"][0]["replicas"] == 1
+
+
+def without_bounds(schema: Any) -> Any:
+    """A definition with any number of arguments of a container."""
+    if isinstance(schema, list):
+        return [without_bounds(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: without_bounds(value) for key, value in schema.items()}
+    if isinstance(result.get("args"), dict):
+        result["args"].pop("maxItems", None)
+    return result

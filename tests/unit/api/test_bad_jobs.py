@@ -48,7 +48,7 @@ NAMES = {
 
 
 @pytest.mark.proves(
-    "dijob.md#how-large-a-job-may-be",
+    "dijob.md#how-large-a-job-may-be/dns-names-of-all-pods-twice",
     "dijob.md#when-a-job-is-refused",
     "teams-gangs.md#what-does-not-go-together/preemptible-true",
     "teams-gangs.md#what-does-not-go-together/scheduling-gang-true",

@@ -15,7 +15,7 @@ from di_api.coordinated import (
     replica_name,
 )
 from di_api.defaults import defaults_patch
-from di_api.spec import Replica, Role
+from di_api.spec import MAX_REPLICAS, Replica, Role
 from di_api.validation import load_leniently, validate_job, validate_update
 from tests.unit.api.jobs import Job, coordinated_job, template
 
@@ -136,3 +136,15 @@ def test_the_port_is_di_port_of_the_main_container() -> None:
     assert port_of(ports("other", "di-port"), Role.AGGREGATOR) == 22272
     assert port_of(None, Role.COORDINATOR) == 22273
     assert address("a-collector-bcdfg", "ns", 22270) == "a-collector-bcdfg.ns:22270"
+
+
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be/replicas-of-a-coordinator")
+def test_a_coordinator_may_have_as_many_replicas_as_the_bound() -> None:
+    many = [{**REPLICAS[0], "name": f"a{number}"} for number in range(MAX_REPLICAS + 1)]
+    assert not any("at most" in each for each in complaints(many[:-1]))
+    assert any(f"must hold at most {MAX_REPLICAS}" in each for each in complaints(many))
+
+
+def complaints(replicas: list[Any]) -> list[str]:
+    body = coordinated_job(coordinated={"replicas": replicas})
+    return [str(error) for error in validate_job(body)]

@@ -12,12 +12,15 @@ import yaml
 from di_api.crd.__main__ import main
 from di_api.crd.core_schema import (
     UnsupportedSchema,
+    bounded,
     core_schema,
     pod_template_schema,
     quantity_schema,
 )
 from di_api.crd.document import MissingMarker, Shared, markers, place
 from di_api.crd.spec_schema import SpecSchemas
+from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
+from di_api.validation.core_types import pod_template
 
 ROOT = Path(__file__).resolve().parents[3]
 REF = "#/components/schemas/io.k8s.api.core.v1."
@@ -76,7 +79,11 @@ def test_a_pod_template_becomes_a_structural_schema() -> None:
         "required": ["name"],
         "properties": {"cpu": quantity_schema(), "name": {"type": "string"}},
     }
-    text_map = {"type": "object", "additionalProperties": {"type": "string"}}
+    text_map = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "maxProperties": MAX_ITEMS,
+    }
     assert pod_template_schema(POD_TEMPLATE) == {
         "type": "object",
         "required": ["spec"],
@@ -92,6 +99,7 @@ def test_a_pod_template_becomes_a_structural_schema() -> None:
                     "containers": {
                         "type": "array",
                         "minItems": 1,
+                        "maxItems": MAX_ITEMS,
                         "items": container,
                         "x-kubernetes-list-type": "map",
                         "x-kubernetes-list-map-keys": ["name"],
@@ -100,6 +108,17 @@ def test_a_pod_template_becomes_a_structural_schema() -> None:
             },
         },
     }
+
+
+def test_lists_and_maps_of_kubernetes_types_are_bounded() -> None:
+    text_map = {"type": "object", "additionalProperties": {"type": "string"}}
+    nested = {"type": "array", "items": {"type": "object", "properties": {"a": text_map}}}
+    found = bounded({"type": "object", "properties": {"list": nested, "map": text_map}})
+    assert found["properties"]["list"]["maxItems"] == MAX_NESTED_ITEMS
+    assert found["properties"]["list"]["items"]["properties"]["a"]["maxProperties"] == MAX_ITEMS
+    assert found["properties"]["map"]["maxProperties"] == MAX_ITEMS
+    assert bounded(found) == found
+    assert pod_template() == bounded(pod_template())
 
 
 def list_by(key: dict[str, Any], **item: Any) -> dict[str, Any]:

@@ -154,7 +154,7 @@ async def test_the_source_that_used_fewest_seconds_is_next() -> None:
     assert [name for name in first if name[0] == "a"] == ["a0", "a1"]
 
 
-@pytest.mark.proves("security.md#limits-for-strangers/places")
+@pytest.mark.proves("security.md#clients-that-hold-on/threads-*")
 @asynchronous
 async def test_tenants_of_one_source_share_by_the_seconds_they_use() -> None:
     counter = Counter(1)
@@ -166,7 +166,7 @@ async def test_tenants_of_one_source_share_by_the_seconds_they_use() -> None:
     assert counter.served.index("ay-8") < counter.served.index("ax-2")
 
 
-@pytest.mark.proves("security.md#limits-for-strangers/places")
+@pytest.mark.proves("security.md#clients-that-hold-on/threads-*")
 @asynchronous
 async def test_a_source_has_half_of_the_places_and_a_tenant_half_of_those() -> None:
     counter = Counter(8)

@@ -76,6 +76,7 @@ def test_the_number_of_standby_pods_may_not_change() -> None:
     assert [error.path for error in validate_update(old, new)] == ["spec.tasks[0].standby"]
 
 
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be/pods-of-each-task-the-larger-of-replicas")
 def test_standby_pods_count_among_the_pods_of_a_job() -> None:
     assert not [*total_errors(job(warm(replicas=MAX_PODS - 64, standby=64))["spec"])]
     (error,) = validate_job(job(warm(replicas=MAX_PODS - 63, standby=64)))

@@ -36,7 +36,7 @@ def test_the_weight_is_close_to_the_bytes_of_the_json(value: Any) -> None:
     assert abs(found.size - len(text.encode("utf-8", "surrogatepass"))) <= found.values
 
 
-@pytest.mark.proves("dijob.md#how-large-a-job-may-be/spec")
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be/bytes-of-spec-as-compact-json")
 def test_a_spec_may_have_as_many_bytes_as_the_bound() -> None:
     assert validate_job(exactly(MAX_SPEC_BYTES)) == []
     (error,) = validate_job(exactly(MAX_SPEC_BYTES + 1))
@@ -52,6 +52,10 @@ def test_a_text_weighs_what_its_json_does(character: str) -> None:
     ]
 
 
+@pytest.mark.proves(
+    "dijob.md#how-large-a-job-may-be/values-in-spec-objects-lists-texts",
+    "security.md#what-a-review-may-cost/256-kib-and-32-768-values",
+)
 def test_a_spec_may_not_have_more_values_than_the_bound() -> None:
     body = job()
     body["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["args"] = [""] * MAX_SPEC_VALUES
@@ -69,7 +73,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.proves("dijob.md#how-large-a-job-may-be/spec")
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be/bytes-of-spec-as-compact-json")
 @pytest.mark.parametrize(("path", "value"), CHANGES.values(), ids=CHANGES)
 def test_a_job_from_before_the_bound_may_be_changed(path: str, value: Any) -> None:
     old = with_variable("x" * (6 * MAX_SPEC_BYTES), suspend=False, priority="normal")

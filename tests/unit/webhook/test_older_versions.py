@@ -184,6 +184,7 @@ def test_one_job_that_does_not_fit_does_not_fail_the_list() -> None:
     assert names_of == ["small", "large", "small"]
 
 
+@pytest.mark.proves("security.md#what-a-review-may-cost/8-mib")
 def test_annotations_that_grow_a_thousandfold_fail_the_review() -> None:
     text = pack({"spec": {"a": "b" * 2_000_000}})
     bomb = {

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from di_api.spec.bounds import MAX_SPEC_BYTES
 from di_api.validation import job_errors
-from di_webhook.admission import MAX_ERRORS_SHOWN, MAX_SHOWN_BYTES, mutate, validate
+from di_webhook.admission import (
+    MAX_ERRORS_SHOWN,
+    MAX_PATCH_BYTES,
+    MAX_SHOWN_BYTES,
+    mutate,
+    validate,
+)
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.budget import Budget
 from di_webhook.review import MAX_VALUES, Answer, Outcome
@@ -80,6 +86,7 @@ def test_empty_tasks_past_the_bound_get_no_defaults() -> None:
     assert len(json.dumps(answer.body)) < 32 * 1024
 
 
+@pytest.mark.proves("security.md#what-a-review-may-cost/50-errors-or-32-kib-of-them")
 def test_errors_after_the_last_one_shown_are_not_looked_for() -> None:
     looked = 0
 
@@ -97,6 +104,7 @@ def test_errors_after_the_last_one_shown_are_not_looked_for() -> None:
     assert looked <= 1
 
 
+@pytest.mark.proves("security.md#what-a-review-may-cost/393-216-values-objects-lists-texts")
 def test_a_review_of_too_many_values_is_denied_unread() -> None:
     body = review({**job(), "x": [0] * MAX_VALUES})
     for decide in (validate, mutate):
@@ -109,6 +117,7 @@ def test_a_review_of_too_many_values_is_denied_unread() -> None:
     assert validate(body[body.index(b'"object"') :].replace(b'"object"', b"{", 1)).status == 400
 
 
+@pytest.mark.proves("security.md#what-a-review-may-cost/1-s-of-processor-time")
 def test_a_review_that_takes_its_processor_time_is_denied() -> None:
     seconds = iter(range(100))
     budget = Budget(seconds=3, clock=lambda: next(seconds))
@@ -127,3 +136,14 @@ def test_a_spec_above_the_bound_is_refused_with_its_largest_part() -> None:
     size = len(json.dumps(large["spec"], separators=(",", ":")))
     assert f"has {size} bytes as JSON, and a job may have {MAX_SPEC_BYTES}" in cause["message"]
     assert "% of it is spec.tasks[0].template.spec.containers[0].env" in cause["message"]
+
+
+@pytest.mark.proves("security.md#what-a-review-may-cost/3-mib")
+def test_a_patch_above_the_bound_is_denied() -> None:
+    large = job()
+    large["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": {"a": "x" * 2_500_000}}
+    shown = {**large, "spec": {"coordinated": {}}}
+    version = {"group": "diengine.opendilab.org", "version": "v1alpha1", "kind": "DIJob"}
+    answer = mutate(review(shown, old=large, operation="UPDATE", requestKind=version))
+    assert answer.body["response"]["status"]["code"] == 413
+    assert f"more than {MAX_PATCH_BYTES}" in answer.message

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api.quantity import AMOUNT_PATTERN, LONGEST
+from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
 
 Schema = dict[str, Any]
 
@@ -74,7 +75,7 @@ def pod_template_schema(document: Mapping[str, Any]) -> Schema:
     schema = core_schema(document, "PodTemplateSpec")
     schema["required"] = ["spec"]
     schema["properties"]["spec"]["properties"]["containers"]["minItems"] = 1
-    return schema
+    return bounded(schema)
 
 
 def loose_template_schema(template: Schema) -> Schema:
@@ -83,6 +84,28 @@ def loose_template_schema(template: Schema) -> Schema:
     All other fields are kept as they are. `template` is the whole, see `pod_template_schema`.
     """
     return _projected(template, _READ)
+
+
+def bounded(schema: Schema) -> Schema:
+    """A schema whose lists and maps have bounds: those of Kubernetes have none, and each item costs
+    everyone who reads the job."""
+    result = dict(schema)
+    if "properties" in schema:
+        result["properties"] = {key: bounded(each) for key, each in schema["properties"].items()}
+    if "items" in schema:
+        result["items"] = bounded(schema["items"])
+        result["maxItems"] = MAX_NESTED_ITEMS if _holds_many(schema["items"]) else MAX_ITEMS
+    if "additionalProperties" in schema:
+        result["additionalProperties"] = bounded(schema["additionalProperties"])
+        result["maxProperties"] = MAX_ITEMS
+    return result
+
+
+def _holds_many(schema: Schema) -> bool:
+    """Whether a value can have a list or a map in it, or be one."""
+    if "items" in schema or "additionalProperties" in schema:
+        return True
+    return any(map(_holds_many, schema.get("properties", {}).values()))
 
 
 def quantity_schema() -> Schema:
@@ -148,8 +171,8 @@ def _projected(schema: Schema, fields: Mapping[str, Any]) -> Schema:
         # A default would be written into the template.
         return {key: value for key, value in schema.items() if key != "default"}
     if schema["type"] == "array":
-        least = {"minItems": schema["minItems"]} if "minItems" in schema else {}
-        return {"type": "array", **least, "items": _projected(schema["items"], fields)}
+        bounds = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
+        return {"type": "array", **bounds, "items": _projected(schema["items"], fields)}
     required = [field for field in schema.get("required", ()) if field in fields]
     result: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if required:

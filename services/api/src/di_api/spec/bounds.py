@@ -13,7 +13,9 @@ MAX_SPEC_VALUES: Final = 32 * 1024
 """Most objects, lists, texts, numbers, true, false and null of a spec. What a rule costs goes by
 them: a spec of MAX_SPEC_BYTES can hold four times as many."""
 MAX_ITEMS: Final = 1024
-"""Most items of each list, and fields of each map, within a pod template or a volume."""
+"""Most items of a list, and fields of a map, within a pod template or a volume."""
+MAX_NESTED_ITEMS: Final = 256
+"""The same of a list whose items have lists or maps: containers, terms of an affinity."""
 MAX_TASKS: Final = 64
 """Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
 MAX_PODS: Final = 4096

@@ -71,7 +71,10 @@ def _errors(path: str, value: object, schema: Schema) -> Iterator[FieldError]:
     elif isinstance(value, Mapping):
         yield from _in_object(path, value, schema)
     elif isinstance(value, list):
-        for index, item in enumerate(value):
+        most = schema.get("maxItems", len(value))
+        if len(value) > most:
+            yield FieldError(path, value, f"must hold at most {most} items")
+        for index, item in enumerate(value[:most]):
             yield from _errors(child(path, index), item, schema["items"])
     elif "enum" in schema and value not in schema["enum"]:
         yield FieldError(path, value, f"must be one of {', '.join(schema['enum'])}")
@@ -89,6 +92,9 @@ def _fits(value: int, bits: int | None) -> bool:
 def _in_object(path: str, value: Mapping[str, Any], schema: Schema) -> Iterator[FieldError]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
     others = schema.get("additionalProperties")
+    most = schema.get("maxProperties", len(value))
+    if len(value) > most:
+        yield FieldError(path, value, f"must hold at most {most} fields")
     for field in schema.get("required", ()):
         if value.get(field) is None:
             yield FieldError(child(path, field), ABSENT, "is required")
