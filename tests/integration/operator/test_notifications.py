@@ -19,7 +19,7 @@ from tests.waiting import wait_until_async
 pytestmark = pytest.mark.usefixtures("crd")
 
 
-@pytest.mark.proves("operations.md#notifications")
+@pytest.mark.proves("operations.md#notifications/a-target")
 def test_a_job_is_told_of_once_whoever_leads(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
 ) -> None:
