@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from di_api.conversion import VERSIONS, ConversionFailed, convert
+from di_api.kube.safe_yaml import BadYaml, load_documents
 from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND
 from di_api.spec.task import TaskType
 
@@ -45,8 +44,8 @@ def read_manifest(path: Path) -> Manifest:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise BadManifest(f"{path}: larger than {_MAX_BYTES} bytes, which no API server takes")
-        documents = [each for each in yaml.safe_load_all(path.read_text()) if each is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        documents = [each for each in load_documents(path.read_text()) if each is not None]
+    except (OSError, UnicodeDecodeError, BadYaml) as error:
         raise BadManifest(f"{path}: {error}") from error
     for document in documents:
         if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):

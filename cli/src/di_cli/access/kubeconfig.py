@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from di_api.kube.config import SERVICE_ACCOUNT, CachedToken, ConfigError, KubeConfig, load_config
+from di_api.kube.kubeconfig_file import LISTS, BadKubeconfig, missing_user, read_file
+from di_api.kube.proxy import proxy_for
 
 _DEFAULT: Final = "~/.kube/config"
 _LEFT_TO_OTHERS: Final = ("exec", "auth-provider", "username")
-_LISTS: Final = ("clusters", "users", "contexts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,12 @@ def read_access(context: str | None = None, *, file: Path | None = None) -> Acce
         known = ", ".join(sorted(merged["contexts"])) or "none"
         which = f"no context {name!r}" if name else "no current context"
         raise ConfigError(f"{files}: {which}; contexts there: {known}")
-    user = merged["users"].get(found.get("user"), {})
+    user_name = found.get("user") or ""
+    user = merged["users"].get(user_name)
+    if user is None:
+        if user_name:
+            raise ConfigError(missing_user(files, name, user_name))
+        user = {}
     if any(key in user for key in _LEFT_TO_OTHERS):
         config = load_config(os.path.expanduser(files), name)
     else:
@@ -74,32 +78,21 @@ def context_names() -> list[str]:
 
 def _merged(files: str) -> dict[str, Any]:
     """All files in one; what the first of them says of a name holds, as for kubectl."""
-    merged: dict[str, Any] = {"current-context": "", **{key: {} for key in _LISTS}}
+    merged: dict[str, Any] = {"current-context": "", **{key: {} for key in LISTS}}
     for file in files.split(os.pathsep):
         path = Path(os.path.expanduser(file))
         if not file or not path.is_file():
             continue
-        raw = _parsed(path)
+        try:
+            raw = read_file(path)
+        except BadKubeconfig as error:
+            raise ConfigError(str(error)) from error
         merged["current-context"] = merged["current-context"] or raw.get("current-context") or ""
-        for key in _LISTS:
+        for key in LISTS:
             for entry in raw.get(key) or ():
                 found = dict(entry.get(key.removesuffix("s")) or {})
-                merged[key].setdefault(entry.get("name"), _absolute(found, path.parent))
+                merged[key].setdefault(entry.get("name") or "", _absolute(found, path.parent))
     return merged
-
-
-def _parsed(path: Path) -> Mapping[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        raw = yaml.load(path.read_text(), Loader=loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
-    if raw is None:
-        return {}
-    lists = [raw.get(key) or [] for key in _LISTS] if isinstance(raw, dict) else [None]
-    if not all(isinstance(each, list) and all(isinstance(e, dict) for e in each) for each in lists):
-        raise ConfigError(f"{path}: it is no kubeconfig")
-    return dict(raw)
 
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -120,6 +113,7 @@ def _config(cluster: Mapping[str, Any] | None, user: Mapping[str, Any], where: s
             authorization=_authorization(user),
             verify=not cluster.get("insecure-skip-tls-verify"),
             tls_server_name=cluster.get("tls-server-name"),
+            proxy=proxy_for(cluster["server"], cluster.get("proxy-url"), os.environ),
         )
     except (OSError, ValueError, TypeError, binascii.Error) as error:
         raise ConfigError(f"{where}: {error}") from error

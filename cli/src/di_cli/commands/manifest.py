@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from di_api.kube.safe_yaml import BadYaml, load_documents
 from di_cli.edits.manifests import MOST_BYTES, ManifestError
 
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
@@ -35,14 +34,14 @@ def documents_of(file: str) -> list[object]:
                 raw = opened.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise ManifestError(f"{file} is larger than {MOST_BYTES >> 20} MiB")
-        return list(yaml.safe_load_all(raw))
+        return load_documents(raw)
     except FileNotFoundError as error:
         known = ", ".join(examples())
         raise ManifestError(f"there is no file {file}; examples: {known}") from error
     except OSError as error:
         raise ManifestError(f"{file}: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ManifestError(f"{file}: {' '.join(str(error).split())}") from error
+    except BadYaml as error:
+        raise ManifestError(f"{file}: {error}") from error
 
 
 def _place(file: str) -> Path:

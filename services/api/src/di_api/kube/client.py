@@ -17,6 +17,7 @@ from di_api.kube import wire
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Gone
 from di_api.kube.http import Broken, Connections, Server, TooLarge
+from di_api.kube.proxy import Proxy
 from di_api.kube.resources import Resource
 from di_api.kube.sockets import Sockets
 from di_api.kube.streams import abort, events, read_bounded
@@ -62,6 +63,7 @@ class KubeClient:
         self._short: Connections | None = None
         self._streams: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
+        self._proxy: Proxy | None = None
         # The queue for a connection must not eat into a request's own time-out: a thousand
         # creates at once would fail for waiting, not for the server.
         self._slots = asyncio.Semaphore(connections)
@@ -70,7 +72,13 @@ class KubeClient:
     async def __aenter__(self) -> Self:
         secure = self._config.server.startswith("https:")
         tls = self._config.ssl_context() if secure else None
-        server = Server(url=self._config.server, tls=tls, tls_name=self._config.tls_server_name)
+        self._proxy = self._config.proxy if secure else None
+        server = Server(
+            url=self._config.server,
+            tls=tls,
+            tls_name=self._config.tls_server_name,
+            proxy=self._proxy,
+        )
         self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
         self._streams = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -79,7 +87,7 @@ class KubeClient:
                 ssl=tls or True,
                 socket_factory=self._sockets.make,
             ),
-            # Proxy variables and .netrc are for the web, not for the cluster's own network.
+            # Proxies come with the configuration, for who is outside the cluster's own network.
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
@@ -476,6 +484,8 @@ class KubeClient:
             # The API server never redirects; whoever does would get our token.
             allow_redirects=False,
             server_hostname=self._config.tls_server_name,
+            proxy=self._proxy.url if self._proxy is not None else None,
+            proxy_headers=self._proxy.headers if self._proxy is not None else None,
         )
 
     def _url(self, path: str) -> URL:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from di_api.kube.proxy import Proxy, proxy_for
+
 # Bound tokens live an hour and are replaced in the file at 80 % of that; client-go re-reads as
 # often. Reading on every request would put a file read on the hot path for nothing.
 TOKEN_PERIOD = 60.0
@@ -35,6 +37,7 @@ class KubeConfig:
             any thread and on every request.
         verify: False only where the kubeconfig says insecure-skip-tls-verify.
         tls_server_name: name expected in the server's certificate, if not the URL's host.
+        proxy: the way to the server from outside its network; None: it is reached directly.
     """
 
     server: str
@@ -44,6 +47,7 @@ class KubeConfig:
     authorization: Callable[[], str | None] = field(default=lambda: None, repr=False)
     verify: bool = True
     tls_server_name: str | None = None
+    proxy: Proxy | None = None
 
     def ssl_context(self) -> ssl.SSLContext:
         """A client context (TLS 1.2 or newer) for this server.
@@ -115,6 +119,7 @@ def load_config(
     # Here and not above: the official client costs 19 MB and a fifth of a second, which a pod can
     # spare.
     from di_api.kube.kubeconfig import read_kubeconfig  # noqa: PLC0415
+    from di_api.kube.kubeconfig_file import BadKubeconfig  # noqa: PLC0415
 
     try:
         found = read_kubeconfig(kubeconfig, context)
@@ -128,7 +133,10 @@ def load_config(
             else lambda: None,
             verify=found.verify,
             tls_server_name=found.tls_server_name,
+            proxy=proxy_for(found.server, found.proxy_url, os.environ),
         )
+    except BadKubeconfig as error:
+        raise ConfigError(str(error)) from error
     except Exception as error:
         # On a broken file the official loader fails with whatever it stumbles over: YAML, type,
         # lookup and base64 errors besides its own.

@@ -20,6 +20,7 @@ from aiohappyeyeballs import start_connection
 from httptools import HttpParserError, HttpResponseParser
 from typing_extensions import override
 
+from di_api.kube.proxy import Proxy
 from di_api.kube.sockets import Sockets
 
 IDLE_SECONDS: Final = 60.0
@@ -29,6 +30,9 @@ OPENED_AT_ONCE: Final = 2
 whoever waits for one takes a connection that has become free meanwhile."""
 PATIENCE: Final = 0.25
 """Seconds that a request waits for others' handshakes before it begins one of its own."""
+_END: Final = b"\r\n\r\n"
+_MOST_HEAD: Final = 16 * 1024
+"""Bytes of a proxy's answer that are read."""
 _EYEBALLS_DELAY: Final = 0.25
 """Seconds until a second address is tried as well (RFC 8305)."""
 
@@ -61,6 +65,8 @@ class Server:
     tls: ssl.SSLContext | None
     tls_name: str | None = None
     """Expected in the certificate, if not the URL's host."""
+    proxy: Proxy | None = None
+    """Asked for a tunnel to the server; only for https."""
 
 
 class Connections:
@@ -174,13 +180,18 @@ class Connections:
         server = self._server
         name = None if server.tls is None else server.tls_name or self._host
         async with asyncio.timeout(seconds):
-            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            host, port = self._host, self._port
+            if server.proxy is not None:
+                host, port = server.proxy.host, server.proxy.port
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             connected = await start_connection(
                 found,
                 happy_eyeballs_delay=_EYEBALLS_DELAY,
                 interleave=1,
                 socket_factory=self._sockets.make,
             )
+            if server.proxy is not None:
+                await self._tunnel(connected, server.proxy)
             _, connection = await loop.create_connection(
                 lambda: _Connection(self._open, self._max_body),
                 sock=connected,
@@ -188,6 +199,28 @@ class Connections:
                 server_hostname=name,
             )
         return connection
+
+    async def _tunnel(self, connected: socket.socket, proxy: Proxy) -> None:
+        """Have a proxy connect a socket to the server. Raises Broken, or OSError."""
+        loop = asyncio.get_running_loop()
+        place = f"{f'[{self._host}]' if ':' in self._host else self._host}:{self._port}"
+        lines = [f"{name}: {value}\r\n" for name, value in proxy.headers.items()]
+        request = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{''.join(lines)}\r\n"
+        try:
+            await loop.sock_sendall(connected, request.encode())
+            answer = b""
+            while _END not in answer:
+                # The server says nothing before we do, so no byte of its own can be among them.
+                received = await loop.sock_recv(connected, _MOST_HEAD)
+                answer += received
+                if not received or len(answer) > _MOST_HEAD:
+                    raise HungUp(f"the proxy {proxy.url} has hung up")
+            status = answer.split(b"\r\n", 1)[0].decode("latin-1")
+            if status.split(" ")[1:2] != ["200"]:
+                raise Broken(f"the proxy {proxy.url} refused the connection: {status}")
+        except BaseException:
+            connected.close()
+            raise
 
 
 class _Connection(asyncio.Protocol):

@@ -16,6 +16,8 @@ from kubernetes.config import load_kube_config
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 
+from di_api.kube.kubeconfig_file import BadKubeconfig, missing_user, read_file
+
 _KEY = "BearerToken"
 
 
@@ -36,15 +38,21 @@ class Kubeconfig:
     authorization: Callable[[], str | None] | None = field(repr=False)
     verify: bool
     tls_server_name: str | None
+    proxy_url: str | None = None
+    """As it is named for the cluster; the environment may name another one."""
 
 
 def read_kubeconfig(files: str | None, context: str | None) -> Kubeconfig:
     """Read a file, or several as in $KUBECONFIG; None or empty means kubectl's default files.
 
-    Raises whatever the official loader does, which is of many types.
+    Raises whatever the official loader does, which is of many types, and BadKubeconfig for a file
+    with a field of a wrong type, which that loader would stumble over.
     """
     found = Configuration()
     files = files or KUBE_CONFIG_DEFAULT_LOCATION
+    for file in filter(None, files.split(os.pathsep)):
+        if (path := Path(os.path.expanduser(file))).is_file():
+            read_file(path)
     load_kube_config(  # type: ignore[no-untyped-call]  # untyped library
         config_file=files, context=context, client_configuration=found, persist_config=False
     )
@@ -56,6 +64,7 @@ def read_kubeconfig(files: str | None, context: str | None) -> Kubeconfig:
         authorization=_authorization(found, _token_file(files, context)),
         verify=found.verify_ssl,
         tls_server_name=getattr(found, "tls_server_name", None),
+        proxy_url=_proxy_url(files, context),
     )
 
 
@@ -69,14 +78,28 @@ def _authorization(found: Any, token_file: str | None) -> Callable[[], str | Non
     return None
 
 
+def _proxy_url(files: str, context: str | None) -> str | None:
+    """The cluster's `proxy-url`, which not every version of the official loader reads."""
+    merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
+    active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
+    named: str | None = (
+        merged["clusters"].get_with_name(active["cluster"])["cluster"].safe_get("proxy-url")
+    )
+    return named
+
+
 def _token_file(files: str, context: str | None) -> str | None:
     """The user's `tokenFile`, which the official loader reads only once."""
     merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
     active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
-    if not active.safe_get("user") or not merged.safe_get("users"):
+    if not active.safe_get("user"):
         return None
-    user = merged["users"].get_with_name(active["user"], safe=True)
-    if user is None or not user.safe_get("user"):
+    users = merged["users"] if merged.safe_get("users") else None
+    user = None if users is None else users.get_with_name(active["user"], safe=True)
+    if user is None:
+        name = context or merged["current-context"]
+        raise BadKubeconfig(missing_user(files, name, active["user"]))
+    if not user.safe_get("user"):
         return None
     token_file = user["user"].safe_get("tokenFile")
     if token_file is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 import urllib3
 from urllib3.exceptions import HTTPError, NewConnectionError
@@ -47,14 +47,7 @@ class SyncKubeClient:
         self._timeout = timeout
         self._clock = clock
         self._on_date = on_date
-        secure = config.server.startswith("https:")
-        self._pool = urllib3.connectionpool.connection_from_url(
-            config.server,
-            maxsize=connections,
-            block=True,
-            retries=False,
-            **({"ssl_context": config.ssl_context(), **_server_name(config)} if secure else {}),
-        )
+        self._pool = _pool(config, connections)
 
     def __enter__(self) -> Self:
         return self
@@ -317,6 +310,20 @@ class SyncKubeClient:
         if authorization is not None:
             headers["Authorization"] = authorization
         return headers
+
+
+def _pool(config: KubeConfig, connections: int) -> urllib3.HTTPConnectionPool:
+    secure = config.server.startswith("https:")
+    options: dict[str, Any] = {
+        "maxsize": connections,
+        "block": True,
+        "retries": False,
+        **({"ssl_context": config.ssl_context(), **_server_name(config)} if secure else {}),
+    }
+    if config.proxy is None or not secure:
+        return urllib3.connectionpool.connection_from_url(config.server, **options)
+    proxies = urllib3.ProxyManager(config.proxy.url, proxy_headers=config.proxy.headers, **options)
+    return proxies.connection_from_url(config.server)
 
 
 def _dry_run(asked: bool) -> dict[str, str | int | bool | None]:

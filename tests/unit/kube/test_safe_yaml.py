@@ -1,0 +1,121 @@
+"""YAML of users is measured before its aliases are followed, by all that reads it."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from di_api.kube import safe_yaml
+from di_api.kube.config import ConfigError, load_config
+from di_api.kube.safe_yaml import MOST_BYTES, BadYaml, load_documents
+from di_cli.access.kubeconfig import read_access
+from di_cli.commands.manifest import documents_of
+from di_cli.edits.manifests import ManifestError
+from di_local.manifest import BadManifest, read_manifest
+
+LEVELS = 20
+BOMB = "\n".join(
+    [
+        "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, LEVELS)),
+    ]
+)
+MERGES = "\n".join(
+    [
+        "a0: &a0 {k: lol}",
+        *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, LEVELS)),
+    ]
+)
+LONG = f"a: &a {'x' * 10_000}\nb: [{', '.join(['*a'] * 1000)}]"
+CYCLE = "a: &a [*a]"
+DEEP = "[" * 5000
+BOMBS = pytest.mark.parametrize(
+    "text", [BOMB, MERGES, LONG, CYCLE, DEEP], ids=["lists", "merges", "text", "cycle", "depth"]
+)
+
+
+@BOMBS
+def test_what_a_text_stands_for_is_bounded_before_it_is_built(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(*_: object) -> None:
+        raise AssertionError("it is built")
+
+    monkeypatch.setattr(safe_yaml._LOADER, "construct_document", build)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadYaml):
+            load_documents(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < MOST_BYTES
+
+
+def test_a_bomb_is_measured_once_for_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, of = [0], safe_yaml._Measure.of
+
+    def counting(self: safe_yaml._Measure, node: yaml.Node) -> int:
+        measured[0] += 1
+        return of(self, node)
+
+    monkeypatch.setattr(safe_yaml._Measure, "of", counting)
+    with pytest.raises(BadYaml, match=r"its aliases stand for more than .* \(line \d+\)"):
+        load_documents(BOMB)
+    assert measured[0] <= LEVELS * 12
+
+
+@BOMBS
+def test_commands_refuse_a_bomb_with_the_file(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(ManifestError, match=str(file)):
+        documents_of(str(file))
+    with pytest.raises(BadManifest, match=str(file)):
+        read_manifest(file)
+    with pytest.raises(ConfigError, match=str(file)):
+        read_access(file=file)
+    with pytest.raises(ConfigError, match=str(file)):
+        load_config(str(file))
+
+
+def test_aliases_of_honest_size_are_followed() -> None:
+    (found,) = load_documents("x: &x {a: [1, 2]}\ny: *x\nz: {<<: *x, b: 3}")
+    assert found["y"] == {"a": [1, 2]}
+    assert found["z"] == {"a": [1, 2], "b": 3}
+
+
+def test_a_text_that_is_too_large_is_not_parsed() -> None:
+    with pytest.raises(BadYaml, match="larger than"):
+        load_documents("#" * (MOST_BYTES + 1))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=4), inner),
+)
+
+
+@given(_JSON)
+def test_json_is_read_as_it_was_written(value: object) -> None:
+    assert load_documents(json.dumps(value, indent=1)) == [value]
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60))
+def test_any_text_is_read_as_by_the_library_or_refused(text: str | bytes) -> None:
+    with suppress(BadYaml):
+        found = load_documents(text)
+        assert repr(found) == repr(list(yaml.safe_load_all(text)))
+
+
+def test_an_error_has_one_line() -> None:
+    with pytest.raises(BadYaml) as error:
+        load_documents("a: [\nb: {")
+    assert "\n" not in str(error.value)
