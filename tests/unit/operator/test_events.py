@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -196,3 +198,16 @@ async def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
     assert sum(bucket.take() for _ in range(1000)) == RATE
     await asyncio.sleep(3600)
     assert sum(bucket.take() for _ in range(1000)) == BURST
+
+
+@recorded
+async def test_an_event_that_waits_keeps_no_spec_of_its_job(bench: Bench) -> None:
+    class Spec(dict[str, Any]):
+        """Can be referred to weakly, which a dict cannot."""
+
+    spec = Spec(tasks=[])
+    kept = weakref.ref(spec)
+    bench.events.emit({**job(), "spec": spec}, warning("refused"))
+    del spec
+    gc.collect()
+    assert kept() is None

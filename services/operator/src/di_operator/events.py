@@ -125,7 +125,9 @@ class EventRecorder:
         if len(self._pending) >= MAX_PENDING:
             self._observer.event(event.type, "queue_full")
             return
-        self._pending[key] = _Pending(job=job, event=event, first=now, last=now)
+        # Its metadata alone: of two thousand heavy jobs the specs would take more than there is.
+        about = {"metadata": job["metadata"]}
+        self._pending[key] = _Pending(job=about, event=event, first=now, last=now)
         self._wake.set()
 
     async def run(self) -> None:
