@@ -305,6 +305,7 @@ def test_the_operator_may_create_these_names(
     (validation,) = policy["spec"]["validations"]
     found = set(re.findall(r"'([a-z]+/[a-z-]+)'", validation["expression"]))
     wanted = {"leases/di-operator", "leases/di-operator-scope", "aggregatorconfigs/mine"}
+    wanted |= {"secrets/di-job-secrets"}
     assert found == wanted | {f"secrets/{name}" for name in secrets}
 
 

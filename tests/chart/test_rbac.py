@@ -43,9 +43,10 @@ OWN = {
     "aggregatorconfigs.diengine.opendilab.org": "create",
     "aggregatorconfigs.diengine.opendilab.org aggregator-config": "get patch",
     "deployments.apps di-server": "get",
+    "secrets": "create",
+    "secrets di-job-secrets": "get",
 }
 CERTIFICATE_SECRETS = {
-    "secrets": "create",
     "secrets di-webhook-tls": "get list update watch",
     "secrets di-server-tls": "get list update watch",
     "secrets di-webhook-tls-ca": "get list update watch",

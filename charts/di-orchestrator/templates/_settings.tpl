@@ -106,6 +106,11 @@ which the webhook's pods wait for; empty when the operator does not publish it.
 {{ empty $leaves | ternary (list) (append $leaves (include "di.authority-secret" .)) | toJson }}
 {{- end }}
 
+{{/* The Secret with the key that the secrets of jobs are derived from. */}}
+{{- define "di.job-secrets" -}}
+di-job-secrets
+{{- end }}
+
 {{/* Not empty when the operator shares nodes among preemptible jobs. */}}
 {{- define "di.allocates" -}}
 {{- if and .Values.operator.enabled .Values.operator.allocator.policy (include "di.allows-cluster-roles" .) }}true{{ end }}

@@ -102,6 +102,7 @@ async def _operate(network: Network, kube: KubeConfig, stop: asyncio.Event) -> N
             "DI_OPERATOR_SERVER_URL": network.server_url,
             "DI_OPERATOR_COORDINATED_SERVER_URL": network.server_url,
             "DI_OPERATOR_TOKEN_AUDIENCE": AUDIENCE,
+            "DI_OPERATOR_JOB_SECRETS": "di-job-secrets",
             "DI_OPERATOR_LEADER_ELECT": "false",
             "DI_OPERATOR_HEALTH_BIND": f"{network.server}:0",
         },

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
+import requests
+
 from di_orchestrator.errors import Gone, Left, Refused, Unreachable
 from di_orchestrator.exchange import Answer, Clock
+from di_orchestrator.pods.proof import HEADER, proof, secret_of
 from di_orchestrator.transport import send_once
 
 CALL_SECONDS = 10.0
@@ -31,7 +35,8 @@ def call(
 ) -> bytes:
     """Ask another pod of the job until it answers: it may be starting, or be made anew.
 
-    What is sent may arrive more than once. Proxies of the environment are not used.
+    It proves to the other's `di.Hub` that it is of the same job. What is sent may arrive more than
+    once. Proxies of the environment are not used.
 
     Args:
         body: what is sent to it.
@@ -47,7 +52,12 @@ def call(
     left, ends = leaving or threading.Event(), clock() + seconds
     while True:
         found = send_once(
-            method, url, seconds=min(CALL_SECONDS, seconds), most_bytes=MAX_ANSWER, data=body
+            method,
+            url,
+            seconds=min(CALL_SECONDS, seconds),
+            most_bytes=MAX_ANSWER,
+            data=body,
+            headers=_proven(method, url, body or b""),
         )
         if not isinstance(found, Answer):
             said = found.reason
@@ -63,3 +73,17 @@ def call(
             raise Unreachable(f"no answer within {seconds:g} s: {said}; does that pod run?")
         if left.wait(RETRY_SECONDS):
             raise Left(f"to leave, and without an answer: {said}")
+
+
+def _proven(method: str, url: str, body: bytes) -> dict[str, str]:
+    """Return the header that says that this pod is of the job; it says nothing to any other."""
+    secret = secret_of(os.environ)
+    if secret is None:
+        return {}
+    try:
+        # As it goes over the wire: requests escapes what a URL must not have.
+        target = requests.Request(method, url).prepare().path_url
+    except (ValueError, requests.RequestException):
+        # Sending says what is wrong with it.
+        return {}
+    return {HEADER: proof(secret, method, target, body, now=time.time())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 
 from di_orchestrator.hub import Answering, Asked, Hub, Reply
 
@@ -28,14 +29,22 @@ class Drain:
         port: where it listens, on all addresses; 0: any.
         path: of the task's drain.
         answer: of whatever else is asked there; by default that is not found.
+        public: as a `Hub` has it. The kubelet shows a token with which it may ask to drain.
     """
 
-    def __init__(self, port: int, path: str = "/drain", *, answer: Answering | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        path: str = "/drain",
+        *,
+        answer: Answering | None = None,
+        public: Collection[str] = (),
+    ) -> None:
         self._path = path
         self._others = answer
         self._asked = threading.Event()
         self._done = threading.Event()
-        self._hub = Hub(self._answer, port)
+        self._hub = Hub(self._answer, port, public=public, drain=path)
         self.port: int = self._hub.port
 
     def __enter__(self) -> Drain:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import socket
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
+
+from di_orchestrator.pods.proof import HEADER, HEADER_DRAIN, Proof, is_drain_token, secret_of
 
 log = logging.getLogger("di_orchestrator")
 
@@ -46,21 +52,38 @@ Answering = Callable[[Asked], Reply]
 
 
 class Hub:
-    """Answers other pods over HTTP, until it is closed; `with` does that.
+    """Answers other pods of the job over HTTP, until it is closed; `with` does that.
 
         with di.Hub(answer, di.PORT):
             ...                         # and meanwhile `answer` is called, from many threads
 
+    `di.call` proves that it asks for a pod of the same job; others get HTTP 401. Outside a job, and
+    in one that an operator before this version made, everybody is answered.
+
     Args:
         answer: what to say; a LookupError, TypeError or ValueError is the asker's fault (HTTP 400),
             any other exception is logged (HTTP 500).
-        port: where it listens, on all addresses; 0: any.
+        port: where it listens, on all addresses of both families; 0: any.
         most_bytes: of a body; a longer one is not read.
+        public: paths at which everybody gets an answer to GET: a probe of the kubelet, metrics.
+        drain: path at which the kubelet is answered too, which shows a token; None: nowhere.
+        job_only: False answers everybody, whatever is asked.
     """
 
-    def __init__(self, answer: Answering, port: int, *, most_bytes: int = MAX_BODY) -> None:
+    def __init__(
+        self,
+        answer: Answering,
+        port: int,
+        *,
+        most_bytes: int = MAX_BODY,
+        public: Collection[str] = (),
+        drain: str | None = None,
+        job_only: bool = True,
+    ) -> None:
         self._in_hand = _InHand()
-        self._server = _Server(("", port), _handler(answer, most_bytes, self._in_hand))
+        secret = secret_of(os.environ) if job_only else None
+        door = _Door(secret, frozenset(public), drain)
+        self._server = _listening(port, _handler(answer, most_bytes, self._in_hand, door))
         self.port: int = self._server.server_address[1]
         threading.Thread(
             target=self._server.serve_forever, args=(0.1,), daemon=True, name="di-hub"
@@ -79,6 +102,42 @@ class Hub:
         self._server.server_close()
 
 
+@dataclass(frozen=True)
+class _Door:
+    """Who is answered."""
+
+    secret: bytes | None
+    public: frozenset[str]
+    drain: str | None
+
+    def lets_in(self, method: str, target: str, headers: Mapping[str, str]) -> Proof | bool:
+        """Whether a request is answered; a proof has to be of its body too."""
+        if self.secret is None:
+            return True
+        if method == "GET":
+            path, shown = urlsplit(target).path, headers.get(HEADER_DRAIN) or ""
+            if path in self.public or (path == self.drain and is_drain_token(self.secret, shown)):
+                return True
+        found = Proof.read(headers.get(HEADER) or "")
+        if found is None or not found.holds(self.secret, method, target, now=time.time()):
+            return False
+        return found
+
+
+class _NotOfThisJob(Exception):
+    """The request has no proof, or another one's."""
+
+
+def _listening(port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    try:
+        return _ServerOfBothFamilies(("", port), handler)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise
+        # The system has no IPv6.
+        return _Server(("", port), handler)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # With the usual queue of five, whoever finds it full comes again a second later.
@@ -86,6 +145,14 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of those who go without a word: what `answer` raises is told elsewhere."""
+
+
+class _ServerOfBothFamilies(_Server):
+    address_family = socket.AF_INET6
+
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
 
 class _InHand:
@@ -119,7 +186,9 @@ def _reply(answer: Answering, asked: Asked) -> Reply:
         return Reply(500, repr(error).encode())
 
 
-def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = IDLE_SECONDS
@@ -142,6 +211,9 @@ def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseH
             with in_hand:
                 try:
                     asked = self._asked()
+                except _NotOfThisJob as error:
+                    self.close_connection = True
+                    self._send(Reply(401, str(error).encode()))
                 except ValueError as error:
                     # What was not read of the body is no next request.
                     self.close_connection = True
@@ -150,12 +222,17 @@ def _handler(answer: Answering, most_bytes: int, in_hand: _InHand) -> type[BaseH
                     self._send(_reply(answer, asked))
 
         def _asked(self) -> Asked:
+            proven = door.lets_in(self.command, self.path, self.headers)
+            if not proven:
+                raise _NotOfThisJob("only pods of the job are answered here; di.call proves it")
             length = int(self.headers.get("Content-Length") or 0)
             if not 0 <= length <= most_bytes:
                 raise ValueError(f"a body has at most {most_bytes} bytes")
             body = self.rfile.read(length)
             if len(body) < length:
                 raise ConnectionError("it went before it had said all")
+            if isinstance(proven, Proof) and not proven.is_of(body):
+                raise _NotOfThisJob("the proof is of another body")
             parts = urlsplit(self.path)
             return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
 

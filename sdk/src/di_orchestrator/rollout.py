@@ -38,7 +38,7 @@ class Rollout(Drain):
         self._say = say
         self._more = answer
         self._is_ready = False
-        super().__init__(port, path, answer=self._answer_others)
+        super().__init__(port, path, answer=self._answer_others, public=["/ready"])
 
     def __enter__(self) -> Rollout:
         super().__enter__()

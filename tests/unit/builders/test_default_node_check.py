@@ -21,7 +21,7 @@ from typing_extensions import override
 from di_operator import default_node_check
 from di_operator.default_node_check import Meeting, Member, pairs_of
 from tests.ports import held_port
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE, wait_until
 
 RUN = """
 import asyncio, json, sys
@@ -62,6 +62,7 @@ class Pods:
         wait: float = DEADLINE,
         delay: float = 0.0,
         names: str | None = None,
+        secret: str = "",
         **settings: Any,
     ) -> None:
         """Begin the check of a pod; `delay` is what it needs more for each block."""
@@ -73,6 +74,7 @@ class Pods:
             "DI_TRAIN_ALL_NODES": names or ",".join(map(address, range(self.replicas))),
             "DI_NODE_NAME": f"n{index}" if node is None else node,
             "DI_NODE_CHECK_WAIT": str(wait),
+            "DI_JOB_SECRET": secret,
         }
         given = json.dumps({"settings": settings, "delay": delay})
         process = subprocess.Popen([sys.executable, "-c", RUN, given], env=environment)
@@ -98,6 +100,35 @@ class Pods:
 def folder(tmp_path: Path) -> Iterator[tuple[Path, ExitStack]]:
     with ExitStack() as stack:
         yield tmp_path, stack
+
+
+@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs")
+def test_a_pod_of_another_job_takes_no_part(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0, secret="of this job")
+    first = (address(0), pods.port)
+
+    def listens() -> bool:
+        with socket.socket() as sock:
+            return not sock.connect_ex(first)
+
+    wait_until(listens, what="the first pod to listen")
+    own = default_node_check.proven("of another job", {"rank": 1, "node": "n1"})
+    for words in ({"rank": 1, "node": "n1"}, {"token": "00"}, own):
+        with socket.create_connection(first, DEADLINE) as stranger:
+            stranger.sendall(json.dumps(words).encode() + b"\n")
+            assert stranger.recv(1) == b""
+    pods.start(1, secret="of this job")
+    assert [each["with"] for each in pods.exchanges(0)] == [1]
+    assert [each["with"] for each in pods.exchanges(1)] == [0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_it_listens_to_both_families(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with held_port() as port:
+        monkeypatch.setattr(default_node_check, "PORT", port)
+        with default_node_check.listening():
+            socket.create_connection((host, port), DEADLINE).close()
 
 
 def test_a_slow_pod_is_slow_with_both_its_partners(
@@ -195,7 +226,7 @@ def test_a_pod_without_an_exchange_reports_it_and_starts(
         pods.start(1)
         said = pods.report(1)
     assert said["exchanges"] == []
-    assert "address already in use" in said["failed"]
+    assert "address already in use" in said["failed"].lower()
 
 
 def stranger(pods: Pods, index: int, *lines: object) -> socket.socket:

@@ -36,8 +36,8 @@ def annotation(data: bytes) -> None:
 
 def _key(header: str) -> IdempotencyKey:
     try:
-        found = idempotency_key(header, "POST", {"replicas": 1})
+        found = idempotency_key(header, "POST", {"replicas": 1}, caller="uid")
     except Malformed:
-        found = idempotency_key("a-key", "POST", {"replicas": 1})
+        found = idempotency_key("a-key", "POST", {"replicas": 1}, caller="uid")
     assert found is not None
     return found

@@ -25,6 +25,13 @@ def _listen_on(own: str) -> None:
     def bind_to_own(self, address):  # type: ignore[no-untyped-def]  # any Python, any address
         if self.family == socket.AF_INET and address[0] in ("", "0.0.0.0"):
             address = (own, *address[1:])
+        elif (
+            self.family == socket.AF_INET6
+            and address[0] in ("", "::")
+            # One for IPv6 alone stays as it is: pods here have no such address.
+            and not self.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+        ):
+            address = ("::ffff:" + own, *address[1:])
         return bind(self, address)
 
     socket.socket.bind = bind_to_own  # type: ignore[method-assign]  # it is the purpose

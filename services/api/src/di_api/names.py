@@ -171,6 +171,9 @@ ANNOTATION_NODE: Final = "diengine/node"
 ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
 """Authorities to know di-server by, PEM. Written by the operator, also to pods that run; the
 kubelet makes the file of ENV_SERVER_CA_FILE of it."""
+ANNOTATION_JOB_SECRET: Final = "diengine/job-secret"
+"""MARKED on pods that have ENV_JOB_SECRET. Read by the operator: pods with and without could not
+ask each other."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. Written and
 read by the operator."""
@@ -199,6 +202,8 @@ ENV_SERVER_URL: Final = "DI_SERVER_URL"
 ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"
 """Path of the authorities to know di-server by, PEM; set where ENV_SERVER_URL is HTTPS. The file
 changes while the pod runs."""
+ENV_JOB_SECRET: Final = "DI_JOB_SECRET"
+"""What pods of the job prove to each other that they know; absent in jobs of earlier versions."""
 ENV_RANK: Final = "DI_RANK"
 """Global rank of the pod."""
 ENV_NODES: Final = "DI_NODES"

@@ -77,6 +77,8 @@ class Config:
     """The same of di-history."""
     dashboard_secret: str | None
     """The same of di-dashboard."""
+    job_secrets: str | None
+    """Name of the Secret with the key of the secrets of jobs; None: jobs have none."""
     server_ca_secret: str | None
     """Secret whose ca.crt pods know di-server by; None: they are given none."""
     server_deployment: str | None
@@ -217,6 +219,12 @@ _SETTINGS: Final = (
         "dashboard_secret",
         name_field(load_default=None),
         "Secret of the certificate of di-dashboard; empty: it is not managed",
+    ),
+    Setting(
+        "job_secrets",
+        name_field(load_default=None),
+        "Secret with the key that the secrets of jobs are derived from, made if there is none; "
+        "empty: jobs have no secret",
     ),
     Setting(
         "server_ca_secret",

@@ -15,18 +15,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import importlib
 import json
 import math
 import operator
 import os
 import secrets
+import socket
 import time
 from typing import Any
 
 PORT = 22271
 ADDRESS: str | None = None
-"""Where it listens; None: at all addresses of the pod."""
+"""Where it listens; None: at all addresses of the pod, of both families."""
+SECRET = "DI_JOB_SECRET"
+"""Variable with what all pods of the job know; a pod of another job does not. Without it everybody
+is listened to."""
 REPORT = "/dev/termination-log"
 NOBODY = "localhost"
 """In the list of the task's pods: one that has ended."""
@@ -78,6 +83,33 @@ def fastest_product() -> float:
 def say(writer: asyncio.StreamWriter, **words: Any) -> None:
     """Send a line; one without words says that it is over."""
     writer.write(json.dumps(words).encode() + b"\n")
+
+
+def listening() -> socket.socket:
+    """The socket that other pods connect to."""
+    if ADDRESS is not None:
+        return socket.create_server((ADDRESS, PORT), backlog=1024)
+    try:
+        both: Any = {"family": socket.AF_INET6, "dualstack_ipv6": True}
+        return socket.create_server(("", PORT), backlog=1024, **both)
+    except (OSError, ValueError):
+        # There is no IPv6.
+        return socket.create_server(("", PORT), backlog=1024)
+
+
+def proven(secret: str, words: Any) -> Any:
+    """The words of a first line, with a proof that who says them knows the secret."""
+    if not secret:
+        return words
+    text = json.dumps(words, sort_keys=True)
+    return {**words, "proof": hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()}
+
+
+def is_proven(secret: str, said: Any) -> bool:
+    """Whether a first line is of a pod of the job."""
+    words = {key: value for key, value in said.items() if key != "proof"}
+    expected = proven(secret, words).get("proof", "")
+    return not secret or hmac.compare_digest(expected, str(said.get("proof", "")))
 
 
 async def hear(reader: asyncio.StreamReader) -> Any:
@@ -229,8 +261,11 @@ class Meeting:
 class Participant:
     """What each pod does, the first one too."""
 
-    def __init__(self, rank: int, names: list[str], node: str, wait: float) -> None:
+    def __init__(
+        self, rank: int, names: list[str], node: str, wait: float, secret: str = ""
+    ) -> None:
         self.rank = rank
+        self.secret = secret
         self.names = names
         self.node = node or f"of rank {rank}"
         self.wait = wait
@@ -243,9 +278,7 @@ class Participant:
         if not self.rank:
             self.meeting = Meeting(sum(name != NOBODY for name in self.names))
         # It ends with the process: to close it would wait for whoever is connected.
-        self.server = await asyncio.start_server(
-            self.greet, ADDRESS, PORT, limit=CHUNK, backlog=1024, reuse_address=True
-        )
+        self.server = await asyncio.start_server(self.greet, sock=listening(), limit=CHUNK)
         if self.meeting is None:
             await self.take_part()
             return
@@ -259,7 +292,9 @@ class Participant:
         """Take a connection for what its first line says."""
         try:
             said = await asyncio.wait_for(hear(reader), SPARE_SECONDS)
-            if "token" in said:
+            if not is_proven(self.secret, said):
+                writer.close()
+            elif "token" in said:
                 self.call(str(said["token"])).set_result((reader, writer))
             elif self.meeting is not None and 0 <= int(said["rank"]) < len(self.names):
                 self.meeting.join(Member(int(said["rank"]), str(said["node"]), reader, writer))
@@ -279,7 +314,7 @@ class Participant:
     async def take_part(self) -> None:
         """Follow the orders of the first pod until it is over."""
         reader, writer = await self.reach_the_first()
-        say(writer, rank=self.rank, node=self.node)
+        say(writer, **proven(self.secret, {"rank": self.rank, "node": self.node}))
         while order := await hear(reader):
             found: dict[str, Any] = {"with": int(order["with"])}
             try:
@@ -295,7 +330,7 @@ class Participant:
         if order["calls"]:
             name = self.names[order["with"]]
             reader, writer = await asyncio.open_connection(name, PORT, limit=CHUNK)
-            say(writer, token=order["token"])
+            say(writer, **proven(self.secret, {"token": order["token"]}))
         else:
             reader, writer = await self.call(order["token"])
         try:
@@ -338,7 +373,9 @@ async def check(variables: Any) -> dict[str, Any]:
         names, rank = names_of_pods(variables), int(variables["DI_TASK_RANK"])
         if len(names) == 1:
             return report
-        participant = Participant(rank, names, variables.get("DI_NODE_NAME", ""), wait)
+        participant = Participant(
+            rank, names, variables.get("DI_NODE_NAME", ""), wait, variables.get(SECRET, "")
+        )
         report["exchanges"] = participant.exchanges
         await asyncio.wait_for(participant.run(), 2 * wait + MEETING_SECONDS)
     except Exception as error:  # reported, whatever it is

@@ -63,6 +63,7 @@ from di_operator.informer_state import (
     transform_pod,
 )
 from di_operator.job_metrics.collect import Source
+from di_operator.job_secrets.key import SecretKey
 from di_operator.job_tasks.duties import job_task_duties
 from di_operator.kueue_watch import follow_kueue
 from di_operator.leadership import Loss, NotLeading
@@ -157,6 +158,11 @@ async def operate(
             metrics=metrics,
         )
         server_ca = _server_ca(config, client, informers, clock)
+        secret_key = None
+        if config.job_secrets is not None:
+            secret_key = SecretKey(
+                client, namespace=config.namespace, secret=config.job_secrets, clock=clock
+            )
         presence = ServerPresence(
             client,
             namespace=config.namespace,
@@ -228,6 +234,7 @@ async def operate(
             clock=clock,
             rng=rng,
             traces=ScalingTraces(traced) if config.traces else None,
+            job_secret_key=secret_key,
         )
         runtime = Runtime(
             caches=caches,
@@ -272,6 +279,7 @@ async def operate(
                 ),
                 "server presence": presence.run,
                 **({"notifications": notifier.run} if notifier is not None else {}),
+                **({"job secrets": secret_key.run} if secret_key is not None else {}),
                 **({"server ca": server_ca.run} if server_ca is not None else {}),
                 **(scheduler.duties if scheduler is not None else {}),
             },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -120,6 +120,7 @@ class Reconciler:
         clock: Clock,
         rng: Random,
         traces: ScalingTraces | None = None,
+        job_secret_key: Callable[[], Awaitable[bytes | None]] | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -127,14 +128,17 @@ class Reconciler:
             read_pod: remembers the pods of the largest job at least.
             grant: the allocator's word on a job; None: there is no allocator.
             aggregator_config: namespace and name of the AggregatorConfig.
-            settings: all but `server_ca`.
+            settings: all but `server_ca` and `job_secret_key`.
             server_ca: the authorities that pods are told now; None: they are told none.
             reports_since: the moment since when reports of jobs can come; None: they cannot.
             largest_node_memory: bytes that the largest node has for pods; None: not known.
             traces: of jobs that were scaled; None: there are none.
+            job_secret_key: waits for the key of jobs' secrets, None if it cannot be read; None:
+                jobs have no secret.
             kueue: what is known of Kueue and a job's Workloads; None: nothing yet.
         """
         self._traces = traces
+        self._job_secret_key = job_secret_key
         self._client = client
         self._informers = informers
         self._executor = executor
@@ -315,6 +319,7 @@ class Reconciler:
         companions: Mapping[int, Mapping[str, Any]] | None = None,
         scheduling_objects: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> tuple[Snapshot, Decision]:
+        secret_key = None if self._job_secret_key is None else await self._job_secret_key()
         # What is made for one decision about four thousand pods would set the collector going
         # again and again, each time over all that the caches hold.
         with collector_paused():
@@ -339,7 +344,7 @@ class Reconciler:
             if len(snapshot.slots) > READ_AT_ONCE:
                 await _stand_back()
             server_ca = self._server_ca() if self._server_ca is not None else None
-            settings = replace(self._settings, server_ca=server_ca)
+            settings = replace(self._settings, server_ca=server_ca, job_secret_key=secret_key)
             return snapshot, decide(snapshot, self._clock.now(), settings)
 
     async def _after_the_job(self, key: JobKey) -> None:

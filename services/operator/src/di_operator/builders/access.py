@@ -1,17 +1,31 @@
-"""How the containers of a pod know di-server, and are known by it."""
+"""How the containers of a pod know di-server and each other, and are known by them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hmac
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final
 
-from di_api.names import ANNOTATION_SERVER_CA, ENV_SERVER_CA_FILE, SERVER_ACCESS_DIR
+from di_api.names import (
+    ANNOTATION_JOB_SECRET,
+    ANNOTATION_SERVER_CA,
+    ENV_JOB_SECRET,
+    ENV_SERVER_CA_FILE,
+    MARKED,
+    SERVER_ACCESS_DIR,
+)
 
 VOLUME: Final = "di-server-token"
 TOKEN_FILE: Final = "token"
 CA_FILE: Final = "ca.crt"
 ENV_TOKEN_FILE: Final = "DI_SERVER_TOKEN_FILE"
 """Path of the token; training programs read it anew for each request, the kubelet renews it."""
+
+HEADER_DRAIN: Final = "DI-Drain"
+"""Header of the kubelet's request to drain, with `drain_token`. Read by the SDK."""
+_JOB: Final = b"secret of job "
+_DRAIN: Final = b"drain"
 
 # Seconds; the kubelet renews a token after four fifths of its life.
 _LIFETIME: Final = 3600
@@ -29,14 +43,21 @@ class Access:
     """Whom the pod's projected token is for, useless against the API server; None: no token."""
     server_ca: str | None = None
     """Authorities to know di-server by, PEM; empty while they are not known yet, None: none."""
+    job_secret: str | None = field(default=None, repr=False)
+    """What all pods of the job know; None: nothing."""
 
     def annotations(self) -> dict[str, str]:
-        """What the kubelet makes the file of authorities of."""
-        return {} if self.server_ca is None else {ANNOTATION_SERVER_CA: self.server_ca}
+        """What the kubelet makes the file of authorities of, and whether there is a secret."""
+        return {
+            **({} if self.server_ca is None else {ANNOTATION_SERVER_CA: self.server_ca}),
+            **({} if self.job_secret is None else {ANNOTATION_JOB_SECRET: MARKED}),
+        }
 
     def environment(self) -> dict[str, str]:
-        """How containers learn where the files are."""
+        """How containers learn where the files are, and the secret."""
         found = {}
+        if self.job_secret is not None:
+            found[ENV_JOB_SECRET] = self.job_secret
         if self.token_audience is not None:
             found[ENV_TOKEN_FILE] = f"{SERVER_ACCESS_DIR}/{TOKEN_FILE}"
         if self.server_ca is not None:
@@ -62,3 +83,16 @@ class Access:
         """Where containers find it."""
         mount = {"name": VOLUME, "mountPath": SERVER_ACCESS_DIR, "readOnly": True}
         return [mount] if self.volumes() else []
+
+
+def job_secret(key: bytes, uid: str) -> str:
+    """Return the secret of the job with this UID, 64 hexadecimal digits."""
+    return hmac.new(key, _JOB + uid.encode(), sha256).hexdigest()
+
+
+def drain_token(secret: str) -> str:
+    """Return what a kubelet shows that asks a pod to drain: it cannot make a proof.
+
+    The job's secret cannot be had from it. The SDK makes the same.
+    """
+    return hmac.new(secret.encode(), _DRAIN, sha256).hexdigest()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.spec import Drain, Task
+from di_operator.builders.access import HEADER_DRAIN, drain_token
 from di_operator.builders.containers import main_container
 
 DEFAULT_GRACE: Final = 30
@@ -24,12 +25,15 @@ def is_asked(task: Task, index: int) -> bool:
     return task.drain is not None and (task.is_leader(index) or not task.drains_leaders)
 
 
-def with_drain(spec: Mapping[str, Any], drain: Drain) -> dict[str, Any]:
+def with_drain(
+    spec: Mapping[str, Any], drain: Drain, *, secret: str | None = None
+) -> dict[str, Any]:
     """A pod's spec, with containers of its own, that is asked to drain.
 
-    A hook that the template has, which admission refuses, stays.
+    A hook that the template has, which admission refuses, stays. With the job's `secret` the
+    kubelet shows a token of it.
     """
-    main, hook = main_container(spec.get("containers") or []), _hook(drain)
+    main, hook = main_container(spec.get("containers") or []), _hook(drain, secret)
     if main is not None and hook is not None:
         main["lifecycle"] = {"preStop": hook, **(main.get("lifecycle") or {})}
     return {
@@ -48,8 +52,10 @@ def _grace(spec: Mapping[str, Any]) -> int:
     return given if isinstance(given, int) else DEFAULT_GRACE
 
 
-def _hook(drain: Drain) -> dict[str, Any] | None:
+def _hook(drain: Drain, secret: str | None) -> dict[str, Any] | None:
     if drain.path is not None and drain.port is not None:
-        return {"httpGet": {"path": drain.path, "port": drain.port}}
+        shown = [] if secret is None else [{"name": HEADER_DRAIN, "value": drain_token(secret)}]
+        headers = {"httpHeaders": shown} if shown else {}
+        return {"httpGet": {"path": drain.path, "port": drain.port, **headers}}
     # Neither is only in one that no webhook and no CRD has seen.
     return {"exec": {"command": [*drain.command]}} if drain.command else None

@@ -166,7 +166,7 @@ def pod_body(
     notes: dict[str, str] = {}
     if task.drain is not None and is_asked(task, index):
         notes = grace_note(body)
-        body = with_drain(body, task.drain)
+        body = with_drain(body, task.drain, secret=frame.access.job_secret)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from di_api.companions import CompanionKind
@@ -22,7 +22,8 @@ class Settings:
     ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
     service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
     (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
-    where ``server_url`` needs none. ``binding`` says who binds pods that the allocator placed,
+    where ``server_url`` needs none. From ``job_secret_key`` the secrets of jobs are derived; None
+    leaves them out. ``binding`` says who binds pods that the allocator placed,
     ``high_priority_class`` names the PriorityClass of jobs with high priority, ``companion_kinds``
     are those of objects that jobs may bring along. ``notification_targets`` are the names of those
     whom jobs may have told of them, None where nobody tells anybody.
@@ -33,6 +34,7 @@ class Settings:
     coordinated_server_url: str
     token_audience: str | None = None
     server_ca: str | None = None
+    job_secret_key: bytes | None = field(default=None, repr=False)
     binding: Binding = Binding.SCHEDULER
     high_priority_class: str | None = None
     companion_kinds: tuple[CompanionKind, ...] = ()

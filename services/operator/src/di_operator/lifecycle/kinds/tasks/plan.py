@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
-from di_api.names import NODES_FILE_THRESHOLD
+from di_api.names import ANNOTATION_JOB_SECRET, NODES_FILE_THRESHOLD
 from di_api.spec import Task
 from di_api.validation import MAX_NODE_LISTS
-from di_operator.builders.access import Access
+from di_operator.builders.access import Access, job_secret
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.configmap import (
     ConfigMapRecipe,
@@ -36,6 +36,7 @@ from di_operator.lifecycle.kinds.tasks.standbys import places_to_tell, reserve
 from di_operator.lifecycle.listed import listings
 from di_operator.lifecycle.node_checks import checked_tasks
 from di_operator.lifecycle.plan import Plan, lost_nodes, outdated_pods
+from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.queued import barred_slots, evicted_pods, with_quota
 from di_operator.lifecycle.ranks import assign_ranks, node_lists
 from di_operator.lifecycle.scheduling_objects import gang_of, provisioned_of
@@ -209,7 +210,11 @@ def _creations(
         nodes=nodes,
         by_file=_is_by_file(snapshot),
         server_url=settings.server_url,
-        access=Access(token_audience=settings.token_audience, server_ca=settings.server_ca),
+        access=Access(
+            token_audience=settings.token_audience,
+            server_ca=settings.server_ca,
+            job_secret=_secret(snapshot, settings),
+        ),
         binding=settings.binding,
         kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(snapshot.spec),
@@ -246,6 +251,23 @@ def _creations(
         recipe = PodRecipe(frame=frame, task=task, index=number, rank=None)
         actions.append(Create(resource=PODS, recipe=recipe))
     return actions, None
+
+
+def _secret(snapshot: Snapshot, settings: Settings) -> str | None:
+    """What new pods share with the others; None while a pod runs that an earlier version made.
+
+    It could not prove that it knows the secret, and those that know it would not answer.
+    """
+    if settings.job_secret_key is None:
+        return None
+    pods = (*snapshot.held.values(), *snapshot.standbys, *snapshot.surplus)
+    if not all(_knows_secret(pod) for pod in pods if not (pod.terminating or pod.is_finished)):
+        return None
+    return job_secret(settings.job_secret_key, snapshot.uid)
+
+
+def _knows_secret(pod: Pod) -> bool:
+    return ANNOTATION_JOB_SECRET in (pod.raw["metadata"].get("annotations") or {})
 
 
 def _needs_files(snapshot: Snapshot) -> bool:

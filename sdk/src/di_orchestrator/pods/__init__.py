@@ -1,0 +1,1 @@
+"""What pods of one job know of each other."""

@@ -1,0 +1,1 @@
+"""The key that the secrets of jobs are derived from."""
