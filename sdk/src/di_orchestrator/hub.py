@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -110,7 +111,7 @@ class _Door:
     public: frozenset[str]
     drain: str | None
 
-    def lets_in(self, method: str, target: str, headers: Mapping[str, str]) -> Proof | bool:
+    def lets_in(self, method: str, target: str, headers: Message) -> Proof | bool:
         """Whether a request is answered; a proof has to be of its body too."""
         if self.secret is None:
             return True

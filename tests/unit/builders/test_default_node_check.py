@@ -102,7 +102,7 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, ExitStack]]:
         yield tmp_path, stack
 
 
-@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs")
+@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/a-node-check-port-22271")
 def test_a_pod_of_another_job_takes_no_part(folder: tuple[Path, ExitStack]) -> None:
     pods = Pods(*folder, replicas=2)
     pods.start(0, secret="of this job")

@@ -27,9 +27,7 @@ def secrets_of(found: ClusterModel) -> list[str | None]:
     return [found.env(pod).get(names.ENV_JOB_SECRET) for pod in sorted(found.pods)]
 
 
-@pytest.mark.proves(
-    "security.md#ports-in-the-pods-of-jobs", "contract.md#environment/di-job-secret"
-)
+@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/*")
 def test_all_pods_of_a_job_have_one_secret_and_another_job_has_another() -> None:
     mine = secrets_of(cluster().settle())
     assert len(set(mine)) == 1

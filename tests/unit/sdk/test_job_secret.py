@@ -19,9 +19,12 @@ from di_orchestrator.pods import proof
 
 SECRET = access.job_secret(b"k" * 32, "uid-1")
 OTHER = access.job_secret(b"k" * 32, "uid-2")
+NOW = 1_800_000_000.0
 HOSTS = ("127.0.0.1", "[::1]")
 
-pytestmark = pytest.mark.proves("sdk.md#between-pods", "security.md#ports-in-the-pods-of-jobs")
+pytestmark = pytest.mark.proves(
+    "sdk.md#between-pods", "security.md#ports-in-the-pods-of-jobs/di-hub"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +70,7 @@ def test_a_neighbour_is_refused(port: int, secret: str, monkeypatch: pytest.Monk
 def proven(
     method: str = "POST", target: str = "/x", body: bytes = b"abc", late: float = 0.0
 ) -> str:
-    return proof.proof(SECRET.encode(), method, target, body, now=time.time() - late)
+    return proof.proof(SECRET.encode(), method, target, body, now=NOW - late)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,10 @@ def proven(
         ("1 \N{LATIN SMALL LETTER E WITH ACUTE} x", 401),
     ],
 )
-def test_a_proof_is_of_one_request_and_a_few_minutes(port: int, header: str, status: int) -> None:
+def test_a_proof_is_of_one_request_and_a_few_minutes(
+    port: int, header: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
     assert ask(port, "POST", "/x", b"abc", DI_Proof=header) == status
 
 
@@ -130,7 +136,7 @@ def test_outside_a_job_everybody_is_answered(monkeypatch: pytest.MonkeyPatch) ->
         assert ask(found.port, "GET", "/x") == 200
 
 
-@pytest.mark.proves("roles.md#leaving-well")
+@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/the-drain-of-*")
 def test_a_kubelet_may_ask_to_drain_and_a_neighbour_may_not() -> None:
     token = access.drain_token(SECRET)
     assert token == proof.drain_token(SECRET.encode())

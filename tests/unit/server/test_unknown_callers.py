@@ -85,6 +85,7 @@ class TestRefusalsOfOneAddress:
         _codes(harness, _forged(500), ip="10.9.9.8")
         assert harness.kube.calls == {LISTS: 20, REVIEWS: 20}
 
+    @pytest.mark.proves("security.md#unknown-callers")
     def test_good_tokens_and_known_pods_of_the_address_are_served(self, harness: Harness) -> None:
         assert _codes(harness, ["good"], ip=MINE) == [200]
         _codes(harness, _forged(30), ip=MINE)

@@ -19,7 +19,7 @@ class Metrics:
         )
         self.refusals = Counter(
             "di_dashboard_refusals",
-            "Requests refused before their page, by reason: token, address or room.",
+            "Requests refused before their page, by reason: token, address, rights or room.",
             ["reason"],
             registry=self.registry,
         )
