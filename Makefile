@@ -93,8 +93,9 @@ faults: setup ## every fault plan, with a report in out/faults (ONLY=text: those
 	@$(AS_ROOT) $(BIN)/python -m tools.faults --only "$(ONLY)"
 
 .PHONY: hostile
-hostile: setup ## good clients beside 500 bad ones of each kind on a real node (28 min), into out/hostile
-	@HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" $(AS_ROOT) $(PYTEST) tests/e2e/test_hostile.py
+hostile: setup ## good clients beside 500 bad ones of each kind at every port, and on a real node (an hour), into out/hostile
+	@HOSTILE_SECONDS="$${HOSTILE_SECONDS:-60}" $(AS_ROOT) $(PYTEST) \
+		tests/integration/serving/test_every_port.py tests/e2e/test_hostile.py
 
 .PHONY: fuzz
 fuzz: setup ## input of strangers without end, a report in out/fuzz (SHORT=1: a minute; ONLY=names)
