@@ -67,7 +67,8 @@ class Gate:
             max_age=SECONDS,
             path=request.script_root or "/",
             httponly=True,
-            samesite="Strict",
+            # A file leads to the page: a browser sends back no stricter cookie on that way in.
+            samesite="Lax",
             secure=request.is_secure,
         )
         return answer

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
 from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
@@ -174,10 +177,29 @@ def run(
     ):
         served.world.wait_until_complete(_FIRST_SECONDS)
         say(f"the page is at {served.url}")
-        if browser:
-            webbrowser.open(served.url)
-        say("Ctrl-C ends it")
-        until_interrupted()
+        with way_in(served.url) as page:
+            if browser:
+                webbrowser.open(page)
+            say("Ctrl-C ends it")
+            until_interrupted()
+
+
+@contextmanager
+def way_in(url: str) -> Iterator[str]:
+    """Make a file that leads a browser to the URL, until the end of the block; returns its own URL.
+
+    Every user of the machine can read a browser's command line, so the token must not be in it.
+    """
+    # The folder has mode 0700, on every system.
+    with TemporaryDirectory(prefix="di-dashboard-") as folder:
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        where = escape(url)
+        file.write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={where}">'
+            f'<title>di dashboard</title><a href="{where}">The page</a>\n'
+        )
+        yield file.as_uri()
 
 
 @contextmanager

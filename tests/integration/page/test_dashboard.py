@@ -16,7 +16,7 @@ from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS
 from di_api.kube.sync import SyncKubeClient
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.looking import HistoryPlace
-from di_dashboard.main import serving
+from di_dashboard.main import serving, way_in
 from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
 from tests.integration.history_process import HistoryProcess, running_history
@@ -49,6 +49,19 @@ def shown(tab: Browser, kubeconfig: Path, namespace: str) -> Iterator[None]:
         tab.enter(served.url)
         yield
         assert tab.complaints() == []
+
+
+def test_a_browser_enters_by_a_file_that_leads_to_the_page(
+    api_server: ApiServer, namespace: str, tab: Browser
+) -> None:
+    """As `di dashboard` opens it: the cookie has to survive the way from a file."""
+    with (
+        serving(read_access(file=api_server.kubeconfig), namespace=namespace) as served,
+        way_in(served.url) as page,
+    ):
+        tab.enter(page)
+        tab.sees("#jobs", "There are no jobs")
+        assert "token" not in tab.run("return location.href")
 
 
 def test_a_job_is_followed_from_pending_to_its_end_without_a_reload(

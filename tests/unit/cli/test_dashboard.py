@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -22,15 +25,41 @@ def test_the_address_is_printed_and_opened_and_has_the_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: seen.append(requests.Session().get(opened[0], timeout=60).text),
+        lambda: seen.append(requests.Session().get(_address(opened[0]), timeout=60).text),
     )
     said = di("dashboard", "--read-only")
     (url,) = re.findall(r"the page is at (http://127.0.0.1:\d+/\?token=\S+)", said.out)
-    assert (said.code, opened) == (ExitCode.DONE, [url])
+    assert (said.code, len(opened)) == (ExitCode.DONE, 1)
     assert "grpo" in seen[0]
     assert "read only" in seen[0]
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=60)
+
+
+def test_the_token_is_not_on_the_browsers_command_line(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ps` shows that to every user of the machine."""
+    modes: list[int] = []
+    opened: list[str] = []
+
+    def during() -> None:
+        file = Path(urlsplit(opened[0]).path)
+        modes.extend(each.stat().st_mode & 0o777 for each in (file, file.parent))
+
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("di_dashboard.main.until_interrupted", during)
+    (token,) = re.findall(r"\?token=(\S+)", di("dashboard").out)
+    assert token not in opened[0]
+    assert urlsplit(opened[0]).scheme == "file"
+    assert modes == [0o600, 0o700]
+    assert not Path(urlsplit(opened[0]).path).parent.exists()
+
+
+def _address(page: str) -> str:
+    """Where the file that the browser is given leads."""
+    (found,) = re.findall(r"url=([^\"]+)", Path(urlsplit(page).path).read_text())
+    return unescape(found)
 
 
 def test_ctrl_c_ends_the_dashboard(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +104,7 @@ def test_a_user_without_cluster_rights_sees_the_contexts_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: pages.append(requests.Session().get(opened[0], timeout=60).text),
+        lambda: pages.append(requests.Session().get(_address(opened[0]), timeout=60).text),
     )
     di("dashboard")
     assert "grpo" in pages[0]
