@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE
+from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE, is_dns_label
 from di_api.spec.coordinated import Role
 from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
 from di_api.spec.task_service import Protocol
 from di_local.addresses import MAX_NAMES
+from di_local.api.paths import bad_path, bad_volume
 
 Object = Mapping[str, Any]
 _OF_CLUSTERS: Final = "runs in a cluster only"
@@ -143,6 +144,8 @@ def _of_pod(pod: Object, path: str, machine: Machine) -> Iterator[str]:
 
 
 def _of_container(container: Object, path: str, machine: Machine) -> Iterator[str]:
+    if not is_dns_label(container.get("name")):
+        yield f"{path}.name: {container.get('name')!r} is no DNS label"
     command, image = items(container.get("command")), str(container.get("image", ""))
     words = command or machine.entrypoint(image)
     if words is None:
@@ -165,9 +168,12 @@ def _of_container(container: Object, path: str, machine: Machine) -> Iterator[st
     for number, mount in enumerate(map(mapping, items(container.get("volumeMounts")))):
         if mount.get("subPathExpr"):
             yield f"{path}.volumeMounts[{number}].subPathExpr: only subPath is known here"
+        if why := bad_path(mount.get("subPath")):
+            yield f"{path}.volumeMounts[{number}].subPath: {mount['subPath']!r} {why}"
 
 
 def _of_volume(volume: Object, path: str, machine: Machine) -> Iterator[str]:
+    yield from bad_volume(volume, path)
     name = str(volume.get("name", ""))
     if name in machine.given:
         return

@@ -26,6 +26,7 @@ from di_local import runs, watchdog
 from di_local.addresses import Names, take_network
 from di_local.api.admission import admit
 from di_local.api.objects import Object
+from di_local.api.paths import bad_keys
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
 from di_local.engine import Engine, NoEngine
@@ -183,7 +184,11 @@ def _checked(
         given=options.volumes,
         there={(_KINDS[each["kind"]], each["metadata"]["name"]) for each in manifest.beside},
     )
-    if found := refusals(spec, machine):
+    found = refusals(spec, machine)
+    for other in manifest.beside:
+        what = f"{other['kind']} {other['metadata']['name']}"
+        found += [f"{what}: {why}" for why in bad_keys(other)]
+    if found:
         raise CannotRun("\n".join(found))
     for notice in notices(spec):
         say(Text(notice, "dim"))

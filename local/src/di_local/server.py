@@ -24,6 +24,8 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
         [],
         {
             "DI_SERVER_BINDS": network.server_url.removeprefix("http://"),
+            # Every user of this machine can have the address of a pod: addresses prove nothing.
+            "DI_SERVER_AUTH": "required",
             "DI_SERVER_WATCH_NODES": "false",
         },
     )

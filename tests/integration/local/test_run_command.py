@@ -7,14 +7,17 @@ import re
 import signal
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 import yaml
 
 from di_api.kube.config import load_config
+from di_api.names import SERVER_PORT
 from di_cli import main as outside
 from di_cli.exit_codes import ExitCode
 from di_local import runs, watchdog
@@ -96,6 +99,38 @@ print("asked for one more")
     assert "collector 1 -> 2" in said
     assert "asked for one more" in said
     assert "Succeeded in" in said
+
+
+@pytest.mark.proves(
+    "local.md#what-is-as-in-a-cluster-and-what-is-not/di-server-url",
+)
+def test_another_user_of_the_machine_reaches_no_run(command: Command) -> None:
+    """Every user can have the address of a pod; only the run's own processes have a token."""
+    path = command.manifest(job(task(FOR_EVER), task(FOR_EVER, "collector", maxReplicas=3)))
+    with command.start(path) as process:
+        assert process.stdout is not None
+        assert any("2/2 ready" in line for line in process.stdout)
+        run = command.the_run()
+        host = str(urlsplit(run.url).hostname)
+
+        def status(source: str, method: str, **headers: str) -> int:
+            connection = HTTPConnection(host, SERVER_PORT, timeout=60, source_address=(source, 0))
+            body = b'{"task": "collector", "replicas": 1}' if method == "POST" else None
+            connection.request(method, "/v2alpha1/job/default.tiny/replicas", body, headers)
+            found = connection.getresponse().status
+            connection.close()
+            return found
+
+        for source in ("127.0.0.1", *(f"{host[:-1]}{number}" for number in range(10, 14))):
+            assert (status(source, "GET"), status(source, "POST")) == (401, 401), source
+        own = load_config(str(run.kubeconfig)).authorization() or ""
+        assert status("127.0.0.1", "GET", Authorization=own) == 200
+        tokens = list(run.directory.glob("pods/**/token"))
+        assert tokens
+        for each in (run.directory, run.kubeconfig, *tokens):
+            assert each.stat().st_mode & 0o077 == 0
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
 
 
 @pytest.mark.parametrize("kind", ["sync", "asyncio"])

@@ -13,7 +13,7 @@ from di_local.refusals import Machine, images, notices, refusals
 MACHINE = Machine(
     entrypoint=lambda image: ["known"] if image == "known" else [],
     is_command=lambda word: word in ("known", "go"),
-    is_directory=lambda path: path == "/there",
+    is_directory=lambda path: path in ("/there", "/there/.."),
     given={"mine"},
     there={("configMap", "here")},
 )
@@ -53,6 +53,24 @@ REFUSED: dict[str, Any] = {
     f"{POD}.volumes[0].configMap": {"pod": _volume(configMap={"name": "missing"})},
     f"{POD}.volumes[0].secret": {
         "pod": _volume(projected={"sources": [{"secret": {"name": "missing"}}]})
+    },
+    **{
+        f"{POD}.volumes[0].configMap.items[0].path: {path!r}": {
+            "pod": _volume(configMap={"name": "here", "items": [{"key": "k", "path": path}]})
+        }
+        for path in ("/etc/passwd", "../outside", "a/../../outside", "..", "..data/k", "")
+    },
+    f"{POD}.volumes[0].projected.sources[0].downwardAPI.items[0].path": {
+        "pod": _volume(projected={"sources": [{"downwardAPI": {"items": [{"path": "a/../b"}]}}]})
+    },
+    f"{POD}.volumes[0].projected.sources[0].serviceAccountToken.path": {
+        "pod": _volume(projected={"sources": [{"serviceAccountToken": {"path": "../token"}}]})
+    },
+    f"{POD}.volumes[0].hostPath.path": {"pod": _volume(hostPath={"path": "/there/.."})},
+    f"{POD}.volumes[0].name": {"pod": {"volumes": [{"name": "../v", "emptyDir": {}}]}},
+    f"{POD}.containers[0].name": {"container": {"name": "../c"}},
+    f"{POD}.containers[0].volumeMounts[0].subPath": {
+        "container": {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "../other"}]}
     },
     "spec.volumes[0].nfs": {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]},
     "spec.checkpoint.persistentVolumeClaim": {

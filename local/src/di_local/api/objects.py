@@ -19,6 +19,7 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.timestamps import format_time
+from di_local.api.paths import bad_keys
 from di_local.api.refused import Refused, conflict, invalid, not_found
 from di_local.api.selectors import Selector
 
@@ -133,6 +134,7 @@ class Objects:
         if resource == DIJOBS:
             made = self._admit({**made, "status": {}}, None)
             made["metadata"] = {**made["metadata"], "generation": 1}
+        _check_keys(resource, made)
         if resource == PODS:
             made["spec"] = {"terminationGracePeriodSeconds": DEFAULT_GRACE, **made["spec"]}
             made["status"] = {"phase": "Pending"}
@@ -167,6 +169,7 @@ class Objects:
             if after.get("spec") != before.get("spec"):
                 fixed["generation"] = before["metadata"]["generation"] + 1
                 after = {**after, "metadata": {**after["metadata"], **fixed}}
+        _check_keys(resource, after)
         version = before["metadata"]["resourceVersion"]
         after["metadata"] = {**after["metadata"], "resourceVersion": version}
         return before if after == before else self._write(resource, before, after)
@@ -238,6 +241,12 @@ class Objects:
 
     def _stamp(self, later: timedelta = timedelta()) -> str:
         return format_time(self._now() + later)
+
+
+def _check_keys(resource: Resource, obj: Object) -> None:
+    if resource in (CONFIGMAPS, SECRETS) and (found := bad_keys(obj)):
+        name = obj["metadata"]["name"]
+        raise invalid(f'{resource.kind} "{name}" is invalid: {"; ".join(found)}')
 
 
 def _grace(pod: Object, asked: int | None) -> int:

@@ -11,13 +11,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from di_local.pods.volumes import inside
+
 
 class Mounts:
-    """The mounts of one container."""
+    """The mounts of one container.
+
+    Raises:
+        Missing: a `subPath` leads out of its volume.
+    """
 
     def __init__(self, mounts: Sequence[Mapping[str, Any]], volumes: Mapping[str, Path]) -> None:
         self.places: Mapping[str, Path] = {
-            str(mount["mountPath"]).rstrip("/"): volumes[mount["name"]] / mount.get("subPath", "")
+            str(mount["mountPath"]).rstrip("/"): inside(
+                volumes[mount["name"]], mount.get("subPath") or ""
+            )
             for mount in mounts
             if mount.get("name") in volumes and str(mount["mountPath"]).strip("/")
         }

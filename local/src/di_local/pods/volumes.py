@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from di_local.api.paths import bad_path
 from di_local.pods.environment import Missing, field_value
 
 Object = Mapping[str, Any]
@@ -35,6 +36,9 @@ class Volumes:
     Args:
         given: directories of the user's that take the place of a volume, by its name.
         replaced: puts the addresses of this machine into what programs read.
+
+    Raises:
+        Missing: the name of a volume leads elsewhere.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class Volumes:
             elif "hostPath" in volume:
                 self.places[name] = Path(volume["hostPath"]["path"])
             else:
-                self.places[name] = directory / name
+                self.places[name] = inside(directory, name)
                 self.places[name].mkdir(parents=True, exist_ok=True)
                 if "emptyDir" not in volume:
                     self._filled.append((self.places[name], volume))
@@ -69,12 +73,12 @@ class Volumes:
         """Write the files, also again after what they come from has changed.
 
         Raises:
-            Missing: a source is not there, or of a kind that has no meaning here.
+            Missing: a source does not exist, has no meaning here, or leads out of its volume.
             OSError: they cannot be written.
         """
         for place, volume in self._filled:
             for path, content in self._files(volume):
-                _write(place / path, content)
+                _write(inside(place, path), content)
 
     def _files(self, volume: Object) -> Iterator[tuple[str, bytes]]:
         for source in (volume.get("projected") or {}).get("sources") or [volume]:
@@ -134,13 +138,27 @@ def _items(
             raise Missing(f"{what} has no key {item['key']}")
 
 
+def inside(place: Path, path: str) -> Path:
+    """The path below a directory.
+
+    Raises:
+        Missing: it would be outside, by its parts or by a link that a program has made.
+    """
+    found = place / path
+    if why := bad_path(path):
+        raise Missing(f"path {path!r} {why}")
+    if not found.resolve().is_relative_to(place.resolve()):
+        raise Missing(f"path {path!r} leads out of its volume by a link")
+    return found
+
+
 def _write(path: Path, content: bytes) -> None:
     """Whoever reads it sees all of the old file or all of the new one."""
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     new.replace(path)

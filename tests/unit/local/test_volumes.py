@@ -1,0 +1,127 @@
+"""Files of volumes are below their directory, whatever their path says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_api.kube.resources import CONFIGMAPS, SECRETS
+from di_local.api.objects import Objects
+from di_local.api.refused import Refused
+from di_local.pods.environment import Missing
+from di_local.pods.mounts import Mounts
+from di_local.pods.volumes import Volumes
+
+OUTSIDE = ("/{}/out", "../out", "a/../../out", "a/../b", "..")
+
+
+class Sources:
+    """One ConfigMap, and a token."""
+
+    def __init__(self) -> None:
+        self.data = {"key": "text"}
+
+    def config_map(self, *_: str) -> Any:
+        return {"data": self.data}
+
+    secret = config_map
+
+    def token(self, _: Any) -> str:
+        return "token"
+
+
+def volumes(folder: Path, source: Any, sources: Sources | None = None) -> Volumes:
+    pod = {
+        "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
+        "spec": {"volumes": [{"name": "v", **source}]},
+    }
+    return Volumes(
+        pod,
+        folder / "volumes",
+        sources=sources or Sources(),
+        given={},
+        replaced=lambda text: text,
+    )
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/paths-and-keys-of-volumes")
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_file_of_a_volume_is_written_outside_of_it(tmp_path: Path, path: str) -> None:
+    item = {"key": "key", "path": path.format(tmp_path)}
+    for source in (
+        {"configMap": {"name": "a", "items": [item]}},
+        {"downwardAPI": {"items": [{**item, "fieldRef": {"fieldPath": "metadata.name"}}]}},
+        {"projected": {"sources": [{"serviceAccountToken": item}]}},
+    ):
+        with pytest.raises(Missing, match="path"):
+            volumes(tmp_path, source).fill()
+    assert everything(tmp_path) == set()
+
+
+def test_a_key_of_a_configmap_is_no_path(tmp_path: Path) -> None:
+    sources = Sources()
+    sources.data = {"../out": "text"}
+    with pytest.raises(Missing):
+        volumes(tmp_path, {"configMap": {"name": "a"}}, sources).fill()
+    assert everything(tmp_path) == set()
+
+
+def test_a_link_in_a_volume_leads_no_file_outside(tmp_path: Path) -> None:
+    """A program in a container can make one, and the run writes as its user."""
+    sources, outside = Sources(), tmp_path / "outside"
+    outside.mkdir()
+    item = {"key": "key", "path": "sub/file"}
+    found = volumes(tmp_path, {"configMap": {"name": "a", "items": [item]}}, sources)
+    found.fill()
+    file = found.places["v"] / "sub" / "file"
+    assert file.read_text() == "text"
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.symlink_to(outside)
+    sources.data = {"key": "other"}
+    with pytest.raises(Missing, match="link"):
+        found.fill()
+    assert everything(outside) == set()
+    file.parent.unlink()
+    (found.places["v"] / "sub").mkdir()
+    (found.places["v"] / "sub" / ".file.new").symlink_to(outside / "file")
+    with pytest.raises(OSError, match="symbolic"):
+        found.fill()
+    assert everything(outside) == set()
+
+
+def test_a_sub_path_stays_in_its_volume(tmp_path: Path) -> None:
+    volume = tmp_path / "v"
+    volume.mkdir()
+    (volume / "link").symlink_to(tmp_path)
+    (volume / "own").symlink_to(volume / "sub")
+
+    def mounted(sub_path: str) -> Path:
+        mount = {"name": "v", "mountPath": "/v", "subPath": sub_path}
+        return Mounts([mount], {"v": volume}).places["/v"]
+
+    assert mounted("sub") == volume / "sub"
+    assert mounted("own") == volume / "own"
+    for path in ("..", "a/../../b", "/etc", "link"):
+        with pytest.raises(Missing):
+            mounted(path)
+
+
+@pytest.mark.parametrize("key", ["../a", "a/b", "..", ".", "..a", "", "a" * 254, "a b"])
+def test_a_bad_key_is_refused_as_by_an_api_server(key: str) -> None:
+    objects = Objects(now=lambda: datetime.now(UTC), admit=lambda job, _: job)
+    metadata = {"name": "a", "namespace": "ns"}
+    for resource in (CONFIGMAPS, SECRETS):
+        with pytest.raises(Refused, match="is invalid: data") as refused:
+            objects.create(resource, {"metadata": metadata, "data": {key: "x"}})
+        assert refused.value.code == 422
+        objects.create(resource, {"metadata": metadata, "data": {"a": "x", ".hidden": "y"}})
+        with pytest.raises(Refused, match="is invalid: data"):
+            objects.replace(resource, "ns", "a", {"metadata": metadata, "data": {key: "x"}})
