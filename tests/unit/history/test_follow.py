@@ -172,14 +172,14 @@ def test_events_past_a_subjects_bound_are_left_out_and_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "di_history.follow.Budgets", lambda clock: Budgets(clock=lambda: 0.0 * clock())
+        "di_history.follow.Budgets", lambda *, clock: Budgets(clock=lambda: 0.0 * clock())
     )
     with StandIn() as server:
         server.put(f"{JOBS}/x", job(uid="uid-x"))
         for number in range(600):
-            found = event(about="uid-x", uid=f"e{number}", message="m" * 5000)
-            found["metadata"]["name"] = f"e{number}"
-            server.put(f"{EVENTS}/e{number}", found)
+            one = event(about="uid-x", uid=f"e{number}", message="m" * 5000)
+            one["metadata"]["name"] = f"e{number}"
+            server.put(f"{EVENTS}/e{number}", one)
         records, metrics = until(
             server,
             lambda found, _: any(each.key.startswith("left-out/") for each in kept_entries(found)),
@@ -187,4 +187,4 @@ def test_events_past_a_subjects_bound_are_left_out_and_reported(
     found = kept_entries(records)
     assert sum(map(weight, found)) <= BURST_BYTES + 2000
     assert max(len(each.data["message"]) for each in found) == 1024
-    assert metrics.registry.get_sample_value("di_history_events_left_out_total") > 0
+    assert metrics.registry.get_sample_value("di_history_events_left_out_total")
