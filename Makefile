@@ -15,6 +15,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version $(shell ./bootstrap
 EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
+UPGRADE ?=
 REGISTRY ?= localhost:5000
 # What a release is signed with; nothing is, without. Never in the repository.
 KEY ?=
@@ -111,7 +112,7 @@ bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: 
 	@$(AS_ROOT) $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
 
 .PHONY: verify
-verify: setup ## format, lint, types, import contracts, generated files, chart, compose file
+verify: setup ## format, lint, types, import contracts, generated files, chart, compose file, locks, vulnerabilities
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -122,7 +123,9 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/python -m tools.documents --check
 	@$(BIN)/python -m release.version --check
 	@$(BIN)/python -m release.vendor --check
+	@$(BIN)/python -m release.locks
 	@./verify-generated
+	@$(BIN)/python -m release.vulnerabilities # the last line, also when nothing could be scanned
 
 .PHONY: generate
 generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
@@ -155,18 +158,22 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 images: setup ## the five service images, with docker, podman or buildah
 	@$(AS_ROOT) $(BIN)/python -m di_cluster.release
 
+# Each lock after the first has the versions of those before it. What `[tool.locks.apart]` names is made by hand.
 .PHONY: lock
-lock: ## pin all dependencies anew
-	@$(COMPILE) pyproject.toml --group dev -o requirements.lock
-	@$(COMPILE) local/pyproject.toml cli/pyproject.toml examples/cartpole/pyproject.toml --extra try \
-		--no-emit-package di-cartpole -o local/requirements.lock
-	@$(COMPILE) cli/pyproject.toml -o cli/requirements.lock
-	@$(COMPILE) services/build.in -o services/build.lock
-	@for s in webhook operator server history; do \
-		$(COMPILE) --all-extras services/$$s/pyproject.toml -o services/$$s/requirements.lock; done
-	@$(COMPILE) dashboard/pyproject.toml --extra shared -o dashboard/requirements.lock
-	@for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
-		$(COMPILE) examples/$$e/pyproject.toml -o examples/$$e/requirements.lock; done
+lock: ## pin all dependencies again, a package to one version in all locks (UPGRADE=1: to the newest)
+	@agreed=; pin() { echo "$$1"; $(COMPILE) $(if $(UPGRADE),--upgrade) $$agreed "$${@:2}" -o "$$1"; \
+		agreed="$$agreed --constraint $$1"; }; \
+	pin requirements.lock pyproject.toml --group dev; \
+	pin local/requirements.lock local/pyproject.toml cli/pyproject.toml examples/cartpole/pyproject.toml \
+		--extra try --no-emit-package di-cartpole; \
+	pin cli/requirements.lock cli/pyproject.toml; \
+	pin services/build.lock services/build.in; \
+	for s in webhook operator server history; do \
+		pin services/$$s/requirements.lock --all-extras services/$$s/pyproject.toml; done; \
+	pin dashboard/requirements.lock dashboard/pyproject.toml --extra shared; \
+	for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
+		pin examples/$$e/requirements.lock examples/$$e/pyproject.toml; done
+	@$(BIN)/python -m release.locks
 
 .PHONY: logs
 logs: ## collect the logs of local clusters into out/logs
