@@ -1,4 +1,4 @@
-"""Collectors of DI-engine come and go while its learner learns, and nobody else ends with them."""
+"""The examples of DI-engine learn, and its collectors come and go while its learner learns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ EXAMPLE = "di-engine-elastic"
 LEARNER, EVALUATOR = f"{EXAMPLE}-learner-0", f"{EXAMPLE}-evaluator-0"
 COLLECTORS = tuple(f"{EXAMPLE}-collector-{index}" for index in range(2))
 PODS = (LEARNER, EVALUATOR, *COLLECTORS)
-RETURN = re.compile(r"Episode Return\(([\d.]+)\)")
+RETURN = re.compile(r"(?:Episode Return\(|current episode_return: )([\d.]+)")
 SOLVED, NEVER = 195, 1000
 """Mean returns: at the first DI-engine ends, the second is beyond the longest episode."""
 
 
-@pytest.fixture
-def manifest(cluster: Cluster | CurrentCluster, namespace: str) -> dict[str, Any]:
-    """The example's job with the image of this machine."""
-    found = yaml.safe_load(EXAMPLES[EXAMPLE].read_text())
+def job_of(cluster: Cluster | CurrentCluster, example: str, namespace: str) -> dict[str, Any]:
+    """An example's job with the image of this machine."""
+    found = yaml.safe_load(EXAMPLES[example].read_text())
     return with_image(found, image=load_image(cluster, "di-engine"), namespace=namespace)
 
 
@@ -37,8 +36,9 @@ def manifest(cluster: Cluster | CurrentCluster, namespace: str) -> dict[str, Any
     "di-engine.md#try-it/make-demo-example-di-engine-elastic",
 )
 def test_a_collector_leaves_alone_and_another_one_joins(
-    kubectl: Kubectl, manifest: dict[str, Any], namespace: str
+    kubectl: Kubectl, cluster: Cluster | CurrentCluster, namespace: str
 ) -> None:
+    manifest = job_of(cluster, EXAMPLE, namespace)
     # As many as there are, whatever the learner asks for.
     manifest["spec"]["tasks"][-1] |= {"replicas": 2, "minReplicas": 2, "maxReplicas": 2}
     for template in templates(manifest):
@@ -61,14 +61,34 @@ def test_a_collector_leaves_alone_and_another_one_joins(
     assert kubectl.phase(EXAMPLE, namespace=namespace) == "Running"
 
 
-def test_it_learns(kubectl: Kubectl, manifest: dict[str, Any], namespace: str) -> None:
-    kubectl.apply(manifest)
-    wait_for_end(kubectl, EXAMPLE, namespace=namespace)
-    status = kubectl.get("dijob", EXAMPLE, namespace=namespace)["status"]
-    assert status["phase"] == "Succeeded", kubectl.logs(LEARNER, namespace=namespace)
+@pytest.mark.parametrize(
+    ("example", "evaluator"),
+    [
+        (EXAMPLE, EVALUATOR),
+        pytest.param(
+            *("di-engine", "di-engine-evaluator-0"),
+            marks=pytest.mark.proves("di-engine.md#try-it/make-demo-example-di-engine"),
+        ),
+        pytest.param(
+            *("di-engine-dist", "di-engine-dist-coordinator"),
+            marks=pytest.mark.proves("di-engine.md#try-it/make-demo-example-di-engine-dist"),
+        ),
+    ],
+)
+def test_an_example_learns(
+    example: str,
+    evaluator: str,
+    kubectl: Kubectl,
+    cluster: Cluster | CurrentCluster,
+    namespace: str,
+) -> None:
+    kubectl.apply(job_of(cluster, example, namespace))
+    wait_for_end(kubectl, example, namespace=namespace)
+    status = kubectl.get("dijob", example, namespace=namespace)["status"]
+    log = kubectl.logs(evaluator, namespace=namespace)
+    assert status["phase"] == "Succeeded", log
     assert status.get("restarts", 0) == 0
-    returns = RETURN.findall(kubectl.logs(EVALUATOR, namespace=namespace))
-    assert float(returns[-1]) >= SOLVED
+    assert float(RETURN.findall(log)[-1]) >= SOLVED
 
 
 def _step(kubectl: Kubectl, namespace: str) -> float:

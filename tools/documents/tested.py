@@ -14,7 +14,7 @@ from tools.documents.proofs import BadMarker, Proof, every_proof
 from tools.documents.rows import ROOT, Row, every_row
 
 FILE: Final = ROOT / "docs" / "tested.md"
-UNTESTED: Final = 3
+UNTESTED: Final = 0
 """How many rows have no test. It only goes down: lower it with each test that gets a marker."""
 _COMMANDS: Final = ("make check", "make test", "make test-all")
 _HEAD: Final = """# What is tested where

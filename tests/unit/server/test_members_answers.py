@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from di_api.names import LABEL_STANDBY, standby_name
 from di_api.serving.later import LATER, Later
 from di_server.config import AuthMode
 from di_server.members.entry import HEARTBEAT, LIFETIME, MAX_SAYS
@@ -97,6 +98,20 @@ def test_changes_since_a_generation_are_answered_on_request(harness: Harness) ->
     whole = get(harness, f"generation={before}")[1]
     assert (whole["complete"], list(says(whole))) == (True, ["learner", "two"])
     assert whole["generation"] == data["generation"] != before
+
+
+@pytest.mark.proves("roles.md#warm-stand-by/a-trainer-that-reads-the-members-board")
+def test_a_standby_pod_is_on_the_board_once_it_puts_its_entry(harness: Harness) -> None:
+    name = standby_name("cartpole", "collector", 0)
+    standby = pod(name, 0, "10.0.0.4")
+    standby["metadata"]["labels"][LABEL_STANDBY] = "true"
+    del standby["metadata"]["annotations"]
+    harness.add_pods(standby)
+    watch(harness)
+    put(harness, "one")
+    assert list(says(get(harness, "task=collector")[1])) == ["one"]
+    assert put(harness, name)[0] == 200
+    assert set(says(get(harness, "task=collector")[1])) == {"one", name}
 
 
 def _version(harness: Harness, name: str) -> Object:
