@@ -10,13 +10,14 @@ import shutil
 import sys
 import time
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tools.faults import trace
-from tools.faults.generate import generate, sample
+from tools.faults.generate import generate, part_of_day, sample
 from tools.faults.plan import Plan
 from tools.faults.report import write_report
 from tools.faults.session import LANES, Verdict, api_server, api_server_with_kueue, carry_out
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--queued", action="store_true", help="plans of jobs with a queue, beside a real Kueue"
     )
     parser.add_argument("--sample", type=int, metavar="N", help="about so many of them, evenly")
+    parser.add_argument(
+        "--daily", type=int, metavar="N", help="at most so many, others each day until all have run"
+    )
     parser.add_argument("--lanes", type=int, default=LANES, help="plans side by side")
     parser.add_argument("--out", type=Path, default=Path("out/faults"), help="the report's folder")
     parser.add_argument("--list", action="store_true", help="only say which plans there are")
@@ -73,6 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chosen(workloads: Collection[str], options: argparse.Namespace) -> tuple[Plan, ...]:
     found = generate(trace.load(workloads))
     plans = tuple(plan for plan in found if options.only in plan.id)
+    if options.daily:
+        part = part_of_day(plans, options.daily, datetime.now(UTC).toordinal())
+        print(f"{len(part)} of {len(plans)} plans, the part of today; all of them: make faults")
+        return part
     return sample(plans, options.sample) if options.sample else plans
 
 

@@ -7,6 +7,7 @@ that was seen already), *unobserved* (an event never delivered because a later o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from tools.faults.plan import (
@@ -68,6 +69,18 @@ def sample(plans: tuple[Plan, ...], size: int) -> tuple[Plan, ...]:
         for count in [min(each, len(group))]
         for number in range(count)
     )
+
+
+def part_of_day(plans: tuple[Plan, ...], size: int, day: int) -> tuple[Plan, ...]:
+    """Choose at most ``size`` plans of all workloads; ``len(plans) / size`` days have every plan.
+
+    Args:
+        plans: all of them.
+        size: at least 1.
+        day: a number that grows by one a day, such as `date.toordinal()`.
+    """
+    parts = max(1, math.ceil(len(plans) / size))
+    return plans[day % parts :: parts]
 
 
 def _for(workload: str, trace: Trace) -> Iterator[Plan]:

@@ -20,6 +20,8 @@ _TRUE = "True"
 # Waiting for an object that is still in the way is what a late view of the world may look like.
 _WAITING = frozenset({"JobPending", "PodsCreated", "PodsDeleted"})
 _RETOLD = 3
+_OF_NODES = frozenset({"Unschedulable"})
+"""Warnings about nodes, which no plan touches: the fake ones beat too late on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,8 @@ def _present(state: Mapping[str, str]) -> dict[str, str]:
 def _events(found: Footprint, clean: Footprint, plan: Plan) -> Iterator[str]:
     mine, theirs = Counter(found.events), Counter(clean.events)
     for kind, reason in sorted(mine):
+        if reason in _OF_NODES:
+            continue
         count, usual = mine[kind, reason], theirs[kind, reason]
         # A failure reported twice would be a failure counted twice. What is merely told may be
         # told once more, by an operator that comes back or has to wait on its way.

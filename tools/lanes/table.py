@@ -126,8 +126,8 @@ ALL: Final[Sequence[Lane]] = (
     ),
     Lane(
         name="fault-plans",
-        what="every fault plan: the operator stopped, cut off and frozen at each step",
-        arguments=["-m", "tools.faults"],
+        what="the fault plans of today: the operator stopped, cut off and frozen at each step",
+        arguments=["-m", "tools.faults", "--daily", "800"],
         needs=["control plane"],
     ),
     Lane(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tools.faults import trace
-from tools.faults.generate import ERRORS, generate, sample
-from tools.faults.plan import Kill, Refuse
+from tools.faults.generate import ERRORS, generate, part_of_day, sample
+from tools.faults.plan import Kill, Plan, Refuse
 from tools.faults.workloads import STORIES
 
 TRACES = trace.load(STORIES)
@@ -69,3 +71,12 @@ def test_the_sample_is_stable_and_has_each_rule_of_each_workload() -> None:
     assert {(plan.workload, plan.rule) for plan in chosen} == {
         (plan.workload, plan.rule) for plan in PLANS
     }
+
+
+@pytest.mark.parametrize("size", [1, 7, 20, 60])
+def test_the_parts_of_following_days_have_every_plan_once(size: int) -> None:
+    plans = tuple(Plan(workload=str(number)) for number in range(20))
+    days = -(-len(plans) // size)
+    parts = [part_of_day(plans, size, day) for day in range(738_000, 738_000 + days)]
+    assert sorted(plan.id for part in parts for plan in part) == sorted(plan.id for plan in plans)
+    assert max(map(len, parts)) <= size

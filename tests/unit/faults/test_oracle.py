@@ -47,6 +47,7 @@ ALLOWED: dict[str, dict[str, Any]] = {
     "history": {"state": {**STATE, f"{CONDITIONS}[Starting].message": "2 pods there"}},
     "a wait": {"state": {**STATE, f"{CONDITIONS}[Pending].status": "False"}},
     "an Event of a wait": {"events": {**CLEAN.events, ("Normal", "JobPending"): 1}},
+    "a late node": {"events": {**CLEAN.events, ("Warning", "Unschedulable"): 2}},
     "a lost Event": {"events": {("Warning", "JobRestarting"): 1}},
 }
 FORBIDDEN: dict[str, dict[str, Any]] = {
