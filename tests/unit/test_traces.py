@@ -147,6 +147,7 @@ def test_an_idempotency_key_and_a_trace_are_noted_together(receiver: OtlpReceive
     assert first.span in notes[ANNOTATION_TRACE]
 
 
+@pytest.mark.proves("metrics.md#server/di-server-request-seconds")
 def test_the_histogram_of_requests_names_a_trace(receiver: OtlpReceiver) -> None:
     traces = Exported(receiver.url, service="di-server", ratio=1)
     harness = scaled(traces)

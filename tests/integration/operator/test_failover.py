@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -19,7 +20,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
 from di_operator.clock import SystemClock
 from di_operator.leadership import NotLeading
-from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task, with_testbed
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -65,103 +66,47 @@ async def holder(testbed: Testbed) -> str | None:
     return name
 
 
-def test_an_operator_killed_between_two_pods_goes_on_where_it_was(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str
+@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
+@with_testbed
+async def test_a_standby_takes_over_from_a_leader_that_died(
+    testbed: Testbed, api_server: ApiServer, namespace: str
 ) -> None:
-    # More than it makes at once, so that some are still to be made.
-    replicas = 300
-
-    async def body(testbed: Testbed) -> None:
-        first = await start(api_server.kubeconfig, namespace, "one")
-        try:
-            killed = asyncio.Event()
-
-            def kill(*_: object) -> None:
-                if len(testbed.created) >= 3 and not killed.is_set():
-                    first.kill()
-                    killed.set()
-
-            testbed.kubelet.cache.subscribe(kill)
-            await testbed.submit(job("a", task(replicas=replicas)))
-            await asyncio.wait_for(killed.wait(), DEADLINE)
-        finally:
-            log = await end(first, signal.SIGKILL)
-        assert "Traceback" not in log
-        assert 3 <= len(testbed.created) < replicas
-        # The same identity, as a container that is restarted in its pod: the lease is its own.
-        second = await start(api_server.kubeconfig, namespace, "one")
-        try:
-            status = await testbed.phase("a", "Running")
-        finally:
-            log = await end(second, signal.SIGTERM)
-        assert "Traceback" not in log
-        assert status["readyReplicas"] == replicas
-        assert (status["restarts"], status["reschedules"]) == (0, 0)
-        assert testbed.created == {f"a-work-{index}": 1 for index in range(replicas)}
-
-    on_testbed(kube_config, namespace, body)
+    leader = await start(api_server.kubeconfig, namespace, "one")
+    standby: Process | None = None
+    try:
+        await testbed.submit(job("a", task(replicas=2)))
+        await testbed.phase("a", "Running")
+        standby = await start(api_server.kubeconfig, namespace, "two")
+        leader.kill()
+        await leader.wait()
+        await testbed.submit(job("b", task(replicas=2)))
+        await testbed.phase("b", "Running")
+        assert await holder(testbed) == "two"
+        assert set(testbed.created.values()) == {1}
+    finally:
+        await end(leader, signal.SIGKILL)
+        if standby is not None:
+            await end(standby, signal.SIGKILL)
 
 
 @pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
-def test_a_standby_takes_over_from_a_leader_that_died(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        leader = await start(api_server.kubeconfig, namespace, "one")
-        standby: Process | None = None
-        try:
-            await testbed.submit(job("a", task(replicas=2)))
-            await testbed.phase("a", "Running")
-            standby = await start(api_server.kubeconfig, namespace, "two")
-            leader.kill()
-            await leader.wait()
-            await testbed.submit(job("b", task(replicas=2)))
+@with_testbed
+async def test_a_leader_told_to_stop_hands_over_within_a_retry(testbed: Testbed) -> None:
+    async with testbed.operator("one") as leader:
+
+        async def leads() -> bool:
+            return await holder(testbed) == "one"
+
+        await testbed.submit(job("a", task()))
+        await testbed.phase("a", "Running")
+        assert await leads()
+        async with testbed.operator("two"):
+            await leader.end()
+            assert await holder(testbed) in ("", "two")
+            # Far less than a lease's duration would be seen here if it had to run out.
+            await testbed.submit(job("b", task()))
             await testbed.phase("b", "Running")
             assert await holder(testbed) == "two"
-            assert set(testbed.created.values()) == {1}
-        finally:
-            await end(leader, signal.SIGKILL)
-            if standby is not None:
-                await end(standby, signal.SIGKILL)
-
-    on_testbed(kube_config, namespace, body)
-
-
-@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
-def test_a_leader_told_to_stop_hands_over_within_a_retry(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with testbed.operator("one") as leader:
-
-            async def leads() -> bool:
-                return await holder(testbed) == "one"
-
-            await testbed.submit(job("a", task()))
-            await testbed.phase("a", "Running")
-            assert await leads()
-            async with testbed.operator("two"):
-                await leader.end()
-                assert await holder(testbed) in ("", "two")
-                # Far less than a lease's duration would be seen here if it had to run out.
-                await testbed.submit(job("b", task()))
-                await testbed.phase("b", "Running")
-                assert await holder(testbed) == "two"
-
-    on_testbed(kube_config, namespace, body)
-
-
-def test_only_the_leader_writes(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with testbed.operator("one"), testbed.operator("two"), testbed.operator("three"):
-            for name in "abc":
-                await testbed.submit(job(name, task(replicas=3, run_for="0.5")))
-            for name in "abc":
-                await testbed.phase(name, "Succeeded")
-            assert set(testbed.created.values()) == {1}
-            assert len(testbed.created) == 9
-
-    on_testbed(kube_config, namespace, body)
 
 
 def test_a_leader_whose_lease_is_taken_exits(kube_config: KubeConfig, namespace: str) -> None:
@@ -188,54 +133,77 @@ class WrongClock(SystemClock):
         return super().now() + timedelta(hours=1)
 
 
-def test_a_replica_whose_clock_is_wrong_ends_no_job_early(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_a_replica_whose_clock_is_wrong_ends_no_job_early(testbed: Testbed) -> None:
+    async with testbed.operator("one"):
+        await testbed.submit(job("a", task(), activeDeadlineSeconds=600))
+        await testbed.phase("a", "Running")
+    async with testbed.operator("two", clock=WrongClock()):
+        await testbed.patch("a", {"tasks": [task(replicas=2)]})
+
+        async def is_decided() -> bool:
+            status = await testbed.status("a")
+            return status["replicas"] == 2 and status["phase"] in ("Running", "Failed")
+
+        await testbed.until(is_decided, "the new leader to decide")
+        assert (await testbed.status("a"))["phase"] == "Running"
+
+
+SHOWN = (
+    r'di_jobs\{phase="Succeeded"\} 1\.0',
+    r'di_operator_actions_total\{action="CreatePod",result="ok"\} 1\.0',
+    r"di_operator_leading 1\.0",
+    r"di_operator_queue_length \d+\.0",
+    r"di_operator_queue_delayed \d+\.0",
+    r'di_operator_reconciles_total\{result="ok"\} [1-9]\d*\.0',
+    r"di_operator_reconcile_duration_seconds_count [1-9]\d*\.0",
+    r'di_operator_status_writes_total\{result="ok"\} [1-9]\d*\.0',
+    r'di_operator_api_requests_total\{code="201",plural="pods",verb="POST"\} 1\.0',
+    r'di_operator_cache_objects\{plural="dijobs"\} 1\.0',
+    r'di_operator_cache_away_seconds\{plural="dijobs"\} [\d.e-]+',
+    r'di_operator_cache_happenings_total\{kind="lists",plural="dijobs"\} [1-9]\d*\.0',
+)
+"""Lines of the metrics after a job of one pod, as patterns."""
+
+
+@pytest.mark.proves(
+    "metrics.md#operator/di-jobs",
+    "metrics.md#operator/di-operator-actions-total",
+    "metrics.md#operator/di-operator-leading",
+    "metrics.md#operator/di-operator-queue-length",
+    "metrics.md#operator/di-operator-queue-delayed",
+    "metrics.md#operator/di-operator-reconciles-total",
+    "metrics.md#operator/di-operator-reconcile-duration-seconds",
+    "metrics.md#operator/di-operator-status-writes-total",
+    "metrics.md#operator/di-operator-api-requests-total",
+    "metrics.md#operator/di-operator-cache-objects",
+    "metrics.md#operator/di-operator-cache-away-seconds",
+    "metrics.md#operator/di-operator-cache-happenings-total",
+)
+@with_testbed
+async def test_health_says_whether_the_caches_are_filled_and_metrics_count(
+    testbed: Testbed,
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with testbed.operator("one"):
-            await testbed.submit(job("a", task(), activeDeadlineSeconds=600))
-            await testbed.phase("a", "Running")
-        async with testbed.operator("two", clock=WrongClock()):
-            await testbed.patch("a", {"tasks": [task(replicas=2)]})
+    async with testbed.operator() as replica, aiohttp.ClientSession() as session:
+        base = f"http://127.0.0.1:{replica.port}"
+        async with session.get(f"{base}/healthz") as answer:
+            assert answer.status == 200
 
-            async def is_decided() -> bool:
-                status = await testbed.status("a")
-                return status["replicas"] == 2 and status["phase"] in ("Running", "Failed")
+        async def is_ready() -> bool:
+            async with session.get(f"{base}/readyz") as answer:
+                return answer.status == 200
 
-            await testbed.until(is_decided, "the new leader to decide")
-            assert (await testbed.status("a"))["phase"] == "Running"
+        await testbed.until(is_ready, "the replica to be ready")
+        await testbed.submit(job("a", task(run_for="0")))
+        await testbed.phase("a", "Succeeded")
 
-    on_testbed(kube_config, namespace, body)
+        async def is_counted() -> bool:
+            async with session.get(f"{base}/metrics") as answer:
+                text = await answer.text()
+            missing = [each for each in SHOWN if re.search(f"^{each}$", text, re.M) is None]
+            return not missing
 
-
-def test_health_says_whether_the_caches_are_filled_and_metrics_count(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with testbed.operator() as replica, aiohttp.ClientSession() as session:
-            base = f"http://127.0.0.1:{replica.port}"
-            async with session.get(f"{base}/healthz") as answer:
-                assert answer.status == 200
-
-            async def is_ready() -> bool:
-                async with session.get(f"{base}/readyz") as answer:
-                    return answer.status == 200
-
-            await testbed.until(is_ready, "the replica to be ready")
-            await testbed.submit(job("a", task(run_for="0")))
-            await testbed.phase("a", "Succeeded")
-
-            async def is_counted() -> bool:
-                async with session.get(f"{base}/metrics") as answer:
-                    text = await answer.text()
-                assert 'di_jobs{phase="Succeeded"} 1.0' in text
-                assert 'di_operator_actions_total{action="CreatePod",result="ok"} 1.0' in text
-                assert "di_operator_leading 1.0" in text
-                return True
-
-            await testbed.until(is_counted, "the job to be counted")
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_counted, "the job to be counted")
 
 
 def test_a_bad_setting_is_named_and_ends_the_process(api_server: ApiServer) -> None:

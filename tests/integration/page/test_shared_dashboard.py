@@ -141,6 +141,9 @@ def test_a_token_that_is_none_is_refused(shared: Shared) -> None:
     assert "none of this cluster" in answer.text
 
 
+@pytest.mark.proves(
+    "metrics.md#dashboard/di-dashboard-refusals-total", "metrics.md#dashboard/di-dashboard-watches"
+)
 def test_what_it_does_is_counted_and_names_nobody(shared: Shared) -> None:
     def measured() -> str:
         return requests.get(f"http://127.0.0.1:{shared.health_port}/metrics", timeout=60).text

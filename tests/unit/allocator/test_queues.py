@@ -388,7 +388,9 @@ def test_a_job_waiting_for_its_quota_reports_the_amounts() -> None:
     )
 
 
-@pytest.mark.proves("teams-queues.md#what-is-seen")
+@pytest.mark.proves(
+    "metrics.md#operator/di-allocator-queue-resources", "teams-queues.md#what-is-seen"
+)
 def test_the_usage_of_queues_is_reported_and_measured() -> None:
     queues = read_queues(
         {

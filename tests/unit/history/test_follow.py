@@ -75,6 +75,7 @@ def until(
     return records, metrics
 
 
+@pytest.mark.proves("metrics.md#history/di-history-unreadable-objects-total")
 def test_an_unreadable_object_does_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def changes(before: Any, after: Any, seen: Millis) -> list[Record]:
         if after["metadata"]["name"] == "bad":

@@ -73,6 +73,7 @@ def shown(found: list[str]) -> set[str]:
     return {line.split('"')[1] for line in found if line.startswith("di_job_restarts_total")}
 
 
+@pytest.mark.proves("metrics.md#operator/di-job-expected-start-timestamp-seconds")
 def test_a_waiting_job_has_the_metrics_of_its_expected_start() -> None:
     start = {**RUNNING["expectedCompletion"], "promised": "2026-03-01T12:45:00Z"}
     found = [each for each in lines(job(phase="Pending", expectedStart=start)) if "_start_" in each]
@@ -81,6 +82,23 @@ def test_a_waiting_job_has_the_metrics_of_its_expected_start() -> None:
     assert f"di_job_expected_start_timestamp_seconds{{{which}}} 1.7723736e+09" in found
 
 
+@pytest.mark.proves(
+    "metrics.md#operator/di-job-env-steps-per-second",
+    "metrics.md#operator/di-job-expected-completion-timestamp",
+    "metrics.md#operator/di-job-goodput-samples-per-second",
+    "metrics.md#operator/di-job-hung",
+    "metrics.md#operator/di-job-learner-waiting-ratio",
+    "metrics.md#operator/di-job-metrics-left-out",
+    "metrics.md#operator/di-job-pods",
+    "metrics.md#operator/di-job-policy-lag",
+    "metrics.md#operator/di-job-progress-ratio",
+    "metrics.md#operator/di-job-queue-depth",
+    "metrics.md#operator/di-job-ready-pods",
+    "metrics.md#operator/di-job-reschedules-total",
+    "metrics.md#operator/di-job-restarts-total",
+    "metrics.md#operator/di-job-stale-ratio",
+    "metrics.md#operator/di-job-train-steps-per-second",
+)
 def test_the_metrics_of_a_job_are_those_of_its_status() -> None:
     which = 'dijob="cartpole",namespace="rl"'
     assert sorted(lines(job(**RUNNING))) == sorted(
@@ -112,6 +130,7 @@ def test_the_metrics_of_a_job_are_those_of_its_status() -> None:
     )
 
 
+@pytest.mark.proves("metrics.md#operator/di-job-queue-wait-seconds")
 @pytest.mark.parametrize(
     ("status", "seconds"),
     [

@@ -328,6 +328,7 @@ async def test_a_lost_lease_ends_everything_at_once() -> None:
     assert finished == []
 
 
+@pytest.mark.proves("metrics.md#operator/di-operator-duty-failures-total")
 @virtual_time.in_virtual_time
 async def test_a_failed_duty_is_restarted_and_the_others_continue() -> None:
     bench = Bench()

@@ -228,6 +228,7 @@ def test_a_slow_api_server_holds_one_probe_and_others_get_the_last_answer(
     assert timeouts == [5.0]
 
 
+@pytest.mark.proves("metrics.md#server/di-server-requests-total")
 def test_metrics_count_answers_by_operation(harness: Harness) -> None:
     harness.client.get(PATH)
     harness.client.get("/nothing/here")

@@ -22,6 +22,7 @@ def _data(answer: TestResponse) -> Any:
     return json.loads(answer.data)["data"]
 
 
+@pytest.mark.proves("metrics.md#server/di-server-conflicts-total")
 def test_a_conflict_is_retried_on_the_new_replicas(harness: Harness) -> None:
     raw = harness.job()
     conflicts = iter([True, True, False])

@@ -123,6 +123,7 @@ def test_wrong_methods_and_paths_are_answered_in_json(
         assert "POST" in answer.headers["Allow"]
 
 
+@pytest.mark.proves("metrics.md#webhook/di-webhook-faults-total")
 def test_an_exception_in_a_rule_leaves_the_failure_policy_to_decide(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +146,10 @@ def test_readiness_follows_the_certificate_and_liveness_does_not(service: Servic
     assert service.client.get("/healthz").status_code == 200
 
 
+@pytest.mark.proves(
+    "metrics.md#webhook/di-webhook-admission-seconds",
+    "metrics.md#webhook/di-webhook-admissions-total",
+)
 def test_metrics_are_exposed(service: Service) -> None:
     service.client.post("/validate", data=review(job()))
     text = service.client.get("/metrics").get_data(as_text=True)
