@@ -37,11 +37,7 @@ SEVERAL = job(task(name="policy", replicas=2), task(name="critic", replicas=3), 
 @pytest.mark.proves("lifecycle.md#failure/all-tasks", "dijob.md#spec/failurepolicy")
 @pytest.mark.proves(
     "lifecycle.md#failure/a-learner-that-may-have-several-pods-and-action-restarttask-a-process-group-takes",
-    "lifecycle.md#failure/a-learner-that-may-have-several-pods-and-onreasons-oomkilled-action-restarttask",
-)
-@pytest.mark.proves("roles.md#several-tasks-of-a-type/failurepolicy-that-new-jobs-get")
-@pytest.mark.proves(
-    "lifecycle.md#failure/other-tasks-with-a-memory-limit",
+    "roles.md#several-tasks-of-a-type/failurepolicy-that-new-jobs-get",
 )
 @pytest.mark.parametrize(
     ("new", "learners"),
@@ -60,6 +56,10 @@ def test_learners_of_several_pods_restart_as_a_whole(new: Job, learners: list[st
     assert given(new) == {"/spec/failurePolicy": {"rules": [IGNORED, *whole]}}
 
 
+@pytest.mark.proves(
+    "lifecycle.md#failure/a-learner-that-may-have-several-pods-and-onreasons-oomkilled-action-restarttask",
+    "lifecycle.md#failure/other-tasks-with-a-memory-limit",
+)
 def test_containers_with_a_memory_limit_get_growing_memory() -> None:
     new = job(
         limited("learner", replicas=2), limited("none", name="buffer"), task("none", name="a")

@@ -75,18 +75,6 @@ def grown(cluster: ClusterModel) -> list[str]:
     return [event.message for event in cluster.events if event.reason is Reason.MEMORY_GROWN]
 
 
-@pytest.mark.proves(
-    "dijob.md#spec-failurepolicy/growmemory-factor",
-    "dijob.md#spec-failurepolicy/onreasons",
-    "events.md#of-its-life/memorygrown",
-)
-@pytest.mark.proves(
-    "dijob.md#spec-failurepolicy/growmemory-maxstep", "dijob.md#spec-failurepolicy/growmemory-limit"
-)
-@pytest.mark.proves(
-    "lifecycle.md#failure/growmemory-limit",
-)
-@pytest.mark.proves("lifecycle.md#failure/the-largest-node-s-memory-where")
 @pytest.mark.proves("dijob.md#spec-failurepolicy/onconditions")
 @pytest.mark.parametrize(
     "ignored", [{"onConditions": ["DisruptionTarget"]}, {"onReasons": ["Error"]}], ids=str

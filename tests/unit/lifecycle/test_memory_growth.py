@@ -24,6 +24,11 @@ from tests.unit.lifecycle.test_failure import (
 )
 
 
+@pytest.mark.proves(
+    "dijob.md#spec-failurepolicy/growmemory-factor",
+    "dijob.md#spec-failurepolicy/onreasons",
+    "events.md#of-its-life/memorygrown",
+)
 def test_an_oom_killed_replica_gets_more_memory_in_its_next_pod() -> None:
     cluster = learners(OOM)
     before = cluster.pods[RANK_1]["metadata"]
@@ -43,6 +48,7 @@ def test_an_oom_killed_replica_gets_more_memory_in_its_next_pod() -> None:
     assert cluster.phase == "Running"
 
 
+@pytest.mark.proves("dijob.md#spec-failurepolicy/growmemory-maxstep")
 def test_memory_grows_by_at_most_max_step_until_the_replica_limit() -> None:
     cluster = learners(OOM)
     for memory in ("8Gi", "16Gi", "24Gi"):
@@ -71,6 +77,9 @@ def message_at_the_end_of_memory(cluster: ClusterModel) -> str:
     return str(failed["message"])
 
 
+@pytest.mark.proves(
+    "dijob.md#spec-failurepolicy/growmemory-limit", "lifecycle.md#failure/growmemory-limit"
+)
 def test_an_oom_kill_at_the_memory_limit_fails_the_job() -> None:
     cluster = learners({**OOM, "growMemory": {"factor": 2, "limit": "12Gi"}})
     for memory in ("8Gi", "12Gi"):
@@ -82,6 +91,7 @@ def test_an_oom_kill_at_the_memory_limit_fails_the_job() -> None:
     )
 
 
+@pytest.mark.proves("lifecycle.md#failure/the-largest-node-s-memory-where")
 def test_without_a_limit_memory_grows_up_to_the_largest_node() -> None:
     cluster = learners({**OOM, "growMemory": {"factor": 2}})
     cluster.largest_node_memory = Decimal(10 * 2**30)

@@ -83,7 +83,10 @@ def test_a_pod_knows_its_place_in_a_replica() -> None:
 )
 def test_addresses_are_read_by_task(tmp_path: Path) -> None:
     assert Job.of(LEARNER).addresses("collector") == ("collector-0", "collector-1")
+    assert [Job.of(LEARNER).count(task) for task in ("collector", "judge")] == [2, None]
     assert HOLE == names.NODE_HOLE
+    vacant = {**LEARNER, names.task_nodes_env("collector"): f"collector-0,{HOLE},collector-2"}
+    assert Job.of(vacant).count("collector") == 2
     listed = tmp_path / "nodes"
     listed.write_text("a,b\n")
     many = {**LEARNER, names.task_nodes_file_env("roll-out"): str(listed)}

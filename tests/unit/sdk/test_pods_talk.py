@@ -123,7 +123,7 @@ def test_closing_a_hub_waits_for_open_requests() -> None:
     assert answers == [b"late"]
 
 
-@pytest.mark.proves("sdk.md#reference/di-refused")
+@pytest.mark.proves("sdk.md#reference/di-refused", "sdk.md#reference/di-gone")
 @pytest.mark.parametrize(
     ("status", "error"), [(302, di.Refused), (404, di.Refused), (410, di.Gone)]
 )
@@ -136,7 +136,6 @@ def test_a_permanent_refusal_is_raised(
     assert len(other.asked) == 1
 
 
-@pytest.mark.proves("sdk.md#reference/di-gone")
 def test_a_request_body_is_bounded(other: Other, url: str) -> None:
     assert len(di.call("POST", url, bytes(1000))) == 1000
     leaving = threading.Event()

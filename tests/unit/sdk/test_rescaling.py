@@ -49,7 +49,6 @@ class Bounded:
         return self.count
 
 
-@pytest.mark.proves("sdk.md#reference/rescale-least-1-most-none")
 @pytest.mark.parametrize(
     ("now", "wanted", "asked", "granted"),
     [
@@ -128,6 +127,7 @@ def granted(run: Training) -> int:
     return found[0]
 
 
+@pytest.mark.proves("sdk.md#reference/rescale-least-1-most-none")
 def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:

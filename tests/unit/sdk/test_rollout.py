@@ -168,7 +168,7 @@ def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
     with Rollout(0, "/drain", url="http://a:8000", say=board) as engine:
         assert ready(engine) == 503
         engine.has(41, load=0.5)
-        assert ready(engine) == 200
+        assert (ready(engine), engine.is_ready, engine.asked) == (200, True, False)
         engine.lacks()
         assert ready(engine) == 503
         engine.has(42)
@@ -177,7 +177,7 @@ def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
         )
         drain.start()
         assert engine.wait(60)
-        assert ready(engine) == 503
+        assert (ready(engine), engine.is_ready, engine.asked) == (503, False, True)
         with pytest.raises(di.Refused, match="404"):
             di.call("GET", f"http://127.0.0.1:{engine.port}/else")
         engine.done()
