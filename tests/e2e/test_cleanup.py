@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from di_api.names import LABEL_JOB, service_name
-from di_cluster.errors import CommandFailed
 from tests.e2e.examples import EXAMPLES, wait_for_end, with_image
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
@@ -82,54 +81,6 @@ def test_pods_of_an_ended_job_go_by_its_policy(
     status = kubectl.get("dijob", "x", namespace=namespace)["status"]
     assert status["taskStatus"] == {"learner": {"Failed": 1}, "collector": {"Running": 1}}
     assert status.get("readyReplicas", 0) == 0
-
-
-def test_a_job_is_over_with_the_tasks_of_its_success_policy(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    kubectl.apply(
-        job(
-            "x",
-            namespace=namespace,
-            successPolicy={"tasks": ["learner"], "gracePeriodSeconds": 2},
-            tasks=[
-                task("learner", image=python_image, program="print('last words')"),
-                # As process 1 it does not end on SIGTERM.
-                task("collector", image=python_image, program=sleep(3600), grace_seconds=600),
-            ],
-        )
-    )
-    found = wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
-    assert condition(found, "Succeeded")["message"] == "task learner succeeded"
-    wait_for_event(kubectl, "x", "SuccessCriteriaMet: task learner", namespace=namespace)
-    wait_until(lambda: [*pods_of(kubectl, "x", namespace=namespace)] == ["x-learner-0"], every=0.3)
-    assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
-
-
-def test_a_finished_job_is_left_alone_and_its_spec_is_closed(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    kubectl.apply(
-        job(
-            "x",
-            namespace=namespace,
-            tasks=[task("learner", image=python_image, program="print('last words')")],
-        )
-    )
-    wait_for_phase(kubectl, "x", "Succeeded", namespace=namespace)
-    wait_until(lambda: not services(kubectl, namespace), every=0.3)
-    assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
-    version = kubectl.get("dijob", "x", namespace=namespace)["metadata"]["resourceVersion"]
-    with pytest.raises(CommandFailed, match="finished"):
-        kubectl(
-            *("--namespace", namespace, "patch", "dijob", "x", "--type=json"),
-            '--patch=[{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}]',
-        )
-    # Somebody else's deletion of a pod of the past is no reason to train again.
-    kubectl("--namespace", namespace, "delete", "pod", "x-learner-0")
-    found = kubectl.get("dijob", "x", namespace=namespace)
-    assert found["metadata"]["resourceVersion"] == version
-    assert not pods_of(kubectl, "x", namespace=namespace)
 
 
 def test_what_a_job_brings_along_is_there_for_its_pods_and_stays_with_the_job(

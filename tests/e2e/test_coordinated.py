@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from di_api.coordinated import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from di_api.names import GROUP
-from di_cluster.cluster import Cluster
-from di_cluster.current import CurrentCluster
-from di_cluster.errors import CommandFailed
-from di_cluster.simulated import NODE_LABEL, NODE_TAINT
-from tests.e2e.jobs import coordinated
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import tell_to_exit
 from tests.e2e.replicas import COORDINATOR, Testbed, pod_of, ports, variables
 from tests.waiting import wait_until
 
 GPU = "nvidia.com/gpu"
-NODE_GPUS = 4
 """As other tests' simulated nodes have: those with most company say what a usual node is."""
 
 
@@ -138,108 +131,3 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
     counts = testbed.job()["status"]["replicaStatus"]
     assert counts["Collector"] == {"active": 0, "succeeded": 1, "failed": 0}
     assert "last words" in kubectl.logs(COORDINATOR, namespace=testbed.namespace)
-
-
-def test_a_job_whose_coordinator_fails_has_failed(
-    kubectl: Kubectl, testbed: Testbed, python_image: str
-) -> None:
-    testbed.start(python_image, cleanPodPolicy="All")
-    testbed.ask("POST", collectors={"replicas": 1})
-    tell_to_exit(kubectl, COORDINATOR, 3, namespace=testbed.namespace)
-    testbed.wait_for_phase("Failed")
-    wait_until(lambda: not testbed.pods() and not testbed.services(), every=0.3)
-
-
-def test_a_wrong_policy_is_refused_in_the_words_that_programs_know(
-    kubectl: Kubectl, namespace: str
-) -> None:
-    containers = [{"name": "di-container", "image": "none"}]
-    body = coordinated(
-        "x",
-        namespace=namespace,
-        templates={"coordinator": {"spec": {"containers": containers}}},
-        cleanPodPolicy="hello",
-    )
-    with pytest.raises(CommandFailed) as refused:
-        kubectl.apply(body)
-    said = "Invalid CleanPodPolicy hello, expected in [None, Running, All]"
-    assert said in refused.value.output
-
-
-def simulated_pod() -> dict[str, Any]:
-    """A template whose pods run on simulated nodes."""
-    return {
-        "spec": {
-            "nodeSelector": {NODE_LABEL[0]: NODE_LABEL[1]},
-            "tolerations": [NODE_TAINT],
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "di-container", "image": "none"}],
-        }
-    }
-
-
-def test_a_learner_on_more_gpus_than_a_node_has_stands_behind_an_aggregator(
-    cluster: Cluster | CurrentCluster, testbed: Testbed, python_image: str
-) -> None:
-    if isinstance(cluster, CurrentCluster):
-        pytest.skip("nodes can be simulated in a cluster of our own only")
-    testbed.start(python_image, templates={"learner": simulated_pod()})
-    cluster.add_nodes(2, gpus=NODE_GPUS)
-    made = testbed.ask("POST", learners={"replicas": 1, "gpus": NODE_GPUS + 1})
-    (aggregator,) = (pod_of(address) for address in made["learners"])
-    assert is_name(aggregator, "aggregator")
-    assert made["learners"] == [f"{aggregator}.{testbed.namespace}:22272"]
-
-    behind = testbed.ask("GET", aggregator=aggregator)
-    assert behind["coordinator"] == aggregator
-    learners = list(dict.fromkeys(pod_of(address) for address in behind["learners"]))
-    assert all(is_name(name, "ddp-learner") for name in learners)
-    master, worker = learners
-    assert behind["learners"] == [
-        *(f"{master}.{testbed.namespace}:{22271 + gpu}" for gpu in range(NODE_GPUS)),
-        f"{worker}.{testbed.namespace}:22271",
-    ]
-    testbed.wait_for(COORDINATOR, aggregator, master, worker)
-
-    wait_until(
-        lambda: all(
-            p["status"]["phase"] == "Running" for p in testbed.pods("ddp-learner").values()
-        ),
-        what="the learners run on simulated nodes",
-        every=0.3,
-    )
-    pods = testbed.pods()
-    nodes = {pods[name]["spec"]["nodeName"] for name in learners}
-    assert len(nodes) == 2
-    for name, kind, gpus, start, where in (
-        (master, "ddp-learner-master", NODE_GPUS, 0, "localhost"),
-        (worker, "ddp-learner-worker", 1, NODE_GPUS, master),
-    ):
-        assert pods[name]["metadata"]["labels"]["ddp-learner-type"] == kind
-        assert pods[name]["spec"]["containers"][0]["resources"]["limits"] == {GPU: str(gpus)}
-        assert {
-            "WORLD_SIZE": str(NODE_GPUS + 1),
-            "LOCAL_WORLD_SIZE": str(gpus),
-            "START_RANK": str(start),
-            "MASTER_ADDR": where,
-            "MASTER_PORT": "10314",
-            "LEARNER_PORT": "22271",
-        }.items() <= variables(pods[name]).items()
-    assert ports(testbed.services()[master]) == {
-        "di-port": 22271,
-        **{f"gpu-port-{gpu}": 22271 + gpu for gpu in range(1, NODE_GPUS)},
-        "master-port": 10314,
-    }
-    assert ports(testbed.services()[worker]) == {"di-port": 22271}
-    assert variables(pods[aggregator])["AGGREGATOR_PORT"] == "22272"
-
-    # A part of a process group cannot be replaced alone.
-    answer = testbed.ask("POST", "/failed", learners=[aggregator], collectors=[])
-    (successor,) = (pod_of(address) for address in answer["learners"])
-    assert successor != aggregator
-    group = testbed.ask("GET", aggregator=successor)["learners"]
-    testbed.wait_for(COORDINATOR, successor, *{pod_of(address) for address in group})
-    assert not {master, worker} & {pod_of(address) for address in group}
-
-    testbed.ask("DELETE", learners={"replicas": 1})
-    testbed.wait_for(COORDINATOR)

@@ -14,7 +14,6 @@ import yaml
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.release import Release
-from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.examples import load_image
 from tests.e2e.jobs import template
 from tests.e2e.kubectl import Kubectl
@@ -108,15 +107,6 @@ def aggregators_image(kubectl: Kubectl, release: Release, image: str) -> Iterato
     put({**before, "containers": [ours], "terminationGracePeriodSeconds": 1})
     yield
     put(before)
-
-
-@pytest.fixture
-def simulated_node(cluster: Cluster | CurrentCluster) -> dict[str, Any]:
-    """Room for hundreds of pods that need not run; what their templates need to get there."""
-    if isinstance(cluster, CurrentCluster):
-        pytest.skip("nodes can be simulated in a cluster of our own only")
-    cluster.add_nodes(2)
-    return {"nodeSelector": {NODE_LABEL[0]: NODE_LABEL[1]}, "tolerations": [NODE_TAINT]}
 
 
 @pytest.fixture

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from di_api.names import COORDINATED_VERSIONS, GROUP, LABEL_JOB, PLURAL, VERSION
-from di_cluster.cluster import Cluster
-from di_cluster.current import CurrentCluster
 from di_cluster.errors import CommandFailed
 from di_cluster.images import Image
 from di_cluster.release import Release
-from di_cluster.reporter import Reporter
-from tests.e2e.conftest import ROOT, fresh_namespace
 from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.waiting import wait_until
@@ -80,24 +75,6 @@ def test_a_bad_job_is_refused_with_the_path_of_its_mistake(
     assert not kubectl.items("dijobs", namespace=namespace)
 
 
-def test_defaults_are_written_at_admission(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    plain = task("learner", image=python_image, program=sleep(1), maxReplicas=2)
-    del plain["replicas"]
-    collector = task("collector", image=python_image, program=sleep(1))
-    kubectl.apply(job("plain", namespace=namespace, tasks=[plain, collector], suspend=True))
-    spec = kubectl.get("dijob", "plain", namespace=namespace)["spec"]
-    assert spec["backoffLimit"] == 3
-    assert spec["cleanPodPolicy"] == "Running"
-    assert (spec["tasks"][0]["name"], spec["tasks"][0]["replicas"]) == ("learner", 1)
-    # How it ends and what is done about failures, too.
-    policy = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30}
-    assert spec["successPolicy"] == policy
-    assert {"tasks": ["learner"], "action": "RestartTask"} in spec["failurePolicy"]["rules"]
-    assert spec["tasks"][1]["backoffLimit"] == "Unlimited"
-
-
 def test_the_older_versions_are_served_and_aggregators_can_be_made(
     release: Release, kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:
@@ -147,55 +124,3 @@ def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
     assert pods() == before
     assert bundles(kubectl, release) == authority
     assert kubectl.phase("steady", namespace=namespace) == "Running"
-
-
-@pytest.fixture
-def second_release(
-    cluster: Cluster | CurrentCluster,
-    reporter: Reporter,
-    release: Release,
-    images: dict[str, Image],
-    kubectl: Kubectl,
-) -> Iterator[Release]:
-    """A release for the same DIJobs; its operator is idle, so no other service of it is ready."""
-    with fresh_namespace(kubectl) as namespace:
-        made = Release(cluster, root=ROOT, reporter=reporter, namespace=namespace, name="second")
-        replicas = ",".join(f"{name}.replicas=1" for name in ("webhook", "operator", "server"))
-        values = ("--set", f"crds.enabled=false,{replicas}")
-        made.install(images, arguments=["--wait=hookOnly", *values])
-        try:
-            yield made
-        finally:
-            made.helm("uninstall", made.name, "--wait", "--timeout", "150s")
-
-
-def test_a_second_release_leaves_jobs_to_the_first(
-    second_release: Release, kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    def is_idle() -> bool:
-        where = ("--namespace", second_release.namespace)
-        log = kubectl(*where, "logs", "deployment/di-operator")
-        return "uninstall one of the two releases" in log
-
-    wait_until(is_idle, what="the second operator to find the claim", every=1)
-    learner = task("learner", image=python_image, program=sleep(1))
-    kubectl.apply(job("good", namespace=namespace, tasks=[learner]))
-    with pytest.raises(CommandFailed) as refused:
-        kubectl.apply(job("bad", namespace=namespace, tasks=[{**learner, "dependsOn": ["x"]}]))
-    assert "spec.tasks[0].dependsOn[0]" in refused.value.output
-    wait_until(lambda: kubectl.phase("good", namespace=namespace) == "Succeeded", every=0.5)
-
-
-def test_what_the_operator_may_not_do(release: Release, kubectl: Kubectl) -> None:
-    account = f"--as=system:serviceaccount:{release.namespace}:di-operator"
-    allowed = kubectl("auth", "can-i", account, "--list", "--namespace=default")
-    assert "dijobs" in allowed
-    for verb, what in (
-        ("get", "secrets"),
-        ("patch", "nodes"),
-        ("update", "dijobs.diengine.opendilab.org"),
-        ("create", "deployments.apps"),
-        ("patch", "validatingwebhookconfigurations/other"),
-    ):
-        with pytest.raises(CommandFailed, match="no"):
-            kubectl("auth", "can-i", account, verb, what, "--namespace=default")

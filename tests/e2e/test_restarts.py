@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from di_cluster.release import Release
-from tests.e2e.deployments import bring_back, take_away
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import (
@@ -41,16 +37,6 @@ def running(kubectl: Kubectl, namespace: str, python_image: str) -> str:
     return namespace
 
 
-@pytest.fixture
-def absence(kubectl: Kubectl, release: Release, running: str) -> Iterator[None]:
-    """No operator runs, until `bring_back`; it is back after the test."""
-    try:
-        take_away(kubectl, release, "operator")
-        yield
-    finally:
-        bring_back(kubectl, release, "operator")
-
-
 def test_a_failed_pod_is_replaced_and_counted_once(kubectl: Kubectl, running: str) -> None:
     before = pods_of(kubectl, "x", namespace=running)
     tell_to_exit(kubectl, "x-collector-0", 7, namespace=running)
@@ -71,30 +57,6 @@ def test_a_failed_pod_is_replaced_and_counted_once(kubectl: Kubectl, running: st
     assert "restart 1 of task collector" in message
     assert "pod x-collector-0 failed first: exit code 7" in message
     assert len(wait_for_event(kubectl, "x", message, namespace=running)) == 1
-
-
-@pytest.mark.usefixtures("absence")
-def test_failures_that_nobody_watched_are_one_restart(
-    kubectl: Kubectl, release: Release, running: str
-) -> None:
-    before = pods_of(kubectl, "x", namespace=running)
-    failed = ("x-collector-0", "x-collector-1")
-    for pod in failed:
-        tell_to_exit(kubectl, pod, 1, namespace=running)
-    wait_until(
-        lambda: all(
-            pods_of(kubectl, "x", namespace=running)[pod].phase == "Failed" for pod in failed
-        ),
-        every=0.3,
-    )
-    bring_back(kubectl, release, "operator")
-    wait_until(
-        lambda: kubectl.get("dijob", "x", namespace=running)["status"].get("restarts", 0) > 0
-    )
-    after = wait_for_pods(kubectl, "x", *NAMES, namespace=running)
-    assert kubectl.get("dijob", "x", namespace=running)["status"]["restarts"] == 1
-    assert after["x-learner-0"].uid == before["x-learner-0"].uid
-    assert {after[pod].uid for pod in failed}.isdisjoint({before[pod].uid for pod in failed})
 
 
 @pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-failed")

@@ -14,9 +14,9 @@ import yaml
 from di_api.changed_by import changed_by
 from di_api.names import DI_PORT, LABEL_JOB, NODE_HOLE, pod_fqdn
 from tests.e2e.examples import EXAMPLES, job_of, wait_for_end, with_image
-from tests.e2e.jobs import job, sleep, task
+from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.pods import Pod, pods_of, run_in_pod, wait_for_event, wait_for_pods
+from tests.e2e.pods import Pod, run_in_pod, wait_for_event, wait_for_pods
 from tests.waiting import wait_until
 
 SERVE = f"""
@@ -168,14 +168,6 @@ def rest(
     return status, answer
 
 
-def patch_replicas(kubectl: Kubectl, namespace: str, task: int, count: int) -> None:
-    path = f"/spec/tasks/{task}/replicas"
-    kubectl(
-        *("--namespace", namespace, "patch", "dijob", "x", "--type=json"),
-        f'--patch=[{{"op": "replace", "path": "{path}", "value": {count}}}]',
-    )
-
-
 def ranks(pods: dict[str, Pod]) -> dict[str, int]:
     return {name: pod.rank for name, pod in pods.items()}
 
@@ -224,71 +216,6 @@ def test_a_pod_scales_its_own_job_and_nobody_is_disturbed(
     assert changed_by(job).startswith("pod x-")
     for change in ("from 1 to 3", "from 3 to 1"):
         wait_for_event(kubectl, "x", f"collector {change}", namespace=namespace)
-
-
-def test_a_person_scales_by_kubectl_and_freed_ranks_are_used_again(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    before = start(kubectl, namespace, python_image, learner=1, collector=3, evaluator=1)
-    assert ranks(before)["x-evaluator-0"] == 4
-
-    patch_replicas(kubectl, namespace, 1, 1)
-    me = kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
-    assert changed_by(kubectl.get("dijob", "x", namespace=namespace)) == me
-    wait_for_pods(kubectl, "x", *names(learner=1, collector=1, evaluator=1), namespace=namespace)
-    patch_replicas(kubectl, namespace, 2, 2)
-    after = wait_for_pods(
-        kubectl, "x", *names(learner=1, collector=1, evaluator=2), namespace=namespace
-    )
-    assert ranks(after) == {
-        "x-learner-0": 0,
-        "x-collector-0": 1,
-        "x-evaluator-1": 2,
-        "x-evaluator-0": 4,
-    }
-    for name in ("x-learner-0", "x-collector-0", "x-evaluator-0"):
-        assert after[name].uid == before[name].uid
-    by_rank = ["x-learner-0", "x-collector-0", "x-evaluator-1", "", "x-evaluator-0"]
-    newest = after["x-evaluator-1"]
-    assert newest.nodes == fqdns(namespace, *by_rank)
-    assert newest.environment["DI_EVALUATOR_NODES"].split(",") == fqdns(
-        namespace, "x-evaluator-0", "x-evaluator-1"
-    )
-    assert run_in_pod(kubectl, newest.name, MEET, namespace=namespace) == by_rank
-
-
-def test_a_change_out_of_bounds_changes_nothing(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    start(kubectl, namespace, python_image, learner=1, collector=1)
-    for method, change, status, said in (
-        ("DELETE", {"task": "collector", "replicas": 1}, 422, "collector"),
-        ("POST", {"task": "collector", "replicas": 0}, 422, "replicas"),
-        ("POST", {"task": "collector", "replicas": 32}, 422, "set maxReplicas"),
-        ("POST", {"task": "collector", "replicas": 100_000}, 422, "4096"),
-        ("POST", {"task": "teacher", "replicas": 1}, 422, "no such task"),
-    ):
-        code, message = rest(kubectl, namespace, method, change)
-        assert code == status, message
-        assert said in message
-    tasks = kubectl.get("dijob", "x", namespace=namespace)["spec"]["tasks"]
-    assert [task["replicas"] for task in tasks] == [1, 1]
-
-
-def test_a_pod_of_another_job_may_neither_scale_nor_look(
-    kubectl: Kubectl, namespace: str, python_image: str
-) -> None:
-    start(kubectl, namespace, python_image, learner=1)
-    other = job(
-        "y", namespace=namespace, tasks=[task("learner", image=python_image, program=sleep(3600))]
-    )
-    kubectl.apply(other)
-    wait_for_pods(kubectl, "y", "y-learner-0", namespace=namespace)
-    mine = f"{namespace}/x"
-    for method, body in (("GET", {}), ("POST", {"replicas": 1})):
-        status, message = rest(kubectl, namespace, method, body, pod="y-learner-0", job=mine)
-        assert (status, mine in message) == (401, True), message
-    assert set(pods_of(kubectl, "x", namespace=namespace)) == {"x-learner-0"}
 
 
 def test_a_task_is_found_by_its_service_which_lists_only_who_is_ready(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import random
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -280,6 +282,25 @@ def on_testbed(
             await body(testbed)
 
     asyncio.run(main())
+
+
+def with_testbed(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Make a test of what happens on a testbed, the story's first argument; others are fixtures."""
+    (_, *others) = inspect.signature(story).parameters.values()
+
+    def test(kube_config: KubeConfig, namespace: str, **given: object) -> None:
+        own = {"kube_config": kube_config, "namespace": namespace, **given}
+        wanted = {each.name: own[each.name] for each in others}
+        on_testbed(kube_config, namespace, lambda testbed: story(testbed, **wanted))
+
+    functools.update_wrapper(test, story)
+    # pytest reads the fixtures from here, and not from what is wrapped.
+    fixtures = dict.fromkeys(["kube_config", "namespace", *(each.name for each in others)])
+    kind = inspect.Parameter.KEYWORD_ONLY
+    test.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # of any function
+        [inspect.Parameter(name, kind) for name in fixtures]
+    )
+    return test
 
 
 @asynccontextmanager

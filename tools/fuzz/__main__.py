@@ -24,7 +24,6 @@ from tools.fuzz.outcome import Outcome
 from tools.fuzz.targets import TARGETS
 
 REST = "rest"
-SHORT_SECONDS = 60
 LONG_SECONDS = 3600
 LONG_RUNS = 1_000_000
 

@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from tests.integration.webhook_process import (
 )
 from tests.unit.webhook.reviews import job, review
 from tests.waiting import wait_until
-from tools.hostile.attackers import client_hello
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -231,47 +229,6 @@ def is_open(sock: ssl.SSLSocket) -> bool:
     except (ssl.SSLEOFError, ConnectionError):
         return False
     return False
-
-
-def test_a_client_that_stops_talking_is_dropped_and_hinders_nobody(
-    webhook: WebhookProcess,
-) -> None:
-    silent = [socket.create_connection((webhook.host, webhook.port)) for _ in range(40)]
-    # The API server has such ones by the dozen after each burst, and may use them later.
-    silent += [connect(webhook) for _ in range(40)]
-
-    def others_are_answered_first() -> bool:
-        with connect(webhook) as slow:
-            slow.sendall(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-            status, _ = webhook.post("/validate", review(job()))
-            assert status == 200
-            # The webhook gives the slow one up after 4 s.
-            first = is_open(slow)
-            slow.settimeout(60)
-            with suppress(ssl.SSLEOFError):
-                while slow.recv(4096):
-                    pass
-            return first
-
-    wait_until(others_are_answered_first)
-    body = review(job())
-    late = silent[-1]
-    late.sendall(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
-    late.sendall(body)
-    assert late.recv(4096).startswith(b"HTTP/1.1 200")
-    for connection in silent:
-        connection.close()
-    assert "Traceback" not in webhook.log_file.read_text()
-
-
-def test_many_halves_of_a_handshake_keep_no_review_waiting(webhook: WebhookProcess) -> None:
-    hello = client_hello()
-    with ExitStack() as stack:
-        # Each would hold a thread for seconds if it took one, and there are eight.
-        for _ in range(100):
-            half = socket.create_connection((webhook.host, webhook.port), timeout=60)
-            stack.enter_context(half).sendall(hello[: len(hello) // 2])
-        assert webhook.post("/validate", review(job()))[0] == 200
 
 
 def test_a_review_under_way_at_sigterm_is_answered(webhook: WebhookProcess) -> None:

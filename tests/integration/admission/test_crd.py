@@ -144,30 +144,13 @@ BAD = {
         lambda s: first(s)["template"]["spec"]["containers"][0].update(imagee="busybox"),
         'unknown field "spec.tasks[0].template.spec.containers[0].imagee"',
     ),
-    "a typo in a task": (
-        lambda s: first(s).update(replica=2),
-        'unknown field "spec.tasks[0].replica"',
-    ),
-    "a typo in a volume": (
-        lambda s: s["volumes"][0].update(emptyDirr={}),
-        'unknown field "spec.volumes[0].emptyDirr"',
-    ),
     "no tasks": (lambda s: s.pop("tasks"), "exactly one of tasks and coordinated must be given"),
-    "an empty list of tasks": (lambda s: s.update(tasks=[]), "spec.tasks in body should have at"),
     "a task without a template": (
         lambda s: first(s).pop("template"),
         "spec.tasks[0].template: Required value",
     ),
-    "a template without containers": (
-        lambda s: first(s).update(template={"spec": {"containers": []}}),
-        "spec.tasks[0].template.spec.containers",
-    ),
     "no replicas": (
         lambda s: first(s).update(replicas=0),
-        "spec.tasks[0].replicas in body should be greater than or equal to 1",
-    ),
-    "negative replicas": (
-        lambda s: first(s).update(replicas=-1),
         "spec.tasks[0].replicas in body should be greater than or equal to 1",
     ),
     "replicas as text": (
@@ -178,83 +161,14 @@ BAD = {
         lambda s: first(s).update(replicas=100_000),
         "spec.tasks: Invalid value: a job may have 4096 pods",
     ),
-    "a bound of scaling above what a job may have": (
-        lambda s: first(s).update(maxReplicas=4097),
-        "spec.tasks: Invalid value: a job may have 4096 pods",
-    ),
-    "tasks that may reach too many pods together": (
-        lambda s: first(s).update(maxReplicas=4093),
-        "spec.tasks: Invalid value: a job may have 4096 pods",
-    ),
     "an unknown type": (
         lambda s: first(s).update(type="lerner"),
         'spec.tasks[0].type: Unsupported value: "lerner": supported values: "learner", '
         '"collector", "evaluator", "none"',
     ),
-    "a task of type none without a name": (
-        lambda s: s["tasks"][1].pop("name"),
-        "spec.tasks[1].name: Invalid value: a task of type none needs a name",
-    ),
-    "two tasks of one name": (
-        lambda s: s["tasks"].append(s["tasks"][1]),
-        "spec.tasks: Invalid value: names of tasks must be unique",
-    ),
-    "a name another task has by default": (
-        lambda s: s["tasks"][1].update(name="learner", dependsOn=[]),
-        "spec.tasks: Invalid value: names of tasks must be unique",
-    ),
     "a task name of 64 characters": (
         lambda s: s["tasks"][1].update(name="n" * 64),
         "spec.tasks[1].name: Too long: may not be more than 63",
-    ),
-    "a replica of no pod": (
-        lambda s: first(s).update(podsPerReplica=0),
-        "spec.tasks[0].podsPerReplica in body should be greater than or equal to 1",
-    ),
-    "too many pods in all replicas": (
-        lambda s: first(s).update(replicas=5, podsPerReplica=1000),
-        "spec.tasks: Invalid value: a job may have 4096 pods",
-    ),
-    "a leader that is no object": (
-        lambda s: first(s).update(podsPerReplica=2, leaderTemplatePatch=[]),
-        "spec.tasks[0].leaderTemplatePatch in body must be of type object",
-    ),
-    "an elastic tier without a minimum": (
-        lambda s: first(s).update(elastic={}),
-        "spec.tasks[0].elastic: Invalid value: elastic needs minReplicas, below maxReplicas",
-    ),
-    "a patch of the elastic tier that is no object": (
-        lambda s: first(s).update(minReplicas=1, elastic={"templatePatch": []}),
-        "spec.tasks[0].elastic.templatePatch in body must be of type object",
-    ),
-    "pods that stand by for replicas of several pods": (
-        lambda s: first(s).update(standby=1, podsPerReplica=2),
-        "spec.tasks[0].standby: Invalid value: goes neither with podsPerReplica above 1 nor with "
-        "elastic nor with nodeCheck",
-    ),
-    "more replicas than max": (
-        lambda s: s["tasks"][1].update(replicas=5),
-        "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",
-    ),
-    "min above max": (
-        lambda s: s["tasks"][1].update(minReplicas=3, maxReplicas=1),
-        "spec.tasks[1].replicas: Invalid value: must be between minReplicas and maxReplicas",
-    ),
-    "a task that waits for itself": (
-        lambda s: first(s).update(dependsOn=["learner"]),
-        "spec.tasks[0].dependsOn: Invalid value: a task cannot wait for itself",
-    ),
-    "an unknown priority": (
-        lambda s: s.update(priority="urgent"),
-        'spec.priority: Unsupported value: "urgent": supported values: "normal", "high"',
-    ),
-    "an unknown clean-up policy": (
-        lambda s: s.update(cleanPodPolicy="ALL"),
-        'spec.cleanPodPolicy: Unsupported value: "ALL": supported values: "Running", "All", "None"',
-    ),
-    "a negative backoffLimit": (
-        lambda s: s.update(backoffLimit=-1),
-        "spec.backoffLimit in body should be greater than or equal to 0",
     ),
 }
 

@@ -145,96 +145,6 @@ def test_it_keeps_what_the_selector_and_the_transform_leave(
     asyncio.run(main())
 
 
-def test_a_poll_brings_what_no_watch_told(kube_config: KubeConfig, namespace: str) -> None:
-    async def main() -> None:
-        async with KubeClient(config=kube_config) as client:
-            labels = {"color": "red"}
-            for name in ("stays", "changes", "goes", "leaves"):
-                await client.create(CONFIGMAPS, configmap(name, labels=labels, a="1"), namespace)
-            async with following(client, namespace, label_selector="color") as cache:
-                pass
-            # Nobody follows the watch any more.
-            before = held(cache)
-            await client.patch(CONFIGMAPS, "changes", {"data": {"a": "2"}}, namespace)
-            await client.delete(CONFIGMAPS, "goes", namespace)
-            await client.create(CONFIGMAPS, configmap("comes", labels=labels, a="3"), namespace)
-            patch = {"metadata": {"labels": {"color": None}}}
-            await client.patch(CONFIGMAPS, "leaves", patch, namespace)
-            lists = client.requests["GET", "configmaps", 200]
-            await cache.relist()
-            assert sorted(held(cache)) == ["changes", "comes", "stays"]
-            found, _ = await client.list(CONFIGMAPS, namespace, label_selector="color")
-            assert held(cache) == {obj["metadata"]["name"]: obj for obj in found}
-            assert cache.get(namespace, "stays") is before["stays"]
-            assert cache.stats.repairs == 4
-            # One of all versions, one for each that differs, and the one above.
-            assert client.requests["GET", "configmaps", 200] - lists == 4
-
-    asyncio.run(main())
-
-
-def test_an_own_write_is_seen_at_once_and_told_once(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    seen: list[str] = []
-
-    async def main() -> None:
-        async with KubeClient(config=kube_config) as client, following(client, namespace) as cache:
-            cache.subscribe(
-                lambda kind, obj: (
-                    seen.append(f"{kind} {obj['metadata']['name']}")
-                    if obj["metadata"]["name"] in ("mine", "next")
-                    else None
-                )
-            )
-            mine = await client.create(CONFIGMAPS, configmap("mine"), namespace)
-            cache.absorb(mine)
-            assert cache.get(namespace, "mine") is not None
-            await client.delete(CONFIGMAPS, "mine", namespace)
-            await client.create(CONFIGMAPS, configmap("next"), namespace)
-            await wait_until_async(lambda: cache.get(namespace, "next") is not None)
-            cache.absorb(mine)
-            assert cache.get(namespace, "mine") is None, "the watch has seen it go"
-        assert seen == ["ADDED mine", "DELETED mine", "ADDED next"]
-
-    asyncio.run(main())
-
-
-def test_a_network_cut_again_and_again_loses_nothing(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    rng = random.Random(2)
-
-    async def main() -> None:
-        async with (
-            KubeClient(config=kube_config) as direct,
-            Network(kube_config) as network,
-            KubeClient(config=network.config, timeout=2) as client,
-            following(client, namespace, limits=FAST) as cache,
-        ):
-            replica = held(cache)
-
-            def follow(kind: str, obj: Object) -> None:
-                if kind == "DELETED":
-                    del replica[obj["metadata"]["name"]]
-                else:
-                    replica[obj["metadata"]["name"]] = obj
-
-            cache.subscribe(follow)
-            for number in range(100):
-                await direct.create(CONFIGMAPS, configmap(f"o{number}"), namespace)
-                if number % 3 == 2:
-                    victim = f"o{rng.randrange(number - 2, number)}"
-                    await direct.delete(CONFIGMAPS, victim, namespace)
-                network.cut()
-            await wait_until_same(direct, namespace, cache)
-            assert replica == held(cache)
-            assert cache.stats.lists == 1
-            assert cache.stats.reconnects >= 1
-
-    asyncio.run(main())
-
-
 def test_a_half_open_connection_is_noticed_and_resumed(
     kube_config: KubeConfig, namespace: str
 ) -> None:
@@ -252,28 +162,6 @@ def test_a_half_open_connection_is_noticed_and_resumed(
             await wait_until_same(direct, namespace, cache)
             assert cache.stats.lists == 1
             assert cache.stats.reconnects >= 1
-
-    asyncio.run(main())
-
-
-def test_it_waits_out_a_network_that_is_down(kube_config: KubeConfig, namespace: str) -> None:
-    async def main() -> None:
-        async with (
-            KubeClient(config=kube_config) as direct,
-            Network(kube_config) as network,
-            KubeClient(config=network.config, timeout=2) as client,
-            following(client, namespace, limits=FAST) as cache,
-        ):
-            network.close()
-            await wait_until_async(lambda: cache.stats.errors >= 3)
-            assert cache.away > 0
-            await direct.create(CONFIGMAPS, configmap("meanwhile"), namespace)
-            network.restore()
-            await wait_until_same(direct, namespace, cache)
-            await direct.create(CONFIGMAPS, configmap("after"), namespace)
-            await wait_until_same(direct, namespace, cache)
-            assert cache.away == 0
-            assert cache.stats.lists == 1
 
     asyncio.run(main())
 

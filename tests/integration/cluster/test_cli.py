@@ -24,7 +24,6 @@ from di_api.kube.resources import (
     DEPLOYMENTS,
     DIJOBS,
     LEASES,
-    NODES,
     QUOTAS,
     SERVICES,
     VALIDATING_WEBHOOKS,
@@ -33,7 +32,7 @@ from di_api.kube.sync import SyncKubeClient
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from tests.integration.conftest import ApiServer
-from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 from tests.integration.service_accounts import token_of
 from tests.waiting import wait_until
 
@@ -79,21 +78,19 @@ def di(
     return Di(namespace, capsys)
 
 
-def test_a_job_is_followed_and_changed_through_its_life(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
+@with_testbed
+async def test_a_job_is_followed_and_changed_through_its_life(
+    testbed: Testbed, api_server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job("a", task("learn"), task("collect", 2))))
 
-    async def body(testbed: Testbed) -> None:
-        with _program(api_server.kubeconfig) as program:
+    with _program(api_server.kubeconfig) as program:
 
-            async def said(*words: str) -> str:
-                return await asyncio.to_thread(program, [*words, "-n", namespace])
+        async def said(*words: str) -> str:
+            return await asyncio.to_thread(program, [*words, "-n", namespace])
 
-            await _follow(testbed, said, file)
-
-    on_testbed(kube_config, namespace, body)
+        await _follow(testbed, said, file)
 
 
 async def _follow(testbed: Testbed, said: Callable[..., Awaitable[str]], file: Path) -> None:
@@ -210,38 +207,6 @@ def test_a_deletion_is_waited_for_by_a_watch(di: Di, kube_config: KubeConfig) ->
             code, out, _ = di("wait", "a", "--for", "delete", "--timeout", "60")
         thread.join()
     assert (code, out) == (ExitCode.DONE, "dijob/a: delete\n")
-
-
-def test_what_would_become_of_a_job_is_said_by_what_the_nodes_have(
-    di: Di, kube_config: KubeConfig, tmp_path: Path
-) -> None:
-    name, device = f"{di.namespace}-n", f"example.org/{di.namespace}"
-    amounts = {device: "2", "pods": "10", "cpu": "8", "memory": "8Gi"}
-    ready = [{"type": "Ready", "status": "True"}]
-    status = {"capacity": amounts, "allocatable": amounts, "conditions": ready}
-    asking = task("learn", 2)
-    asking["template"]["spec"]["containers"][0]["resources"] = {"limits": {device: "1"}}
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump(job("a", asking)))
-    with SyncKubeClient(config=kube_config) as client:
-        client.create(NODES, {"metadata": {"name": name}})
-        try:
-            client.patch(NODES, name, {"status": status}, subresource="status")
-            client.patch(NODES, name, {"spec": {"taints": None}})
-            code, out, err = di("simulate", "-f", str(file), "--policy", "fit")
-            assert (code, out.splitlines()[0]) == (0, f"fits now: learn 2 on {name}"), err
-            words = ["--set", "tasks.learn.replicas=3", "--set", "preemptible=true"]
-            code, out, err = di("simulate", "-f", str(file), "--policy", "fit", *words)
-            assert (code, out.split(":")[0]) == (0, "does not fit, whatever else runs"), err
-            code, out, err = di("allocation", "--resource", device)
-            assert (code, out.splitlines()[1]) == (0, f"{name}  {'··'.ljust(len(device))}  0/2"), (
-                err
-            )
-            assert di("submit", str(file))[0] == ExitCode.DONE
-            code, out, err = di("queue")
-            assert (code, out.splitlines()[1].split()[0]) == (0, "a"), err
-        finally:
-            client.delete(NODES, name)
 
 
 def test_a_login_makes_a_token_for_di_server_and_nobody_else(di: Di, tmp_path: Path) -> None:

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, NODES, PODS
 from di_operator.allocator.forecast import Surroundings
 from di_operator.allocator.look import look_at
-from di_operator.allocator.registry import PolicyError, load_policy
+from di_operator.allocator.registry import load_policy
 from di_operator.allocator.trial import Trial
 from di_operator.builders.pinning import Binding
 from tests.fakes.kubelet import FakeKubelet
-from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, task
+from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -100,309 +99,165 @@ def trial(testbed: Testbed, manifest: Object) -> Trial:
     return Trial.of(manifest, namespace=testbed.namespace, now=datetime.now(UTC), taken=set())
 
 
-def test_the_learners_of_a_job_stay_on_one_kind_of_node(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_two_jobs_share_a_third_waits_and_a_node_goes(
+    testbed: Testbed, namespace: str
 ) -> None:
-    label = "example.org/kind"
+    async with nodes(testbed, n1=4, n2=4), testbed.operator(policy="fit", scheduling_period=PERIOD):
+        await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
+        await testbed.until(runs_on(testbed, "a", n1=4), "a to have a node of its own")
+        assert all("affinity" in pod["spec"] for pod in (await testbed.pods("a")).values())
+        b = job("b", devices(testbed, "learner", 3), preemptible=True)
+        foretold = (await surroundings(testbed)).forecast(trial(testbed, b)).at_once
+        assert [*foretold] == [f"{namespace}-n2"] * 3
+        await testbed.submit(b)
+        await testbed.until(runs_on(testbed, "b", n2=3), "b to have the other")
+        status = await testbed.status("a")
+        assert status["allocation"] == [f"{namespace}-n1"] * 4
+        await testbed.phase("a", "Running")
+        assert testbed.phases["a"][-2:] == ["Starting", "Running"]
 
-    async def body(testbed: Testbed) -> None:
-        # In the order of their names, n1 and n2 would be the nodes of the job.
-        async with nodes(testbed, n1=2, n2=2, n3=2):
-            for name, kind in {"n1": "fast", "n2": "slow", "n3": "slow"}.items():
-                labels = {"metadata": {"labels": {label: kind}}}
-                await testbed.client.patch(NODES, f"{namespace}-{name}", labels)
-            async with testbed.operator(
-                policy="goodput", scheduling_period=PERIOD, node_kind_label=label
-            ):
-                await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
-                await testbed.until(runs_on(testbed, "a", n2=2, n3=2), "a to run on slow nodes")
-                for pod in (await testbed.pods("a")).values():
-                    told = {"name": "DI_NODE_KIND", "value": "slow"}
-                    assert told in pod["spec"]["containers"][0]["env"]
+        # Two of its four could run, but it needs three.
+        c = job("c", devices(testbed, "learner", 4, minReplicas=3, maxReplicas=4), preemptible=True)
+        cluster, b_uid = (await surroundings(testbed), (await testbed.job("b"))["metadata"]["uid"])
+        assert not cluster.forecast(trial(testbed, c)).starts
+        assert cluster.first_end(trial(testbed, c), [b_uid]) == b_uid
+        await testbed.submit(c)
+        status = await testbed.phase("c", "Pending")
+        assert condition(status, "Pending")["reason"] == "WaitingForNodes"
+        assert await testbed.pods("c") == {}
 
-    on_testbed(kube_config, namespace, body)
+        for pod in await testbed.pods("b"):
+            await testbed.kubelet.finish(namespace, pod)
+        await testbed.phase("b", "Succeeded")
+        await testbed.until(runs_on(testbed, "c", n2=4), "c to have b's node")
+        assert await where(testbed, "a") == {f"a-learner-{n}": "n1" for n in range(4)}
 
-
-def test_two_jobs_share_a_third_waits_and_a_node_goes(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=4, n2=4),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            await testbed.submit(job("a", devices(testbed, "learner", 4), preemptible=True))
-            await testbed.until(runs_on(testbed, "a", n1=4), "a to have a node of its own")
-            assert all("affinity" in pod["spec"] for pod in (await testbed.pods("a")).values())
-            b = job("b", devices(testbed, "learner", 3), preemptible=True)
-            foretold = (await surroundings(testbed)).forecast(trial(testbed, b)).at_once
-            assert [*foretold] == [f"{namespace}-n2"] * 3
-            await testbed.submit(b)
-            await testbed.until(runs_on(testbed, "b", n2=3), "b to have the other")
-            status = await testbed.status("a")
-            assert status["allocation"] == [f"{namespace}-n1"] * 4
-            await testbed.phase("a", "Running")
-            assert testbed.phases["a"][-2:] == ["Starting", "Running"]
-
-            # Two of its four could run, but it needs three.
-            c = job(
-                "c",
-                devices(testbed, "learner", 4, minReplicas=3, maxReplicas=4),
-                preemptible=True,
-            )
-            cluster, b_uid = (
-                await surroundings(testbed),
-                (await testbed.job("b"))["metadata"]["uid"],
-            )
-            assert not cluster.forecast(trial(testbed, c)).starts
-            assert cluster.first_end(trial(testbed, c), [b_uid]) == b_uid
-            await testbed.submit(c)
-            status = await testbed.phase("c", "Pending")
-            assert condition(status, "Pending")["reason"] == "WaitingForNodes"
-            assert await testbed.pods("c") == {}
-
-            for pod in await testbed.pods("b"):
-                await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase("b", "Succeeded")
-            await testbed.until(runs_on(testbed, "c", n2=4), "c to have b's node")
-            assert await where(testbed, "a") == {f"a-learner-{n}": "n1" for n in range(4)}
-
-            await testbed.client.delete(NODES, f"{namespace}-n1")
-            status = await testbed.phase("a", "Pending")
-            assert status["reschedules"] == 1
-            async with node(testbed, "n3", 4):
-                await testbed.until(runs_on(testbed, "a", n3=4), "a to run on a new node")
-                assert (await testbed.status("a"))["restarts"] == 0
-                assert (await testbed.status("c"))["reschedules"] == 0
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.client.delete(NODES, f"{namespace}-n1")
+        status = await testbed.phase("a", "Pending")
+        assert status["reschedules"] == 1
+        async with node(testbed, "n3", 4):
+            await testbed.until(runs_on(testbed, "a", n3=4), "a to run on a new node")
+            assert (await testbed.status("a"))["restarts"] == 0
+            assert (await testbed.status("c"))["reschedules"] == 0
 
 
-def test_what_never_fits_is_said_at_once_and_blocks_nobody(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=2, n2=1),
-            testbed.operator(policy="fit", scheduling_period=PERIOD, binding=Binding.DIRECT),
-        ):
-            await testbed.submit(job("large", devices(testbed, "learner", 8), preemptible=True))
+@with_testbed
+async def test_what_never_fits_is_said_at_once_and_blocks_nobody(testbed: Testbed) -> None:
+    async with (
+        nodes(testbed, n1=2, n2=1),
+        testbed.operator(policy="fit", scheduling_period=PERIOD, binding=Binding.DIRECT),
+    ):
+        await testbed.submit(job("large", devices(testbed, "learner", 8), preemptible=True))
 
-            async def is_explained() -> bool:
-                status = await testbed.status("large")
-                return bool(status) and (condition(status, "Pending")["reason"] == "Unschedulable")
+        async def is_explained() -> bool:
+            status = await testbed.status("large")
+            return bool(status) and (condition(status, "Pending")["reason"] == "Unschedulable")
 
-            await testbed.until(is_explained, "the reason")
-            message = condition(await testbed.status("large"), "Pending")["message"]
-            assert "task learner needs 8 replicas, there is room for 3" in message
-            assert resource(testbed) in message
-            await testbed.submit(job("small", devices(testbed, "learner", 2), preemptible=True))
-            await testbed.until(runs_on(testbed, "small", n1=1, n2=1), "small to run")
-            assert not any(
-                "affinity" in pod["spec"] for pod in (await testbed.pods("small")).values()
-            )
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_explained, "the reason")
+        message = condition(await testbed.status("large"), "Pending")["message"]
+        assert "task learner needs 8 replicas, there is room for 3" in message
+        assert resource(testbed) in message
+        await testbed.submit(job("small", devices(testbed, "learner", 2), preemptible=True))
+        await testbed.until(runs_on(testbed, "small", n1=1, n2=1), "small to run")
+        assert not any("affinity" in pod["spec"] for pod in (await testbed.pods("small")).values())
 
 
-def test_a_gang_starts_whole_or_not_at_all(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        gang: Object = {"scheduling": {"gang": True}}
-        async with (
-            nodes(testbed, n1=3),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            await testbed.submit(job("first", devices(testbed, "learner", 2), **gang))
-            await testbed.phase("first", "Running")
-            await testbed.submit(job("second", devices(testbed, "learner", 2), **gang))
-            status = await testbed.phase("second", "Pending")
-            assert condition(status, "Pending")["reason"] == "WaitingForNodes"
-            assert await testbed.pods("second") == {}
+@with_testbed
+async def test_a_gang_starts_whole_or_not_at_all(testbed: Testbed, namespace: str) -> None:
+    gang: Object = {"scheduling": {"gang": True}}
+    async with nodes(testbed, n1=3), testbed.operator(policy="fit", scheduling_period=PERIOD):
+        await testbed.submit(job("first", devices(testbed, "learner", 2), **gang))
+        await testbed.phase("first", "Running")
+        await testbed.submit(job("second", devices(testbed, "learner", 2), **gang))
+        status = await testbed.phase("second", "Pending")
+        assert condition(status, "Pending")["reason"] == "WaitingForNodes"
+        assert await testbed.pods("second") == {}
 
-            for pod in await testbed.pods("first"):
-                await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase("second", "Running")
-            assert testbed.created == Counter(
-                [f"{name}-learner-{n}" for name in ("first", "second") for n in range(2)]
-            )
-
-    on_testbed(kube_config, namespace, body)
+        for pod in await testbed.pods("first"):
+            await testbed.kubelet.finish(namespace, pod)
+        await testbed.phase("second", "Running")
+        assert testbed.created == Counter(
+            [f"{name}-learner-{n}" for name in ("first", "second") for n in range(2)]
+        )
 
 
-def test_a_gang_keeps_the_room_of_a_task_that_waits_for_another(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        gang: Object = {"scheduling": {"gang": True}}
-        settings: Object = {"policy": "fit", "scheduling_period": PERIOD}
-        waits = devices(testbed, "learner", 2) | {"dependsOn": ["store"]}
-        store = devices(testbed, "store", 1)
-        store["template"]["metadata"]["annotations"]["fake/ready-after"] = "3600"
-        async with nodes(testbed, n1=3):
-            async with testbed.operator(**settings):
-                await testbed.submit(job("first", store, waits, **gang))
-
-                async def is_bound() -> bool:
-                    return await where(testbed, "first") == {"first-store-0": "n1"}
-
-                await testbed.until(is_bound, "the store to be bound")
-            two = devices(testbed, "learner", 2)
-            await testbed.submit(job("second", two, priority="high", **gang))
-            await testbed.submit(job("third", two, preemptible=True))
-            async with testbed.operator("two", **settings):
-
-                async def have_an_answer() -> bool:
-                    found = [await testbed.status(name) for name in ("second", "third")]
-                    return all(
-                        status.get("phase") == "Pending"
-                        and "room for 0" in condition(status, "Pending")["message"]
-                        for status in found
-                    )
-
-                await testbed.until(have_an_answer, "the new leader to let both wait")
-                await testbed.kubelet.finish(namespace, "first-store-0")
-                await testbed.phase("first", "Running")
-                assert sorted(await where(testbed, "first")) == [
-                    "first-learner-0",
-                    "first-learner-1",
-                    "first-store-0",
-                ]
-                assert await testbed.pods("second") == await testbed.pods("third") == {}
-                for pod in ("first-learner-0", "first-learner-1"):
-                    await testbed.kubelet.finish(namespace, pod)
-                await testbed.phase("second", "Running")
-
-    on_testbed(kube_config, namespace, body)
-
-
-def test_room_is_given_when_the_pods_of_a_deleted_job_are_gone(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=2),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            slow = devices(testbed, "learner", 2)
-            slow["template"]["metadata"]["annotations"]["fake/stop-after"] = "2"
-            await testbed.submit(job("a", slow, preemptible=True))
-            await testbed.until(runs_on(testbed, "a", n1=2), "a to run")
-            await testbed.submit(job("b", devices(testbed, "learner", 2), preemptible=True))
-            await testbed.phase("b", "Pending")
-            await testbed.delete("a")
-            together = []
-
-            async def b_runs() -> bool:
-                both = [await testbed.pods("b"), await testbed.pods("a")]
-                together.append(all(both))
-                return await runs_on(testbed, "b", n1=2)()
-
-            # The garbage collector looks for new kinds of owners twice a minute.
-            await testbed.until(b_runs, "b to run")
-            assert not any(together)
-
-    on_testbed(kube_config, namespace, body)
-
-
-def test_a_new_leader_leaves_every_job_where_it_is(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        settings: Object = {"policy": "fit", "scheduling_period": PERIOD}
-        async with nodes(testbed, n1=2, n2=2):
-            async with testbed.operator(**settings):
-                await testbed.submit(
-                    job(
-                        "a",
-                        devices(testbed, "learner", 1),
-                        devices(testbed, "collector", 2, minReplicas=1, maxReplicas=2),
-                        preemptible=True,
-                    )
+@with_testbed
+async def test_a_new_leader_leaves_every_job_where_it_is(testbed: Testbed) -> None:
+    settings: Object = {"policy": "fit", "scheduling_period": PERIOD}
+    async with nodes(testbed, n1=2, n2=2):
+        async with testbed.operator(**settings):
+            await testbed.submit(
+                job(
+                    "a",
+                    devices(testbed, "learner", 1),
+                    devices(testbed, "collector", 2, minReplicas=1, maxReplicas=2),
+                    preemptible=True,
                 )
-                await testbed.phase("a", "Running")
-                before = {
-                    name: p["metadata"]["uid"] for name, p in (await testbed.pods("a")).items()
-                }
-                placement = (await testbed.status("a"))["placement"]
-            async with testbed.operator("two", **settings):
-                await testbed.submit(job("b", devices(testbed, "learner", 1), preemptible=True))
-                await testbed.phase("b", "Running")
-                after = {
-                    name: p["metadata"]["uid"] for name, p in (await testbed.pods("a")).items()
-                }
-                assert after == before
-                status = await testbed.status("a")
-                assert (status["placement"], status["reschedules"]) == (placement, 0)
-
-    on_testbed(kube_config, namespace, body)
+            )
+            await testbed.phase("a", "Running")
+            before = {name: p["metadata"]["uid"] for name, p in (await testbed.pods("a")).items()}
+            placement = (await testbed.status("a"))["placement"]
+        async with testbed.operator("two", **settings):
+            await testbed.submit(job("b", devices(testbed, "learner", 1), preemptible=True))
+            await testbed.phase("b", "Running")
+            after = {name: p["metadata"]["uid"] for name, p in (await testbed.pods("a")).items()}
+            assert after == before
+            status = await testbed.status("a")
+            assert (status["placement"], status["reschedules"]) == (placement, 0)
 
 
 @pytest.mark.proves("events.md#of-its-life/oomlimit")
-def test_memory_grows_no_further_than_a_node_has_it(
-    kube_config: KubeConfig, namespace: str
-) -> None:
+@with_testbed
+async def test_memory_grows_no_further_than_a_node_has_it(testbed: Testbed) -> None:
     """The nodes of the tests have 100 TiB each."""
 
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=1), testbed.operator(policy="fit"):
-            work = devices(testbed, "work", 1)
-            oom = {"run-for": "0.1", "exit-code": "137", "reason": "OOMKilled"}
-            notes = {f"fake/{key}": value for key, value in oom.items()}
-            work["template"]["metadata"]["annotations"] |= notes
-            (container,) = work["template"]["spec"]["containers"]
-            container["resources"]["limits"]["memory"] = "30Ti"
-            rules = [{"onReasons": ["OOMKilled"], "growMemory": {"factor": 2}}]
-            await testbed.submit(job("a", work, failurePolicy={"rules": rules}))
-            status = await testbed.phase("a", "Failed")
-            failed = condition(status, "Failed")
-            assert failed["reason"] == "OOMLimit"
-            words = "was OOM-killed with 60Ti of memory, and the largest node has 100Ti"
-            assert words in failed["message"]
-
-    on_testbed(kube_config, namespace, body)
-
-
-def test_a_policy_that_does_not_exist_stops_the_operator_at_its_start(
-    kube_config: KubeConfig, namespace: str
-) -> None:
-    async def body(testbed: Testbed) -> None:
-        with pytest.raises(PolicyError, match="did you mean goodput"):
-            async with testbed.operator(policy="godput"):
-                raise AssertionError("it started")
-
-    on_testbed(kube_config, namespace, body)
+    async with nodes(testbed, n1=1), testbed.operator(policy="fit"):
+        work = devices(testbed, "work", 1)
+        oom = {"run-for": "0.1", "exit-code": "137", "reason": "OOMKilled"}
+        notes = {f"fake/{key}": value for key, value in oom.items()}
+        work["template"]["metadata"]["annotations"] |= notes
+        (container,) = work["template"]["spec"]["containers"]
+        container["resources"]["limits"]["memory"] = "30Ti"
+        rules = [{"onReasons": ["OOMKilled"], "growMemory": {"factor": 2}}]
+        await testbed.submit(job("a", work, failurePolicy={"rules": rules}))
+        status = await testbed.phase("a", "Failed")
+        failed = condition(status, "Failed")
+        assert failed["reason"] == "OOMLimit"
+        words = "was OOM-killed with 60Ti of memory, and the largest node has 100Ti"
+        assert words in failed["message"]
 
 
 @pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
-def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        queues = {namespace: {"quota": {resource(testbed): 3}}}
-        async with (
-            nodes(testbed, n1=8),
-            testbed.operator(
-                policy="fit", scheduling_period=PERIOD, policy_arguments={"queues": queues}
-            ),
-        ):
-            await testbed.submit(job("a", devices(testbed, "learner", 2), preemptible=True))
-            await testbed.until(runs_on(testbed, "a", n1=2), "a to run")
-            await testbed.submit(job("b", devices(testbed, "learner", 2), preemptible=True))
+    queues = {namespace: {"quota": {resource(testbed): 3}}}
+    async with (
+        nodes(testbed, n1=8),
+        testbed.operator(
+            policy="fit", scheduling_period=PERIOD, policy_arguments={"queues": queues}
+        ),
+    ):
+        await testbed.submit(job("a", devices(testbed, "learner", 2), preemptible=True))
+        await testbed.until(runs_on(testbed, "a", n1=2), "a to run")
+        await testbed.submit(job("b", devices(testbed, "learner", 2), preemptible=True))
 
-            async def is_told() -> bool:
-                status = await testbed.status("b")
-                reasons = [each["reason"] for each in status.get("conditions") or ()]
-                return "QueueQuotaExceeded" in reasons
+        async def is_told() -> bool:
+            status = await testbed.status("b")
+            reasons = [each["reason"] for each in status.get("conditions") or ()]
+            return "QueueQuotaExceeded" in reasons
 
-            await testbed.until(is_told, "b to be told of the quota")
-            found = condition(await testbed.status("b"), "Pending")
-            assert found["message"] == (
-                f"the quota of namespace {namespace}: it has 2 of its 3 {resource(testbed)}, "
-                "and the job needs 2"
-            )
-            assert await testbed.pods("b") == {}
+        await testbed.until(is_told, "b to be told of the quota")
+        found = condition(await testbed.status("b"), "Pending")
+        assert found["message"] == (
+            f"the quota of namespace {namespace}: it has 2 of its 3 {resource(testbed)}, "
+            "and the job needs 2"
+        )
+        assert await testbed.pods("b") == {}
 
-            for pod in await testbed.pods("a"):
-                await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase("a", "Succeeded")
-            await testbed.until(runs_on(testbed, "b", n1=2), "b to run in its place")
-
-    on_testbed(kube_config, namespace, body)
+        for pod in await testbed.pods("a"):
+            await testbed.kubelet.finish(namespace, pod)
+        await testbed.phase("a", "Succeeded")
+        await testbed.until(runs_on(testbed, "b", n1=2), "b to run in its place")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import NODES, PODS, Resource
 from tests.integration.operator.test_allocation import (
@@ -25,7 +24,7 @@ from tests.integration.operator_testbed import (
     Testbed,
     condition,
     job,
-    on_testbed,
+    with_testbed,
 )
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -94,25 +93,23 @@ async def claim_of_a_volume_on(testbed: Testbed, node: str) -> AsyncIterator[Non
         yield
 
 
-def test_a_job_runs_where_its_volume_is_that_waited_for_its_first_consumer(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_a_job_runs_where_its_volume_is_that_waited_for_its_first_consumer(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=1, n2=2),
-            claim_of_a_volume_on(testbed, "n2"),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            work = {"name": "work", "persistentVolumeClaim": {"claimName": "work"}}
-            learner = devices(testbed, "learner", 1)
-            # The fullest node comes first, and does not have the volume.
-            await testbed.submit(job("a", learner, preemptible=True, volumes=[work]))
-            await testbed.until(runs_on(testbed, "a", n2=1), "a to run beside its volume")
-            claim = await testbed.client.get(CLAIMS, "work", namespace)
-            assert claim["status"]["phase"] == "Bound"
-            assert (await testbed.status("a"))["restarts"] == 0
-
-    on_testbed(kube_config, namespace, body)
+    async with (
+        nodes(testbed, n1=1, n2=2),
+        claim_of_a_volume_on(testbed, "n2"),
+        testbed.operator(policy="fit", scheduling_period=PERIOD),
+    ):
+        work = {"name": "work", "persistentVolumeClaim": {"claimName": "work"}}
+        learner = devices(testbed, "learner", 1)
+        # The fullest node comes first, and does not have the volume.
+        await testbed.submit(job("a", learner, preemptible=True, volumes=[work]))
+        await testbed.until(runs_on(testbed, "a", n2=1), "a to run beside its volume")
+        claim = await testbed.client.get(CLAIMS, "work", namespace)
+        assert claim["status"]["phase"] == "Bound"
+        assert (await testbed.status("a"))["restarts"] == 0
 
 
 def keeps_away_from(label: str, body: Object) -> Object:
@@ -136,76 +133,65 @@ async def occupy(testbed: Testbed, name: str, node: str) -> None:
     await testbed.client.create(PODS, body, testbed.namespace)
 
 
-def test_what_the_scheduler_refuses_is_placed_elsewhere_and_no_failure(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_what_the_scheduler_refuses_is_placed_elsewhere_and_no_failure(
+    testbed: Testbed,
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with (
-            nodes(testbed, n1=2, n2=4),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            await occupy(testbed, "loner-1", "n1")
-            shy = keeps_away_from("loner", devices(testbed, "learner", 2))
-            await testbed.submit(job("a", shy, preemptible=True, backoffLimit=0))
-            await testbed.until(runs_on(testbed, "a", n2=2), "a to run where it may")
-            status = await testbed.status("a")
-            assert (status["restarts"], status["reschedules"]) == (0, 1)
-            message = condition(status, "Rescheduling")["message"]
-            assert "didn't match pod anti-affinity rules" in message
+    async with nodes(testbed, n1=2, n2=4), testbed.operator(policy="fit", scheduling_period=PERIOD):
+        await occupy(testbed, "loner-1", "n1")
+        shy = keeps_away_from("loner", devices(testbed, "learner", 2))
+        await testbed.submit(job("a", shy, preemptible=True, backoffLimit=0))
+        await testbed.until(runs_on(testbed, "a", n2=2), "a to run where it may")
+        status = await testbed.status("a")
+        assert (status["restarts"], status["reschedules"]) == (0, 1)
+        message = condition(status, "Rescheduling")["message"]
+        assert "didn't match pod anti-affinity rules" in message
 
-            # Refused everywhere: it waits, instead of going round and round.
-            await occupy(testbed, "loner-2", "n2")
-            shy = keeps_away_from("loner", devices(testbed, "learner", 1))
-            await testbed.submit(job("b", shy, preemptible=True, backoffLimit=0))
+        # Refused everywhere: it waits, instead of going round and round.
+        await occupy(testbed, "loner-2", "n2")
+        shy = keeps_away_from("loner", devices(testbed, "learner", 1))
+        await testbed.submit(job("b", shy, preemptible=True, backoffLimit=0))
 
-            async def is_told() -> bool:
-                status = await testbed.status("b")
-                if not status or status["phase"] != "Pending":
-                    return False
-                return bool(condition(status, "Pending")["reason"] == "RefusedByScheduler")
-
-            await testbed.until(is_told, "b to be told why it waits")
+        async def is_told() -> bool:
             status = await testbed.status("b")
-            assert "anti-affinity rules" in condition(status, "Pending")["message"]
-            assert testbed.created["b-learner-0"] == 2
-            assert status["restarts"] == 0
+            if not status or status["phase"] != "Pending":
+                return False
+            return bool(condition(status, "Pending")["reason"] == "RefusedByScheduler")
 
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_told, "b to be told why it waits")
+        status = await testbed.status("b")
+        assert "anti-affinity rules" in condition(status, "Pending")["message"]
+        assert testbed.created["b-learner-0"] == 2
+        assert status["restarts"] == 0
 
 
-def test_an_ordinary_pod_of_more_priority_gets_room_from_a_job(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_an_ordinary_pod_of_more_priority_gets_room_from_a_job(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        container = {
-            "name": "main",
-            "image": "none",
-            "resources": {"limits": {resource(testbed): "2"}},
-        }
-        ordinary = {
-            "metadata": {"name": "ordinary"},
-            "spec": {"priorityClassName": namespace, "containers": [container]},
-        }
+    container = {"name": "main", "image": "none", "resources": {"limits": {resource(testbed): "2"}}}
+    ordinary = {
+        "metadata": {"name": "ordinary"},
+        "spec": {"priorityClassName": namespace, "containers": [container]},
+    }
 
-        async def runs() -> bool:
-            found = await testbed.client.get(PODS, "ordinary", namespace)
-            return bool(found["status"]["phase"] == "Running")
+    async def runs() -> bool:
+        found = await testbed.client.get(PODS, "ordinary", namespace)
+        return bool(found["status"]["phase"] == "Running")
 
-        async with (
-            # The scheduler ends nobody for it: the room is the allocator's to make.
-            cluster_object(testbed, PRIORITY_CLASSES, value=7, preemptionPolicy="Never"),
-            nodes(testbed, n1=4),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
-            learner = devices(testbed, "learner", 4, minReplicas=1, maxReplicas=4)
-            await testbed.submit(job("a", learner, preemptible=True, backoffLimit=0))
-            await testbed.until(runs_on(testbed, "a", n1=4), "a to have all")
-            await testbed.client.create(PODS, ordinary, namespace)
-            await testbed.until(runs, "the ordinary pod to run")
-            await testbed.until(runs_on(testbed, "a", n1=2), "a to go on with the rest")
-            assert (await testbed.status("a"))["restarts"] == 0
-
-    on_testbed(kube_config, namespace, body)
+    async with (
+        # The scheduler ends nobody for it: the room is the allocator's to make.
+        cluster_object(testbed, PRIORITY_CLASSES, value=7, preemptionPolicy="Never"),
+        nodes(testbed, n1=4),
+        testbed.operator(policy="fit", scheduling_period=PERIOD),
+    ):
+        learner = devices(testbed, "learner", 4, minReplicas=1, maxReplicas=4)
+        await testbed.submit(job("a", learner, preemptible=True, backoffLimit=0))
+        await testbed.until(runs_on(testbed, "a", n1=4), "a to have all")
+        await testbed.client.create(PODS, ordinary, namespace)
+        await testbed.until(runs, "the ordinary pod to run")
+        await testbed.until(runs_on(testbed, "a", n1=2), "a to go on with the rest")
+        assert (await testbed.status("a"))["restarts"] == 0
 
 
 async def drain(testbed: Testbed, node: str) -> None:
@@ -227,31 +213,29 @@ async def drain(testbed: Testbed, node: str) -> None:
     await asyncio.gather(*map(evict, there))
 
 
-def test_a_drain_under_load_loses_no_job(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        names = [f"job-{number}" for number in range(6)]
-        async with (
-            nodes(testbed, n1=9, n2=9, n3=9),
-            testbed.operator(policy="fit", scheduling_period=PERIOD),
-        ):
+@with_testbed
+async def test_a_drain_under_load_loses_no_job(testbed: Testbed) -> None:
+    names = [f"job-{number}" for number in range(6)]
+    async with (
+        nodes(testbed, n1=9, n2=9, n3=9),
+        testbed.operator(policy="fit", scheduling_period=PERIOD),
+    ):
+        for name in names:
+            learner = devices(testbed, "learner", 3, minReplicas=1, maxReplicas=3)
+            await testbed.submit(job(name, learner, preemptible=True, backoffLimit=0))
+        for name in names:
+            await testbed.phase(name, "Running")
+        await drain(testbed, "n1")
+
+        async def all_run_elsewhere() -> bool:
             for name in names:
-                learner = devices(testbed, "learner", 3, minReplicas=1, maxReplicas=3)
-                await testbed.submit(job(name, learner, preemptible=True, backoffLimit=0))
-            for name in names:
-                await testbed.phase(name, "Running")
-            await drain(testbed, "n1")
+                if (await testbed.status(name)).get("phase") != "Running":
+                    return False
+                found = await where(testbed, name)
+                if not found or "n1" in found.values():
+                    return False
+            return True
 
-            async def all_run_elsewhere() -> bool:
-                for name in names:
-                    if (await testbed.status(name)).get("phase") != "Running":
-                        return False
-                    found = await where(testbed, name)
-                    if not found or "n1" in found.values():
-                        return False
-                return True
-
-            await testbed.until(all_run_elsewhere, "all jobs to run on the other nodes")
-            status = [await testbed.status(name) for name in names]
-            assert [one["restarts"] for one in status] == [0] * len(names)
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(all_run_elsewhere, "all jobs to run on the other nodes")
+        status = [await testbed.status(name) for name in names]
+        assert [one["restarts"] for one in status] == [0] * len(names)

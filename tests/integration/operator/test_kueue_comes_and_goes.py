@@ -7,7 +7,7 @@ import pytest
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import PODS, RESOURCE_FLAVORS, WORKLOADS
-from tests.integration.operator_testbed import Testbed, on_testbed
+from tests.integration.operator_testbed import Testbed, with_testbed
 from tests.integration.scripted_kueue import (
     queued_job,
     say,
@@ -30,24 +30,22 @@ async def until_said(testbed: Testbed, reason: str) -> None:
     await testbed.until(is_said, f"the job to say that it is {reason}")
 
 
-def test_a_job_waits_for_kueue_runs_once_it_admits_it_and_waits_again_when_it_is_taken_away(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_a_job_waits_for_kueue_runs_once_it_admits_it_and_waits_again_when_it_is_taken_away(
+    testbed: Testbed, kube_config: KubeConfig, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with testbed.operator(sync_period=1.0):
-            await testbed.submit(queued_job("a"))
-            await until_said(testbed, "QueueUnavailable")
-            async with served(kube_config, testbed.client):
-                await _run_and_evict(testbed)
-                await say(testbed, CORE, namespace, QuotaReserved=True, Admitted=True)
-                await testbed.phase("a", "Running")
-            # Its objects go with their kind, each once the pods are gone that it stands for.
-            await testbed.until(lambda: _is_away(testbed), "Kueue's kinds to be gone")
-            assert not await testbed.pods("a")
-            await until_said(testbed, "QueueUnavailable")
-            assert (await testbed.status("a"))["phase"] == "Pending"
-
-    on_testbed(kube_config, namespace, body)
+    async with testbed.operator(sync_period=1.0):
+        await testbed.submit(queued_job("a"))
+        await until_said(testbed, "QueueUnavailable")
+        async with served(kube_config, testbed.client):
+            await _run_and_evict(testbed)
+            await say(testbed, CORE, namespace, QuotaReserved=True, Admitted=True)
+            await testbed.phase("a", "Running")
+        # Its objects go with their kind, each once the pods are gone that it stands for.
+        await testbed.until(lambda: _is_away(testbed), "Kueue's kinds to be gone")
+        assert not await testbed.pods("a")
+        await until_said(testbed, "QueueUnavailable")
+        assert (await testbed.status("a"))["phase"] == "Pending"
 
 
 async def _run_and_evict(testbed: Testbed) -> None:
@@ -77,29 +75,27 @@ async def _is_away(testbed: Testbed) -> bool:
     return False
 
 
-def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
+    testbed: Testbed, kube_config: KubeConfig
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with served(kube_config, testbed.client), testbed.operator(sync_period=1.0):
-            # For as long as the garbage collector may need, which learns of new kinds now and then.
-            await testbed.submit(queued_job("a", stop_after="120"))
-            await until_said(testbed, "Waiting")
-            await say(testbed, CORE, None, QuotaReserved=True, Admitted=True)
-            await testbed.phase("a", "Running")
-            await testbed.delete("a")
+    async with served(kube_config, testbed.client), testbed.operator(sync_period=1.0):
+        # For as long as the garbage collector may need, which learns of new kinds now and then.
+        await testbed.submit(queued_job("a", stop_after="120"))
+        await until_said(testbed, "Waiting")
+        await say(testbed, CORE, None, QuotaReserved=True, Admitted=True)
+        await testbed.phase("a", "Running")
+        await testbed.delete("a")
 
-            async def is_deleted() -> bool:
-                found = await workload(testbed, CORE)
-                return found is not None and "deletionTimestamp" in found["metadata"]
+        async def is_deleted() -> bool:
+            found = await workload(testbed, CORE)
+            return found is not None and "deletionTimestamp" in found["metadata"]
 
-            await testbed.until(is_deleted, "the garbage collector to have found the Workload")
-            pods = await testbed.pods("a")
-            assert len(pods) == 2
-            for pod in pods:
-                assert await workload(testbed, CORE) is not None
-                await testbed.client.delete(PODS, pod, testbed.namespace, grace_period_seconds=0)
-            await until_gone(testbed, CORE)
-            assert not await testbed.pods("a")
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_deleted, "the garbage collector to have found the Workload")
+        pods = await testbed.pods("a")
+        assert len(pods) == 2
+        for pod in pods:
+            assert await workload(testbed, CORE) is not None
+            await testbed.client.delete(PODS, pod, testbed.namespace, grace_period_seconds=0)
+        await until_gone(testbed, CORE)
+        assert not await testbed.pods("a")

@@ -20,7 +20,7 @@ from di_dashboard.main import serving, way_in
 from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
 from tests.integration.history_process import HistoryProcess, running_history
-from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.operator_testbed import Testbed, job, on_testbed, task, with_testbed
 from tests.integration.service_accounts import new_account, token_of
 from tests.waiting import wait_until
 
@@ -64,49 +64,45 @@ def test_a_browser_enters_by_a_file_that_leads_to_the_page(
         assert "token" not in tab.run("return location.href")
 
 
-def test_a_job_is_followed_from_pending_to_its_end_without_a_reload(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser
+@with_testbed
+async def test_a_job_is_followed_from_pending_to_its_end_without_a_reload(
+    testbed: Testbed, api_server: ApiServer, namespace: str, tab: Browser
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        with shown(tab, api_server.kubeconfig, namespace):
-            await asyncio.to_thread(tab.sees, "#jobs", "There are no jobs")
-            await testbed.submit(
-                job("a", task("learn", run_for="4", ready_after="1"), task("help", 2, run_for="4"))
-            )
-            await asyncio.to_thread(tab.sees, "#jobs", "Pending")
-            await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
-            tab.run(_WATCH)
-            async with testbed.operator():
-                await asyncio.to_thread(tab.sees, "#head", "Succeeded")
-                await asyncio.to_thread(tab.sees, "#why", "a has succeeded")
-            shown_meanwhile = tab.run("return window.shown")
-            assert any("Running" in each and "help 2 of 2" in each for each in shown_meanwhile)
-            phases = tab.run(_PHASES)
-            assert [text.split()[0] for text in phases][-2:] == ["Starting", "Running"]
-            await asyncio.to_thread(tab.sees, "#events", "JobSucceeded")
-            assert tab.run("return !!document.querySelector('#plot-0 canvas')")
-
-    on_testbed(kube_config, namespace, body)
-
-
-def test_a_crash_is_seen_within_ten_seconds_with_its_cause(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser
-) -> None:
-    async def body(testbed: Testbed) -> None:
+    with shown(tab, api_server.kubeconfig, namespace):
+        await asyncio.to_thread(tab.sees, "#jobs", "There are no jobs")
+        await testbed.submit(
+            job("a", task("learn", run_for="4", ready_after="1"), task("help", 2, run_for="4"))
+        )
+        await asyncio.to_thread(tab.sees, "#jobs", "Pending")
+        await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+        tab.run(_WATCH)
         async with testbed.operator():
-            with shown(tab, api_server.kubeconfig, namespace):
-                await testbed.submit(job("a", task("learn"), backoffLimit=0))
-                await testbed.phase("a", "Running")
-                await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
-                await asyncio.to_thread(tab.sees, "#head", "Running")
-                await _crash(testbed, "a-learn-0")
-                await asyncio.to_thread(tab.sees, "#pods", "137 (OOMKilled)")
-                await asyncio.to_thread(tab.sees, "#why", "ran out of memory")
-                await asyncio.to_thread(tab.sees, "#head", "Failed")
-                await asyncio.to_thread(tab.open, "/")
-                await asyncio.to_thread(tab.sees, "#jobs", "why?")
+            await asyncio.to_thread(tab.sees, "#head", "Succeeded")
+            await asyncio.to_thread(tab.sees, "#why", "a has succeeded")
+        shown_meanwhile = tab.run("return window.shown")
+        assert any("Running" in each and "help 2 of 2" in each for each in shown_meanwhile)
+        phases = tab.run(_PHASES)
+        assert [text.split()[0] for text in phases][-2:] == ["Starting", "Running"]
+        await asyncio.to_thread(tab.sees, "#events", "JobSucceeded")
+        assert tab.run("return !!document.querySelector('#plot-0 canvas')")
 
-    on_testbed(kube_config, namespace, body)
+
+@with_testbed
+async def test_a_crash_is_seen_within_ten_seconds_with_its_cause(
+    testbed: Testbed, api_server: ApiServer, namespace: str, tab: Browser
+) -> None:
+    async with testbed.operator():
+        with shown(tab, api_server.kubeconfig, namespace):
+            await testbed.submit(job("a", task("learn"), backoffLimit=0))
+            await testbed.phase("a", "Running")
+            await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
+            await asyncio.to_thread(tab.sees, "#head", "Running")
+            await _crash(testbed, "a-learn-0")
+            await asyncio.to_thread(tab.sees, "#pods", "137 (OOMKilled)")
+            await asyncio.to_thread(tab.sees, "#why", "ran out of memory")
+            await asyncio.to_thread(tab.sees, "#head", "Failed")
+            await asyncio.to_thread(tab.open, "/")
+            await asyncio.to_thread(tab.sees, "#jobs", "why?")
 
 
 async def _crash(testbed: Testbed, name: str) -> None:
@@ -231,25 +227,29 @@ def test_a_job_that_is_gone_is_a_page_of_the_history_with_who_asked(
         on_testbed(kube_config, namespace, lambda testbed: body(testbed, history))
 
 
-def test_who_may_only_read_is_told_so_in_the_api_servers_words(
-    api_server: ApiServer, kube_config: KubeConfig, namespace: str, tab: Browser, tmp_path: Path
+@with_testbed
+async def test_who_may_only_read_is_told_so_in_the_api_servers_words(
+    testbed: Testbed,
+    *,
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    namespace: str,
+    tab: Browser,
+    tmp_path: Path,
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        config = await asyncio.to_thread(_reader, kube_config, api_server, namespace, tmp_path)
-        await testbed.submit(job("a", task("learn")))
-        with serving(read_access(file=config), namespace=None) as served:
-            tab.enter(served.url)
-            await asyncio.to_thread(tab.sees, "#jobs", "a")
-            assert namespace in tab.text(".place")
-            await asyncio.to_thread(tab.open, "/cluster")
-            await asyncio.to_thread(tab.sees, "#notes", "The nodes cannot be read")
-            await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a/suspend", live=False)
-            await asyncio.to_thread(tab.click, "#confirm")
-            await asyncio.to_thread(tab.sees, "[role=alert]", "Not done")
-            assert not (await testbed.job("a"))["spec"].get("suspend")
-        tab.complaints()
-
-    on_testbed(kube_config, namespace, body)
+    config = await asyncio.to_thread(_reader, kube_config, api_server, namespace, tmp_path)
+    await testbed.submit(job("a", task("learn")))
+    with serving(read_access(file=config), namespace=None) as served:
+        tab.enter(served.url)
+        await asyncio.to_thread(tab.sees, "#jobs", "a")
+        assert namespace in tab.text(".place")
+        await asyncio.to_thread(tab.open, "/cluster")
+        await asyncio.to_thread(tab.sees, "#notes", "The nodes cannot be read")
+        await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a/suspend", live=False)
+        await asyncio.to_thread(tab.click, "#confirm")
+        await asyncio.to_thread(tab.sees, "[role=alert]", "Not done")
+        assert not (await testbed.job("a"))["spec"].get("suspend")
+    tab.complaints()
 
 
 def _reader(kube_config: KubeConfig, api_server: ApiServer, namespace: str, folder: Path) -> Path:

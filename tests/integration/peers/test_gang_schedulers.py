@@ -23,7 +23,7 @@ from di_operator.builders.pod_group import KINDS
 from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd
 from tests.integration.operator.test_allocation import devices, nodes, resource, where
-from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+from tests.integration.operator_testbed import Testbed, condition, job, on_testbed, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -187,23 +187,21 @@ async def one_of_two(testbed: Testbed, gang: Object) -> tuple[str, str]:
     "cluster.md#scheduler-plugins",
 )
 @pytest.mark.usefixtures("scheduler")
-def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=2, n2=1), testbed.operator():
-            runs, waits = await one_of_two(testbed, GANG)
-            await refusal(testbed, waits, of="2 of 2 pods cannot run")
-            # A third place is free: a scheduler of single pods would have given it away.
-            assert await bound(testbed, waits) == []
-            assert len(await bound(testbed, runs)) == 2
+    async with nodes(testbed, n1=2, n2=1), testbed.operator():
+        runs, waits = await one_of_two(testbed, GANG)
+        await refusal(testbed, waits, of="2 of 2 pods cannot run")
+        # A third place is free: a scheduler of single pods would have given it away.
+        assert await bound(testbed, waits) == []
+        assert len(await bound(testbed, runs)) == 2
 
-            for pod in await testbed.pods(runs):
-                await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase(waits, "Running")
-            assert len(await bound(testbed, waits)) == 2
-
-    on_testbed(kube_config, namespace, body)
+        for pod in await testbed.pods(runs):
+            await testbed.kubelet.finish(namespace, pod)
+        await testbed.phase(waits, "Running")
+        assert len(await bound(testbed, waits)) == 2
 
 
 def job_of_the_page(testbed: Testbed) -> Object:
@@ -219,49 +217,45 @@ def job_of_the_page(testbed: Testbed) -> Object:
 
 
 @pytest.mark.usefixtures("scheduler")
-def test_the_job_of_the_page_starts_stage_by_stage(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=6), testbed.operator():
-            staged = job_of_the_page(testbed)
-            learner = staged["spec"]["tasks"][0]["template"]
-            learner["metadata"] = {"annotations": {"fake/ready-after": "1"}}
-            await testbed.submit(staged)
+@with_testbed
+async def test_the_job_of_the_page_starts_stage_by_stage(testbed: Testbed) -> None:
+    async with nodes(testbed, n1=6), testbed.operator():
+        staged = job_of_the_page(testbed)
+        learner = staged["spec"]["tasks"][0]["template"]
+        learner["metadata"] = {"annotations": {"fake/ready-after": "1"}}
+        await testbed.submit(staged)
 
-            async def first_stage_is_bound() -> bool:
-                return len(await bound(testbed, "ppo")) == 2
+        async def first_stage_is_bound() -> bool:
+            return len(await bound(testbed, "ppo")) == 2
 
-            await testbed.until(first_stage_is_bound, "the first stage to be bound")
-            assert await minimum(testbed, "ppo") == 2
-            await testbed.phase("ppo", "Running")
-            assert await minimum(testbed, "ppo") == 6
-            assert len(await bound(testbed, "ppo")) == 6
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(first_stage_is_bound, "the first stage to be bound")
+        assert await minimum(testbed, "ppo") == 2
+        await testbed.phase("ppo", "Running")
+        assert await minimum(testbed, "ppo") == 6
+        assert len(await bound(testbed, "ppo")) == 6
 
 
 @pytest.mark.usefixtures("scheduler")
-def test_what_is_added_to_a_job_is_bound_together_as_well(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_what_is_added_to_a_job_is_bound_together_as_well(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=2), testbed.operator():
-            await testbed.submit(job("grows", devices(testbed, "collector", 1), **GANG))
-            await testbed.phase("grows", "Running")
-            uid = (await testbed.client.get(GROUPS, "grows", namespace))["metadata"]["uid"]
-            await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 3)]})
-            await refusal(testbed, "grows")
-            assert await minimum(testbed, "grows") == 3
-            # A pod that the scheduler saw before it saw the new minimum is bound by the old one.
-            assert "grows-collector-0" in await bound(testbed, "grows")
+    async with nodes(testbed, n1=2), testbed.operator():
+        await testbed.submit(job("grows", devices(testbed, "collector", 1), **GANG))
+        await testbed.phase("grows", "Running")
+        uid = (await testbed.client.get(GROUPS, "grows", namespace))["metadata"]["uid"]
+        await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 3)]})
+        await refusal(testbed, "grows")
+        assert await minimum(testbed, "grows") == 3
+        # A pod that the scheduler saw before it saw the new minimum is bound by the old one.
+        assert "grows-collector-0" in await bound(testbed, "grows")
 
-            await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 2)]})
-            await testbed.phase("grows", "Running")
-            assert await minimum(testbed, "grows") == 2
-            assert len(await bound(testbed, "grows")) == 2
-            group = await testbed.client.get(GROUPS, "grows", namespace)
-            assert group["metadata"]["uid"] == uid
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.patch("grows", {"tasks": [devices(testbed, "collector", 2)]})
+        await testbed.phase("grows", "Running")
+        assert await minimum(testbed, "grows") == 2
+        assert len(await bound(testbed, "grows")) == 2
+        group = await testbed.client.get(GROUPS, "grows", namespace)
+        assert group["metadata"]["uid"] == uid
 
 
 def test_a_job_waits_for_a_kind_that_nothing_serves_and_starts_once_something_does(

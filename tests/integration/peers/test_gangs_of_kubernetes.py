@@ -13,7 +13,7 @@ from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.operator.test_allocation import devices, nodes
-from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+from tests.integration.operator_testbed import Testbed, condition, job, with_testbed
 from tests.integration.peers.test_gang_schedulers import bound, one_of_two
 
 Object = dict[str, Any]
@@ -57,62 +57,58 @@ async def waits(testbed: Testbed, name: str) -> None:
     "teams-gangs.md#gangs-of-the-cluster-s-schedulers/kubernetes",
     "cluster.md#commands/up-feature-gate-name",
 )
-def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
-    kube_config: KubeConfig, namespace: str
+@with_testbed
+async def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whole(
+    testbed: Testbed, namespace: str
 ) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=2, n2=1), testbed.operator():
-            first, other = await one_of_two(testbed, GANG)
-            await waits(testbed, other)
-            # A third place is free: a scheduler of single pods would have given it away.
-            assert await bound(testbed, other) == []
-            for pod in await testbed.pods(first):
-                await testbed.kubelet.finish(namespace, pod)
-            await testbed.phase(other, "Running")
-
-    on_testbed(kube_config, namespace, body)
+    async with nodes(testbed, n1=2, n2=1), testbed.operator():
+        first, other = await one_of_two(testbed, GANG)
+        await waits(testbed, other)
+        # A third place is free: a scheduler of single pods would have given it away.
+        assert await bound(testbed, other) == []
+        for pod in await testbed.pods(first):
+            await testbed.kubelet.finish(namespace, pod)
+        await testbed.phase(other, "Running")
 
 
-def test_a_group_follows_stages_and_replicas(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        async with nodes(testbed, n1=5), testbed.operator():
-            learner = devices(testbed, "learner", 2)
-            learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
-            collector = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
-            await testbed.submit(job("grows", learner, collector, **GANG))
+@with_testbed
+async def test_a_group_follows_stages_and_replicas(testbed: Testbed, namespace: str) -> None:
+    async with nodes(testbed, n1=5), testbed.operator():
+        learner = devices(testbed, "learner", 2)
+        learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
+        collector = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
+        await testbed.submit(job("grows", learner, collector, **GANG))
 
-            async def is_first_stage() -> bool:
-                return len(await bound(testbed, "grows")) == 2 == await minimum(testbed, "grows")
+        async def is_first_stage() -> bool:
+            return len(await bound(testbed, "grows")) == 2 == await minimum(testbed, "grows")
 
-            await testbed.until(is_first_stage, "the first stage to be bound")
+        await testbed.until(is_first_stage, "the first stage to be bound")
 
-            async def is_second_stage() -> bool:
-                return len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
+        async def is_second_stage() -> bool:
+            return len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
 
-            await testbed.until(is_second_stage, "the second stage to be bound")
-            await testbed.phase("grows", "Running")
+        await testbed.until(is_second_stage, "the second stage to be bound")
+        await testbed.phase("grows", "Running")
 
-            await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 4}]})
-            await waits(testbed, "grows")
-            # There is room for one more, and none for two.
-            assert len(await bound(testbed, "grows")) == 4
-            await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 3}]})
+        await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 4}]})
+        await waits(testbed, "grows")
+        # There is room for one more, and none for two.
+        assert len(await bound(testbed, "grows")) == 4
+        await testbed.patch("grows", {"tasks": [learner, collector | {"replicas": 3}]})
 
-            async def is_small_enough() -> bool:
-                return len(await bound(testbed, "grows")) == 5 == await minimum(testbed, "grows")
+        async def is_small_enough() -> bool:
+            return len(await bound(testbed, "grows")) == 5 == await minimum(testbed, "grows")
 
-            await testbed.until(is_small_enough, "the smaller group to be bound")
-            await testbed.phase("grows", "Running")
+        await testbed.until(is_small_enough, "the smaller group to be bound")
+        await testbed.phase("grows", "Running")
 
-            pod = "grows-collector-0"
-            uid = (await testbed.pods("grows"))[pod]["metadata"]["uid"]
-            await testbed.client.delete(PODS, pod, namespace)
+        pod = "grows-collector-0"
+        uid = (await testbed.pods("grows"))[pod]["metadata"]["uid"]
+        await testbed.client.delete(PODS, pod, namespace)
 
-            async def is_made_again() -> bool:
-                found = (await testbed.pods("grows")).get(pod)
-                return found is not None and found["metadata"]["uid"] != uid
+        async def is_made_again() -> bool:
+            found = (await testbed.pods("grows")).get(pod)
+            return found is not None and found["metadata"]["uid"] != uid
 
-            await testbed.until(is_made_again, "the pod to be made again")
-            await testbed.until(is_small_enough, "it to be bound")
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_made_again, "the pod to be made again")
+        await testbed.until(is_small_enough, "it to be bound")

@@ -15,7 +15,7 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import CRDS
 from di_operator.builders.provisioning import REQUESTS, TEMPLATES
 from tests.integration.conftest import install_crd
-from tests.integration.operator_testbed import Testbed, job, on_testbed, task
+from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -88,45 +88,45 @@ KIND: Final[Object] = {
 }
 
 
-def test_a_job_has_its_pods_once_it_has_its_nodes(kube_config: KubeConfig, namespace: str) -> None:
-    async def body(testbed: Testbed) -> None:
-        await install_crd(kube_config, KIND)
-        async with testbed.operator():
-            asked = {"scheduling": {"provisioningClassName": CLASS}}
-            await testbed.submit(job("a", task("work", 2), **asked))
+@with_testbed
+async def test_a_job_has_its_pods_once_it_has_its_nodes(
+    testbed: Testbed, kube_config: KubeConfig
+) -> None:
+    await install_crd(kube_config, KIND)
+    async with testbed.operator():
+        asked = {"scheduling": {"provisioningClassName": CLASS}}
+        await testbed.submit(job("a", task("work", 2), **asked))
 
-            async def is_asked_for() -> bool:
-                with suppress(NotFound):
-                    await testbed.client.get(REQUESTS, "a", testbed.namespace)
-                    return True
-                return False
+        async def is_asked_for() -> bool:
+            with suppress(NotFound):
+                await testbed.client.get(REQUESTS, "a", testbed.namespace)
+                return True
+            return False
 
-            await testbed.until(is_asked_for, "the request")
-            found = await testbed.client.get(REQUESTS, "a", testbed.namespace)
-            assert found["spec"] == {
-                "provisioningClassName": CLASS,
-                "podSets": [{"count": 2, "podTemplateRef": {"name": "a-work"}}],
-            }
-            template = await testbed.client.get(TEMPLATES, "a-work", testbed.namespace)
-            assert template["template"]["spec"]["containers"]
-            assert await testbed.pods("a") == {}
-            condition = {
-                "type": "Provisioned",
-                "status": "True",
-                "reason": "CapacityIsFound",
-                "message": "there is room",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            }
-            await testbed.client.patch(
-                REQUESTS,
-                "a",
-                {"status": {"conditions": [condition]}},
-                testbed.namespace,
-                subresource="status",
-            )
-            await testbed.phase("a", "Running")
-            for pod in (await testbed.pods("a")).values():
-                notes = pod["metadata"]["annotations"]
-                assert notes["autoscaling.x-k8s.io/consume-provisioning-request"] == "a"
-
-    on_testbed(kube_config, namespace, body)
+        await testbed.until(is_asked_for, "the request")
+        found = await testbed.client.get(REQUESTS, "a", testbed.namespace)
+        assert found["spec"] == {
+            "provisioningClassName": CLASS,
+            "podSets": [{"count": 2, "podTemplateRef": {"name": "a-work"}}],
+        }
+        template = await testbed.client.get(TEMPLATES, "a-work", testbed.namespace)
+        assert template["template"]["spec"]["containers"]
+        assert await testbed.pods("a") == {}
+        condition = {
+            "type": "Provisioned",
+            "status": "True",
+            "reason": "CapacityIsFound",
+            "message": "there is room",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        await testbed.client.patch(
+            REQUESTS,
+            "a",
+            {"status": {"conditions": [condition]}},
+            testbed.namespace,
+            subresource="status",
+        )
+        await testbed.phase("a", "Running")
+        for pod in (await testbed.pods("a")).values():
+            notes = pod["metadata"]["annotations"]
+            assert notes["autoscaling.x-k8s.io/consume-provisioning-request"] == "a"

@@ -169,20 +169,6 @@ def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
     assert world.post(world.mine, token) == 403
 
 
-def test_without_a_token_only_the_job_of_the_calling_pod_is_reached(world: World) -> None:
-    assert world.post(world.mine) == 401
-    # The address this test calls from, so the server takes it for the job's pod.
-    new_pod(world.kube, world.mine, 0, "127.0.0.1")
-    new_pod(world.kube, world.other, 0, "10.1.0.2")
-    assert world.post(world.mine) == 200
-    assert world.post(world.other) == 401
-
-
-def test_an_ended_pods_address_reaches_nothing(world: World) -> None:
-    new_pod(world.kube, world.mine, 0, "127.0.0.1", phase="Succeeded")
-    assert world.post(world.mine) == 401
-
-
 def test_a_pod_is_let_in_as_soon_as_its_address_is_written(world: World) -> None:
     # Before the watch has shown it, now and then.
     for number in range(1, 21):

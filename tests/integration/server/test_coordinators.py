@@ -24,12 +24,10 @@ from tests.integration.di_server import (
     Object,
     ServerProcess,
     new_coordinated_job,
-    new_job,
     new_pod,
     read_job,
     running_server,
     running_servers,
-    set_status,
 )
 from tests.waiting import wait_until
 
@@ -203,25 +201,6 @@ def test_a_pod_that_outlives_its_job_has_no_say_in_the_next_one(
     assert _names(kube, job) == []
 
 
-def test_a_thousand_collectors_of_one_job(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    job = new_coordinated_job(kube, namespace)
-    with Coordinator(server, job) as coordinator:
-        for _ in range(10):
-            coordinator.post(100, cpus=1, memory="1Gi")
-        listed = coordinator.replicas()["collectors"]
-        assert len(set(listed)) == 1000
-        assert _names(kube, job) == _pods({"collectors": listed, "learners": []})
-        coordinator.report(*listed[:500])
-        assert coordinator.replicas()["collectors"][500:] == listed[500:]
-        with pytest.raises(requests.HTTPError, match="422"):
-            coordinator.post(1049)
-        coordinator.delete(2000)
-        assert coordinator.replicas()["collectors"] == []
-    assert _names(kube, job) == []
-
-
 @pytest.fixture
 def nodes(api_server: ApiServer, kube: SyncKubeClient) -> Iterator[None]:
     """Nodes with 8, 8, 0 and 4 GPUs."""
@@ -267,42 +246,6 @@ def test_a_learner_on_many_gpus_is_an_aggregator_and_pods_on_nodes_of_the_usual_
             assert itself.replicas()["learners"] == renewed
         assert len(coordinator.delete(learners=9)["learners"]) == 2
     assert _names(kube, job) == []
-
-
-def test_what_others_do_to_a_job_is_seen(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    job = new_coordinated_job(kube, namespace)
-    with Coordinator(server, job) as coordinator:
-        coordinator.post(2)
-        kept = {"name": "led-collector-bcdfg", "role": "collector"}
-        kube.patch(DIJOBS, "led", {"spec": {"coordinated": {"replicas": [kept]}}}, namespace)
-        wait_until(
-            lambda: (
-                coordinator.replicas()["collectors"] == [f"led-collector-bcdfg.{namespace}:22270"]
-            )
-        )
-        set_status(kube, job, {"phase": "Succeeded"})
-        with pytest.raises(requests.HTTPError, match="409"):
-            coordinator.post(1)
-        wait_until(lambda: _everything(server, namespace) == [])
-
-
-def test_a_job_of_the_other_kind_is_told_where_to_go(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    led, tasks = new_coordinated_job(kube, namespace), new_job(kube, namespace)
-    answer = requests.post(server.replicas_of(led), json={"replicas": 1}, timeout=60)
-    assert (answer.status_code, "/v1alpha1/replicas" in answer.text) == (422, True)
-    assert requests.get(server.replicas_of(led), timeout=60).json()["data"] == []
-    with Coordinator(server, tasks) as coordinator, pytest.raises(requests.HTTPError, match="422"):
-        coordinator.replicas()
-
-
-def _everything(server: ServerProcess, namespace: str) -> list[Object]:
-    url, query = f"{server.url}/v1alpha1/replicas", {"namespace": namespace}
-    data: list[Object] = requests.get(url, params=query, timeout=60).json()["data"]
-    return data
 
 
 def _new_aggregator_config(kube: SyncKubeClient, namespace: str, *, port: int) -> None:

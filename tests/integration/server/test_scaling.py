@@ -15,22 +15,16 @@ import requests
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.sync import SyncKubeClient
-from di_orchestrator.api import Api, Peers
-from di_orchestrator.client import run
-from di_orchestrator.exchange import Answer, Request, Silence
-from di_orchestrator.transport import Transport
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     ServerProcess,
     collectors,
     new_job,
-    new_pod,
     read_job,
     running_server,
     running_servers,
     set_status,
 )
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -99,78 +93,6 @@ def test_a_refused_request_writes_nothing(  # noqa: PLR0917  fixtures and a tabl
     answer = requests.post(server.replicas_of(job), json=body, timeout=60)
     assert (answer.status_code, answer.json()["code"]) == (code, 1)
     assert read_job(kube, job)["metadata"]["resourceVersion"] == before
-
-
-def test_replicas_go_by_their_names_and_the_gap_is_filled_first(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    job = new_job(kube, namespace, tasks=[{}, {"replicas": 4, "minReplicas": 2}])
-    url = server.replicas_of(job)
-
-    def ask(method: str, key: str = "", **body: object) -> tuple[int, Any]:
-        headers = {"Idempotency-Key": key} if key else {}
-        answer = requests.request(method, url, json=body, headers=headers, timeout=60)
-        return answer.status_code, (answer.json()["data"] or {}).get("replicas")
-
-    def stored() -> tuple[int, list[int] | None]:
-        task = read_job(kube, job)["spec"]["tasks"][1]
-        return task["replicas"], task.get("vacant")
-
-    # The second time as after a lost answer.
-    for _ in range(2):
-        assert ask("DELETE", "first", names=["cartpole-collector-1"]) == (200, 3)
-    assert stored() == (3, [1])
-    assert ask("DELETE", names=["cartpole-collector-1"]) == (422, None)
-    assert ask("DELETE", names=["cartpole-collector-0", "cartpole-collector-3"]) == (422, None)
-    assert ask("DELETE", names=["cartpole-collector-0"], replicas=1) == (400, None)
-    assert stored() == (3, [1])
-    assert ask("POST", replicas=2) == (200, 5)
-    assert stored() == (5, None)
-
-
-def test_who_follows_the_pods_of_a_task_is_told_while_the_request_waits(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    job = new_job(kube, namespace)
-    new_pod(kube, job, 1, "10.0.0.1")
-    api = Api(f"{namespace}/cartpole", "cartpole-learner-0")
-    transport = Transport(server.url)
-    asked: list[Request] = []
-
-    def send(request: Request) -> Answer | Silence:
-        asked.append(request)
-        return transport.send(request)
-
-    def follow(known: Peers | None) -> Peers:
-        return run(api.next_peers("collector", known), send)
-
-    def listed() -> Peers:
-        found = follow(None)
-        assert found.peers
-        return found
-
-    first = wait_until(listed)
-    # The same connection serves what follows an answer without a body.
-    with requests.Session() as session:
-        url = f"{server.url}/v2alpha1/{namespace}.cartpole/pods/collector"
-        headers = {"If-None-Match": first.tag}
-        for _ in range(2):
-            answer = session.get(url, params={"wait": "1"}, headers=headers, timeout=60)
-            assert (answer.status_code, answer.content) == (304, b"")
-        assert session.get(url, timeout=60).json()["data"][0]["rank"] == 1
-    asked.clear()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(follow, first)
-        wait_until(lambda: len(asked) == 1)
-        new_pod(kube, job, 2, "10.0.0.2")
-        assert [peer.rank for peer in waiting.result(60).peers] == [1, 2]
-    assert len(asked) == 1, "it was let wait"
-
-
-def test_an_unknown_job_is_404(server: ServerProcess, namespace: str) -> None:
-    url = f"{server.url}/v2alpha1/{namespace}.missing/replicas"
-    assert requests.get(url, timeout=60).status_code == 404
-    assert requests.post(url, json={"replicas": 1}, timeout=60).status_code == 404
 
 
 def test_64_concurrent_requests_over_three_servers_lose_nothing(
@@ -272,24 +194,6 @@ def test_a_kill_in_the_middle_of_requests_loses_and_doubles_nothing(
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(scale, range(20)))
     assert collectors(kube, job) == 2 + 20
-
-
-def test_addresses_are_those_of_the_pods_by_rank(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str
-) -> None:
-    job = new_job(kube, namespace)
-    new_pod(kube, job, 2, "10.1.0.3")
-    new_pod(kube, job, 0, "10.1.0.1")
-    new_pod(kube, job, 1, None, phase="Pending")
-
-    def listed() -> list[str]:
-        data: list[str] = requests.get(server.replicas_of(job), data=b"{}", timeout=60).json()[
-            "data"
-        ]
-        return data
-
-    # The server's watch may be a moment late.
-    wait_until(lambda: listed() == ["10.1.0.1:22270", "", "10.1.0.3:22270"])
 
 
 def test_profilings_end_in_the_status_beside_the_fields_of_others(

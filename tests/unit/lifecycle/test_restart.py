@@ -23,6 +23,7 @@ def test_the_message_names_the_pod_that_failed_first_and_why() -> None:
     assert cluster.events[-1].type == "Warning"
 
 
+@pytest.mark.proves("lifecycle.md#failure/spec-backofflimit", "dijob.md#spec/backofflimit")
 def test_the_message_of_a_failed_job_names_the_used_restarts() -> None:
     cluster = failing(backoffLimit=1).settle().run().fail("x-learner-0").settle()
     assert cluster.phase == "Failed"
@@ -77,7 +78,7 @@ def test_the_replacement_has_the_name_and_rank_of_the_failed_pod() -> None:
     assert cluster.writes.count("create Pod x-learner-0") == 1
 
 
-@pytest.mark.proves("lifecycle.md#counted-exactly-once")
+@pytest.mark.proves("lifecycle.md#counted-exactly-once", "dijob.md#status/restarts")
 def test_a_counted_failure_is_not_counted_again_from_stale_pods() -> None:
     cluster = failing()
     cluster.reconcile()

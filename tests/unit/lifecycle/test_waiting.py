@@ -65,6 +65,24 @@ def test_a_suspension_resets_the_active_deadline() -> None:
     assert cluster.condition("Failed")["message"] == "active for longer than 60 seconds"
 
 
+@pytest.mark.proves(
+    "lifecycle.md#time/activedeadlineseconds",
+    "dijob.md#spec/activedeadlineseconds",
+    "lifecycle.md#checkpoints/activedeadlineseconds-is-over-the-job-is",
+)
+def test_past_its_deadline_a_job_fails_and_its_pods_end_gracefully() -> None:
+    cluster = running(activeDeadlineSeconds=60).pass_time(60)
+    cluster.reconcile()
+    assert cluster.condition("Failed")["reason"] == "DeadlineExceeded"
+    deletions = [
+        a for a in cluster.decide().actions if isinstance(a, Delete) and a.name in cluster.pods
+    ]
+    assert {(each.name, each.grace_period_seconds) for each in deletions} == {
+        (name, None) for name in cluster.pods
+    }
+    assert not cluster.settle().end().settle().pods
+
+
 def test_the_operator_asks_to_be_woken_at_the_deadline() -> None:
     cluster = running(activeDeadlineSeconds=60).pass_time(45)
     assert cluster.decide().requeue_after == 15
