@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
 from di_api.serving.certificate import CertificateReport
 from di_dashboard.shared import metrics as dashboard
@@ -14,7 +16,7 @@ from di_history import metrics as history
 from di_server import metrics as server
 from di_webhook import metrics as webhook
 
-OF_SERVICES = {
+OF_SERVICES: dict[str, Callable[[], Any]] = {
     "server": server.Metrics,
     "history": history.Metrics,
     "webhook": lambda: webhook.Metrics(monotonic=lambda: 0.0),
@@ -35,10 +37,10 @@ OF_SERVICES = {
 )
 def test_reads_of_the_certificate_are_counted_and_its_expiry_is_shown(service: str) -> None:
     metrics = OF_SERVICES[service]()
-    reloads: Counter = metrics.reloads
-    expiry: Gauge = metrics.expiry
     registry: CollectorRegistry = metrics.registry
-    report = CertificateReport(reloads=reloads, expiry=expiry, log=structlog.get_logger())
+    report = CertificateReport(
+        reloads=metrics.reloads, expiry=metrics.expiry, log=structlog.get_logger()
+    )
     prefix = f"di_{service}_certificate"
     assert registry.get_sample_value(f"{prefix}_expiry_timestamp_seconds") == 0
     report.certificate_loaded(datetime(2030, 1, 1, tzinfo=UTC))
