@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.kube.errors import NotFound
-from di_api.kube.resources import CONFIGMAPS, PODS
+from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, OPERATOR_NAME
 from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
 
@@ -85,6 +85,21 @@ async def test_what_was_taken_off_a_running_pod_is_put_back(
         assert testbed.created == {"a-work-0": 1, "a-work-1": 1}
         (told,) = [e for e in await testbed.events("a") if e["reason"] == "MetadataRestored"]
         assert "a-work-1" in told["message"]
+
+
+@with_testbed
+async def test_a_service_without_the_label_of_the_operator_gets_it_back(testbed: Testbed) -> None:
+    async with testbed.operator():
+        await testbed.submit(job("a", task()))
+        await testbed.phase("a", "Running")
+        unmarked = edited({LABEL_OPERATOR: None})
+        await testbed.client.patch(SERVICES, "di-a", unmarked, testbed.namespace)
+
+        async def is_marked() -> bool:
+            service = await testbed.client.get(SERVICES, "di-a", testbed.namespace)
+            return bool(service["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME)
+
+        await testbed.until(is_marked, "the label to be put back")
 
 
 @with_testbed
