@@ -116,7 +116,8 @@ def test_a_grant_that_a_quota_refuses_goes_back_to_the_job_it_was_taken_from(
             await limit(testbed, other, 8)
 
             async def has_pods() -> bool:
-                return await pods(testbed, other, "h1", "h2") == 8
+                # Of the quota, which is enough for one, both may get a part at first.
+                return 8 in [await pods(testbed, other, name) for name in ("h1", "h2")]
 
             await testbed.until(has_pods, "one of the two to get its nodes at a later try")
 

@@ -313,7 +313,7 @@ async def test_a_job_that_is_toggled_all_the_time_moves_no_job_of_others() -> No
         await asyncio.sleep(1)
         moved += bench.scheduler.grant(victim).placement == {} and number > 3 * CHANGES
     assert moved == 0
-    # What nobody else wants it may have all the same.
+    # It may have what no other job wants all the same.
     bench.nodes.deliver("ADDED", node("b", 4))
     await asyncio.sleep(25)
     assert bench.scheduler.grant(changed).placement == {"learner": ("b",) * 4}

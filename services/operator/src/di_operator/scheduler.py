@@ -118,7 +118,7 @@ class Scheduler:
         `quotas` are asked before a grant; None: they are not. `period` is the time in seconds
         between two reconsiderations of all jobs, `kind_label` the label whose value is a node's
         kind; None: all nodes are of one. `forecaster` is another one of the policy, for its memory
-        is its own: it is asked when jobs that wait will start; None: nobody is.
+        is its own: it is asked when jobs that wait will start; None: none is.
         """
         self._policy = policy
         self._forecaster = forecaster
@@ -366,7 +366,7 @@ class Scheduler:
         return answer
 
     def _give_what_is_left(self, look: _Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
-        """Ask the policy for jobs of namespaces beyond their budget, on what nobody else wants."""
+        """Ask the policy for jobs of namespaces beyond their budget, on what is left then."""
         waiting = {
             snapshot.uids[key]
             for key, job in snapshot.jobs.items()

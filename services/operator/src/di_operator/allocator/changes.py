@@ -149,7 +149,7 @@ class News:
         is_refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf") or (
             is_there and bool(node_of(pod.get("spec") or {}) and refusal_of(pod))
         )
-        # Once for each pod: whoever may edit it could have the allocator work all the time.
+        # Once for each pod: a user who edits it again and again must not keep the allocator busy.
         before, now = self._marks.pop(uid, _NO_MARKS), (is_refused, is_finished(pod))
         if is_there and now != _NO_MARKS:
             self._marks[uid] = now

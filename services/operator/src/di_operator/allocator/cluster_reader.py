@@ -400,6 +400,7 @@ class ClusterReader:
             priority=own.priority or 0,
             avoided=status.ledger.avoided(),
         )
+        self._withdrawals.see(uid, placed, self._ours[uid].pods)
         takes = (*own.staying, *own.ending)
         self._pool.passing.put(uid, takes)
         namespace = job["metadata"]["namespace"]

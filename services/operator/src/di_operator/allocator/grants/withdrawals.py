@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from di_api.timestamps import format_time
-from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY
+from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY, spread
 from di_operator.allocator.job import JobInfo, NodeList, least
 
 GRACE: Final = timedelta(seconds=15)
@@ -80,6 +80,7 @@ class Withdrawals:
         # By UID: pods that there were at the refusal. One more is progress.
         self._pods: dict[str, int] = {}
         self._withdrawn: dict[str, _Withdrawal] = {}
+        self._taken_up: set[str] = set()
 
     def put(self, refused: RefusedWrite) -> None:
         """Take in a refused write; the time of the first one counts, the last message."""
@@ -91,6 +92,7 @@ class Withdrawals:
         """Take in that a job is gone or has ended."""
         self._drop(uid)
         self._withdrawn.pop(uid, None)
+        self._taken_up.discard(uid)
 
     def _drop(self, uid: str) -> None:
         self._refused.pop(uid, None)
@@ -99,6 +101,14 @@ class Withdrawals:
     def knows(self, uid: str) -> bool:
         """Whether there is anything to decide about a job."""
         return uid in self._refused or uid in self._withdrawn
+
+    def see(self, uid: str, placed: NodeList, pods: Mapping[str, int]) -> None:
+        """Take in which pods a job has on the nodes of its status. What was complete once has run,
+        and is not given up for a pod that cannot be replaced."""
+        if not placed:
+            self._taken_up.discard(uid)
+        elif all(len(nodes) <= pods.get(task, 0) for task, nodes in placed.tasks):
+            self._taken_up.add(uid)
 
     def retain(self, uids: Container[str]) -> None:
         """Drop refused writes of jobs that the allocator does not decide on."""
@@ -150,8 +160,12 @@ class Withdrawals:
         elif (number := sum(pods.values())) > self._pods.setdefault(uid, number):
             self._drop(uid)
         elif now >= refused.at + GRACE:
-            self._drop(uid)
-            self._withdrawn[uid] = _withdrawn(job, pods, refused, before, now)
+            found = _withdrawn(job, pods, refused, before, now)
+            # While the API server fails, what exists is worth more than the nodes of the rest.
+            is_kept = uid in self._taken_up or refused.is_of_server
+            if found.sizes is not None or not (number and is_kept):
+                self._drop(uid)
+                self._withdrawn[uid] = found
 
 
 def _withdrawn(
@@ -167,7 +181,7 @@ def _withdrawn(
     # Whole replicas: of one that lacks a pod the others are of no use.
     sizes = {task.name: pods.get(task.name, 0) // task.unit * task.unit for task in job.tasks}
     is_enough = all(sizes[task.name] >= least(job, task) for task in job.tasks)
-    until = now + delay
+    until = now + spread(delay, refused.uid)
     return _Withdrawal(
         message=(
             f"the grant was withdrawn {round(GRACE.total_seconds())} s after a write was refused; "
