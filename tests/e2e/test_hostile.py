@@ -306,7 +306,9 @@ def test_no_admission_answer_or_probe_is_lost_to_clients_that_hold_on(testbed: T
     pods, complaints = testbed.pods(), testbed.failed_probes()
     testbed.visit(0.5)
     clean = testbed.visit(seconds)
-    rounds = [SERVICES] if not SECONDS else [(service,) for service in SERVICES]
+    rounds: list[tuple[str, ...]] = (
+        [SERVICES] if not SECONDS else [(service,) for service in SERVICES]
+    )
     report: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds, "clean": clean}
     report["kinds"] = {
         f"{kind} at {' and '.join(services)}": testbed.visit_beside(kind, services, seconds)

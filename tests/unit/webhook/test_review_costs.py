@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from di_api.spec.bounds import MAX_SPEC_BYTES
 from di_api.validation import job_errors
@@ -91,6 +92,7 @@ def test_errors_after_the_last_one_shown_are_not_looked_for() -> None:
     looked = 0
 
     class Counted(dict[str, Any]):
+        @override
         def get(self, key: str, default: Any = None) -> Any:
             nonlocal looked
             looked += key == "podsPerReplica"

@@ -56,7 +56,9 @@ _SETTINGS: Final = (
     ),
     Setting(
         "threads",
-        fields.Integer(load_default=8, validate=validate.Range(1, 64)),
+        # Reviews compute and wait for nothing: more threads only hold more of them in memory, each
+        # up to 50 MiB, and a source has half of them.
+        fields.Integer(load_default=4, validate=validate.Range(1, 64)),
         "reviews answered at once",
     ),
     COMPANION_KINDS,

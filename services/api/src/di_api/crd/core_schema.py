@@ -171,7 +171,7 @@ def _projected(schema: Schema, fields: Mapping[str, Any]) -> Schema:
         # A default would be written into the template.
         return {key: value for key, value in schema.items() if key != "default"}
     if schema["type"] == "array":
-        bounds = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
+        bounds: Schema = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
         return {"type": "array", **bounds, "items": _projected(schema["items"], fields)}
     required = [field for field in schema.get("required", ()) if field in fields]
     result: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
