@@ -73,8 +73,7 @@ _SHAPES: Final = (
     # A URL with a password, scheme://user:password@host. Where no @ follows, the rest is consumed:
     # it would be read again at each :// in it.
     re.compile(
-        r"(?P<before>://)(?:(?P<value>[^\s\"'/:]*+:[^\s\"'@]*+(?:@[^\s\"'@]*+(?=@))*+)(?=@)"
-        r"|[^\s\"'/:]*+:[^\s\"']*+)"
+        r"(?P<before>://)(?:(?P<value>[^\s\"'/:]*+:[^\s\"']*)(?=@)|[^\s\"'/:]*+:[^\s\"']*+)"
     ),
     # A private key; of one without an end so much as the largest has. In either case what was read
     # is consumed.
@@ -82,11 +81,11 @@ _SHAPES: Final = (
         rf"(?P<before>)(?P<value>-----BEGIN {_KEY}"
         rf"(?:[\s\S]{{0,{_LONGEST_KEY}}}?(?:-----END {_KEY}|\Z)|[\s\S]{{{_LONGEST_KEY}}}))"
     ),
-    # JSON web tokens, the first place of a word where one begins; then those of AWS, and of GitHub,
-    # GitLab, Hugging Face, OpenAI and Slack.
+    # JSON web tokens, in words that a dot follows: no other is looked through for where one begins.
+    # Then those of AWS, and of GitHub, GitLab, Hugging Face, OpenAI and Slack.
     re.compile(
-        r"(?P<before>(?<![\w-])(?:(?!\beyJ)[\w-])*+)"
-        r"(?P<value>eyJ[\w-]{5,}+\.[\w-]++\.?+[\w-]*+)"
+        r"(?P<before>(?<![\w-])(?=[\w-]++\.[\w-])[\w-]*?)"
+        r"(?P<value>\beyJ[\w-]{5,}+\.[\w-]++\.?+[\w-]*+)"
     ),
     re.compile(r"(?P<before>)(?P<value>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"),
     re.compile(
