@@ -72,3 +72,16 @@ def test_the_network_policy_opens_the_dashboards_ports(chart: Chart) -> None:
     assert policy["ingress"] == [{"ports": ports}]
     history = policy["egress"][-1]["to"][0]["podSelector"]["matchLabels"]
     assert history["app.kubernetes.io/component"] == "history"
+
+
+@pytest.mark.proves("operations.md#ip-families")
+def test_services_prefer_both_families_but_those_that_know_pods_by_address(chart: Chart) -> None:
+    services = chart.render(ON, "history.enabled=true").of_kind("Service")
+    policies = {name: each["spec"]["ipFamilyPolicy"] for name, each in services.items()}
+    assert policies == {
+        "di-webhook": "PreferDualStack",
+        "di-history": "PreferDualStack",
+        "di-dashboard": "PreferDualStack",
+        "di-server": "SingleStack",
+        "di-server-peers": "SingleStack",
+    }

@@ -7,7 +7,7 @@ import pytest
 from di_api.names import ANNOTATION_IDEMPOTENCY
 from di_server.config import AuthMode
 from di_server.jobs.idempotency import idempotency_key
-from tests.unit.server.fakes import Harness, job, make_harness, pod, pod_user
+from tests.unit.server.fakes import Harness, job, make_harness, pod, pod_user, watch
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
 BURST = 40
@@ -97,3 +97,16 @@ def test_a_record_of_an_earlier_version_is_found(harness: Harness) -> None:
     }
     assert scaled(harness, "ann") == 200
     assert harness.replicas() == 2
+
+
+@pytest.mark.proves("operations.md#ip-families")
+@pytest.mark.parametrize("address", ["10.0.0.1", "fd00::1"])
+def test_a_pod_is_known_by_each_of_its_addresses(address: str) -> None:
+    harness = make_harness(auth=AuthMode.OPTIONAL)
+    mine = pod("mine", 0, "10.0.0.1")
+    mine["status"]["podIPs"] = [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]
+    harness.add(job())
+    harness.add_pods(mine, pod("next", 1, "10.0.0.2"))
+    watch(harness)
+    assert harness.ask(PATH, method="GET", ip=address)[0] == 200
+    assert harness.ask(PATH, method="GET", ip="fd00::2")[0] == 401

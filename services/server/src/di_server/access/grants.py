@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.ownership import controlling_job
-from di_server.model.pod import has_ended
+from di_server.model.pod import addresses_of, has_ended
 from di_server.model.references import JobRef
 from di_server.problems import NotAllowed
 
@@ -48,7 +48,7 @@ def grants_at(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
         # Everything on a node shares its address, so that tells nothing; and an ended pod's
         # address may be another's by now.
         if not pod["spec"].get("hostNetwork") and not has_ended(pod)
-        if (pod.get("status") or {}).get("podIP") == ip
+        if ip in addresses_of(pod)
     )
     return [grant for grant in grants if grant is not None]
 

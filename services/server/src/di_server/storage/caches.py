@@ -9,6 +9,7 @@ from typing import Any, Final
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
 from di_api.names import LABEL_JOB
 from di_server.model.job import Job
+from di_server.model.pod import addresses_of
 from di_server.storage.kube import Object
 from di_server.storage.object_cache import ObjectCache, as_it_is
 from di_server.storage.transforms import (
@@ -21,7 +22,7 @@ from di_server.storage.transforms import (
 BY_JOB: Final = "job"
 """Index of pods by (namespace, job's name)."""
 BY_IP: Final = "ip"
-"""Index of pods by their address."""
+"""Index of pods by each of their addresses."""
 
 
 def _job_of(pod: Object) -> Iterable[Hashable]:
@@ -31,8 +32,7 @@ def _job_of(pod: Object) -> Iterable[Hashable]:
 
 
 def _ip_of(pod: Object) -> Iterable[Hashable]:
-    ip = (pod.get("status") or {}).get("podIP")
-    return [ip] if ip else []
+    return addresses_of(pod)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,10 @@ def transform_pod(pod: Object) -> Object:
     return {
         "metadata": kept,
         "spec": _pod_spec(named_port(spec), spec.get("hostNetwork") is True),
-        "status": _some(status, ("phase", "podIP")),
+        # Where there is one address, the list of them says nothing more.
+        "status": _some(
+            status, ("phase", "podIP", *(["podIPs"] if len(status.get("podIPs") or ()) > 1 else []))
+        ),
     }
 
 
