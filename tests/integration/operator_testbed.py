@@ -115,6 +115,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "dashboard_secret": None,
         "traces": None,
         "trace_ratio": 1.0,
+        "job_secrets": None,
         "server_ca_secret": None,
         "server_deployment": None,
         "webhook_service": "di-webhook",
