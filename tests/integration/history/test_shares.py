@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import secrets
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -241,6 +242,49 @@ def test_a_job_that_only_gets_events_is_weighed(engine: Engine, writer: Writer) 
     assert writer.unswept > 100_000
     assert swept(engine, writer, 1 << 40).size > before + 100_000
     assert writer.unswept == 0
+
+
+def test_a_sweep_and_the_writer_do_not_block_each_other(engine: Engine, writer: Writer) -> None:
+    errors: list[Exception] = []
+    bodies = [manifest(number, 20_000) for number in range(2)]
+    uids = [f"u{number}" for number in range(6)]
+
+    def write() -> None:
+        try:
+            for number in range(1, 31):
+                writer.write(
+                    [
+                        each
+                        for uid in uids
+                        for each in (
+                            seen(uid, version=number, name=uid),
+                            revision(number, bodies[number % 2], job=uid),
+                        )
+                    ]
+                )
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    while thread.is_alive():
+        sweep(
+            engine,
+            Retention(age=10**12, size=1 << 40, job=MIB),
+            now=T0,
+            written=None,
+            forget_elsewhere=lambda _namespace, _uid: None,
+        )
+    thread.join()
+
+    assert errors == []
+    reader = Reader(engine)
+    for uid in uids:
+        kept = [each["number"] for each in reader.revisions(uid)]
+        assert kept[-20:] == list(range(11, 31))
+        assert all(
+            reader.manifest(uid, number) == orjson.loads(bodies[number % 2]) for number in kept
+        )
 
 
 @pytest.mark.proves("history.md#databases/upgrade")

@@ -222,7 +222,7 @@ class Follower:
             return
         namespace = _namespace(pod)
         if self._subjects.job_of(namespace, job) != job:
-            # Of a job that the watch has not shown yet, or of one that is not in this namespace.
+            # The watch has not shown the job yet, or the job is not in this namespace.
             self._early_pods.add(namespace, job, (kind, pod), size_of(pod))
             return
         before = self._pods.get(uid)
@@ -253,7 +253,7 @@ class Follower:
         if job is not None:
             self._put([entry])
         else:
-            # Of a subject that the watch has not shown yet, or that is not in this namespace.
+            # The watch has not shown the subject yet, or it is not in this namespace.
             self._early_events.add(namespace, uid, entry, size)
 
     def _found(self, namespace: str, uid: str, job: str) -> None:

@@ -53,6 +53,17 @@ class SpoolSettings:
     most: int
 
 
+def sweep_is_due(*, waited: float, unswept: int, size: int) -> bool:
+    """Whether to sweep again.
+
+    Args:
+        waited: seconds since the last sweep.
+        unswept: bytes written since then.
+        size: bytes of all that may be kept.
+    """
+    return waited >= SWEEP_SECONDS or unswept >= size // _SWEEP_PART
+
+
 class Keeper:
     """Keeps on, whatever fails: each of its threads begins again after a pause."""
 
@@ -212,12 +223,14 @@ class Keeper:
             self._until_sweep()
 
     def _until_sweep(self) -> None:
-        due = self._clock() + SWEEP_SECONDS
-        while self._clock() < due and self._writer.unswept < self._retention.size // _SWEEP_PART:
-            if self._ending.wait(_LOOK_SECONDS):
+        began = self._clock()
+        while not self._ending.wait(_LOOK_SECONDS):
+            if sweep_is_due(
+                waited=self._clock() - began,
+                unswept=self._writer.unswept,
+                size=self._retention.size,
+            ):
                 return
-        # A sweep that fails leaves much unswept, and is not repeated at once.
-        self._ending.wait(_LOOK_SECONDS)
 
     def _forget_elsewhere(self, namespace: str, uid: str) -> None:
         if self._whole_logs is not None:

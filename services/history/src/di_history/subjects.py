@@ -48,7 +48,7 @@ class Subjects:
                 self._gone.popitem(last=False)
 
     def job_of(self, namespace: str, uid: str) -> str | None:
-        """UID of the job; None: there is no such subject in that namespace."""
+        """UID of the job; None: no such subject is known in that namespace."""
         return self._present.get((namespace, uid)) or self._gone.get((namespace, uid))
 
 

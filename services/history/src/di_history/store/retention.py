@@ -30,7 +30,7 @@ _THINNED: Final = ((_HOUR, 60_000), (24 * _HOUR, 600_000), (7 * 24 * _HOUR, _HOU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long, and how much. Of a job that exists the oldest records go, and never all of it.
+    """How long, and how much. A job that exists loses its oldest records, and never all of them.
 
     Attributes:
         age: milliseconds after a job's end.
@@ -78,7 +78,7 @@ def sweep(
     """
     _thin(engine, now)
     for uids in _parts(_all(engine) if written is None else sorted(written)):
-        with _writing(engine) as connection:
+        with _writing(engine, uids) as connection:
             for uid in uids:
                 bound_job(connection, uid, retention.job)
             _weigh(connection, uids)
@@ -163,7 +163,7 @@ def _shrink(engine: Engine, namespace: str, over: int) -> None:
         ).all()
     sizes: dict[str, int] = {row.uid: row.bytes for row in rows}
     for uid, excess in over_the_level(sizes, max(0, sum(sizes.values()) - over)).items():
-        with _writing(engine) as connection:
+        with _writing(engine, [uid]) as connection:
             half = (sizes[uid] - excess) // 2
             bound_job(connection, uid, half)
             bound_log_bodies(connection, uid, half)
@@ -194,11 +194,15 @@ def _parts(uids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @contextmanager
-def _writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction in which what is read stays until it is changed."""
+def _writing(engine: Engine, uids: Sequence[str]) -> Iterator[Connection]:
+    """A transaction in which what is read of these jobs stays until it is changed."""
     with engine.begin() as connection:
         # SQLite's begins with the first change: the writer could come between a read and that.
         connection.execute(update(jobs).where(jobs.c.uid.is_(None)).values(bytes=0))
+        # Jobs before what belongs to them, as the writer does, or each could wait for the other.
+        connection.execute(
+            select(jobs.c.uid).where(jobs.c.uid.in_(uids)).order_by(jobs.c.uid).with_for_update()
+        )
         yield connection
 
 

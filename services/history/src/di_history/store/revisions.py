@@ -20,7 +20,7 @@ from di_history.store.byte_length import ByteLength
 from di_history.store.tables import revisions
 
 ROW_BYTES: Final = 100
-"""Of a revision beside its manifest, about."""
+"""Bytes of a revision beside its manifest, about."""
 UNMERGED: Final = 20
 """Newest revisions that are kept however fast they came."""
 MERGED: Final = 60_000
