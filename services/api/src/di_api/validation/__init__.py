@@ -5,6 +5,7 @@ checks, has against a spec. Reading: `lenient` takes all that has a meaning.
 """
 
 from di_api.field_error import FieldError, InvalidSpec
+from di_api.spec.weight import weigh, weight_error
 from di_api.validation.companions import foreign_kinds
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, unbounded, validate_job
 from di_api.validation.lenient import load_leniently
@@ -12,7 +13,6 @@ from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, standby_pods, total_errors
 from di_api.validation.update import update_errors, validate_update
 from di_api.validation.vacancies import vacant_core, vacant_members, vacant_of_allocator
-from di_api.validation.weight import weigh, weight_error
 
 __all__ = [
     "MAX_ERRORS",

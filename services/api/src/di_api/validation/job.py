@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, items, mapping
+from di_api.spec.weight import weight_error
 from di_api.validation.companions import companion_errors
 from di_api.validation.core_types import template_errors, volumes_errors
 from di_api.validation.dispatched import dispatched_without_queue
@@ -23,7 +24,6 @@ from di_api.validation.relations import broken_rules
 from di_api.validation.reserved_keys import reserved_keys
 from di_api.validation.shape import cut_to_limits, shape_errors
 from di_api.validation.templates import coordinated_templates
-from di_api.validation.weight import weight_error
 
 MAX_ERRORS: Final = 64
 """Errors that are looked for in one job."""
