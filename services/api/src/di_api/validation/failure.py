@@ -25,7 +25,8 @@ def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
     rules = items(mapping(spec.get("failurePolicy")).get("rules"))
     is_coordinated = spec.get("coordinated") is not None
     known = {*_ROLES} if is_coordinated else task_names(tasks)
-    memory = {} if is_coordinated else dict(_memory_limits(tasks))
+    grows = any(isinstance(mapping(rule).get("growMemory"), Mapping) for rule in rules)
+    memory = dict(_memory_limits(tasks)) if grows and not is_coordinated else {}
     for index, rule in enumerate(map(mapping, rules)):
         path = f"{_PATH}[{index}]"
         if is_coordinated or tasks:

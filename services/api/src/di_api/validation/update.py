@@ -15,6 +15,7 @@ from di_api.difference import first_difference
 from di_api.field_error import FieldError, items, mapping
 from di_api.phase import Phase
 from di_api.queued import changed_queue
+from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.weight import weigh, weight_error
 from di_api.validation.dispatched import changed_while_dispatched
 from di_api.validation.fixed_fields import changed_fixed_fields, located
@@ -130,7 +131,9 @@ def _same_pods(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[int]:
     are judged by."""
     if before.get("volumes") is not after.get("volumes"):
         return set()
-    tasks = zip(items(before.get("tasks")), items(after.get("tasks")), strict=False)
+    # Tasks past the bound of their list are not judged.
+    old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
+    tasks = zip(old_tasks[:MAX_TASKS], new_tasks[:MAX_TASKS], strict=False)
     return {
         index
         for index, (one, other) in enumerate(tasks)
