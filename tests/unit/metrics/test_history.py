@@ -68,11 +68,12 @@ def test_logs_of_ended_containers_are_counted_as_kept_or_lost(metrics: Metrics) 
     "metrics.md#history/di-history-followed-seconds",
 )
 def test_what_waits_and_how_old_the_picture_is_are_read_at_each_scrape(metrics: Metrics) -> None:
-    metrics.count_waiting(lambda: 3)
+    metrics.count_waiting(lambda: 3, lambda: 512)
     metrics.show_spooled(lambda: 4096)
     ages = iter([None, 12.0])
     metrics.show_followed(lambda: next(ages))
-    assert (value(metrics, "records_waiting"), value(metrics, "spooled_bytes")) == (3, 4096)
+    assert (value(metrics, "records_waiting"), value(metrics, "waiting_bytes")) == (3, 512)
+    assert value(metrics, "spooled_bytes") == 4096
     first, second = (value(metrics, "followed_seconds") for _ in range(2))
     assert str(first) == "nan"
     assert second == 12
