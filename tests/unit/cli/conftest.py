@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -238,3 +241,9 @@ def install(di: Di) -> None:
     world.refusals["POST", probe] = {"code": 500, "reason": "InternalError", "message": words}
     path = "/api/v1/namespaces/di-system/services/https:di-server:8443/proxy/readyz"
     world.refusals["GET", path] = {"code": 403, "reason": "Forbidden", "message": "forbidden"}
+
+
+def address_behind(page: str) -> str:
+    """Return the URL that a page of `di dashboard` leads to, which the browser is given."""
+    (found,) = re.findall(r"url=([^\"]+)", Path(urlsplit(page).path).read_text())
+    return unescape(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-from html import unescape
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,7 +11,7 @@ import pytest
 import requests
 
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import Di
+from tests.unit.cli.conftest import Di, address_behind
 
 
 @pytest.mark.proves("cli.md#in-the-browser")
@@ -25,7 +24,7 @@ def test_the_address_is_printed_and_opened_and_has_the_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: seen.append(requests.Session().get(_address(opened[0]), timeout=60).text),
+        lambda: seen.append(requests.Session().get(address_behind(opened[0]), timeout=60).text),
     )
     said = di("dashboard", "--read-only")
     (url,) = re.findall(r"the page is at (http://127.0.0.1:\d+/\?token=\S+)", said.out)
@@ -54,12 +53,6 @@ def test_the_token_is_not_on_the_browsers_command_line(
     assert urlsplit(opened[0]).scheme == "file"
     assert modes == [0o600, 0o700]
     assert not Path(urlsplit(opened[0]).path).parent.exists()
-
-
-def _address(page: str) -> str:
-    """Where the file that the browser is given leads."""
-    (found,) = re.findall(r"url=([^\"]+)", Path(urlsplit(page).path).read_text())
-    return unescape(found)
 
 
 def test_ctrl_c_ends_the_dashboard(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +97,7 @@ def test_a_user_without_cluster_rights_sees_the_contexts_jobs(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: pages.append(requests.Session().get(_address(opened[0]), timeout=60).text),
+        lambda: pages.append(requests.Session().get(address_behind(opened[0]), timeout=60).text),
     )
     di("dashboard")
     assert "grpo" in pages[0]

@@ -15,7 +15,7 @@ from di_api.kube.config import load_config
 from di_cli.exit_codes import ExitCode
 from di_local import runs
 from tests.fakes.api_server import StandIn
-from tests.unit.cli.conftest import JOBS, Di, job
+from tests.unit.cli.conftest import JOBS, Di, address_behind, job
 from tests.unit.cli.test_command import completed
 
 NOTE = "cartpole is the run on this machine; --cluster means the cluster's\n"
@@ -183,7 +183,7 @@ def test_the_page_shows_the_local_run_alone(
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr(
         "di_dashboard.main.until_interrupted",
-        lambda: seen.append(requests.Session().get(opened[0], timeout=60).text),
+        lambda: seen.append(requests.Session().get(address_behind(opened[0]), timeout=60).text),
     )
     assert di("dashboard", "--local").code == 0
     assert "pong" in seen[0]

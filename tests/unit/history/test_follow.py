@@ -167,8 +167,11 @@ def test_a_pod_of_another_namespace_is_not_recorded() -> None:
     assert {each.pod for each in records if isinstance(each, Placement)} == {"pod-rl"}
 
 
-@pytest.mark.proves("history.md#what-is-kept/conditions-events")
-@pytest.mark.proves("history.md#shares/events")
+@pytest.mark.proves(
+    "history.md#what-is-kept/conditions-events",
+    "history.md#shares/events",
+    "metrics.md#history/di-history-events-left-out-total",
+)
 def test_events_past_a_subjects_bound_are_left_out_and_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

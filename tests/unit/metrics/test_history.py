@@ -64,6 +64,7 @@ def test_logs_of_ended_containers_are_counted_as_kept_or_lost(metrics: Metrics) 
 
 @pytest.mark.proves(
     "metrics.md#history/di-history-records-waiting",
+    "metrics.md#history/di-history-waiting-bytes",
     "metrics.md#history/di-history-spooled-bytes",
     "metrics.md#history/di-history-followed-seconds",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from di_api.names import API_VERSION, KIND
-from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_api.spec.bounds import MAX_ITEMS, MAX_SPEC_BYTES
 
 WITHIN: Final = MAX_SPEC_BYTES // 2
 BEYOND: Final = 2 * MAX_SPEC_BYTES
@@ -14,10 +14,11 @@ BEYOND: Final = 2 * MAX_SPEC_BYTES
 def heavy(
     spec_bytes: int, *, name: str = "a", status: dict[str, Any] | None = None, **spec: Any
 ) -> dict[str, Any]:
-    """A job with a variable for each 50 bytes or so of its spec."""
+    """A job with a variable for each 50 bytes or so of its spec, or as many as it may have."""
+    count = max(1, min(spec_bytes // 50, MAX_ITEMS))
+    digits = max(16, spec_bytes // count - 34)
     variables = [
-        {"name": f"VARIABLE_{number:06}", "value": f"{number:016}"}
-        for number in range(spec_bytes // 50)
+        {"name": f"VARIABLE_{number:06}", "value": f"{number:0{digits}}"} for number in range(count)
     ]
     container = {"name": "di-container", "image": "none", "env": variables}
     task = {
