@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import signal
 import socket
 import subprocess
 import sys
@@ -129,6 +130,25 @@ def test_it_listens_to_both_families(host: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(default_node_check, "PORT", port)
         with default_node_check.listening():
             socket.create_connection((host, port), DEADLINE).close()
+
+
+def test_a_thousand_pods_reach_the_first_one_while_it_is_busy(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0)
+    first = (address(0), pods.port)
+
+    def listens() -> bool:
+        with socket.socket() as sock:
+            return not sock.connect_ex(first)
+
+    wait_until(listens, what="the first pod to listen")
+    pods.started[0].send_signal(signal.SIGSTOP)
+    with ExitStack() as connections:
+        for _ in range(1000):
+            connections.enter_context(socket.create_connection(first, DEADLINE))
+    pods.started[0].send_signal(signal.SIGCONT)
 
 
 def test_a_slow_pod_is_slow_with_both_its_partners(

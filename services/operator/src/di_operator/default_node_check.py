@@ -88,13 +88,13 @@ def say(writer: asyncio.StreamWriter, **words: Any) -> None:
 def listening() -> socket.socket:
     """The socket that other pods connect to."""
     if ADDRESS is not None:
-        return socket.create_server((ADDRESS, PORT), backlog=1024)
+        return socket.create_server((ADDRESS, PORT))
     try:
         both: Any = {"family": socket.AF_INET6, "dualstack_ipv6": True}
-        return socket.create_server(("", PORT), backlog=1024, **both)
+        return socket.create_server(("", PORT), **both)
     except (OSError, ValueError):
         # There is no IPv6.
-        return socket.create_server(("", PORT), backlog=1024)
+        return socket.create_server(("", PORT))
 
 
 def proven(secret: str, words: Any) -> Any:
@@ -278,7 +278,13 @@ class Participant:
         if not self.rank:
             self.meeting = Meeting(sum(name != NOBODY for name in self.names))
         # It ends with the process: to close it would wait for whoever is connected.
-        self.server = await asyncio.start_server(self.greet, sock=listening(), limit=CHUNK)
+        self.server = await asyncio.start_server(
+            # Its own default would replace whatever the socket was made with.
+            self.greet,
+            sock=listening(),
+            limit=CHUNK,
+            backlog=1024,
+        )
         if self.meeting is None:
             await self.take_part()
             return
