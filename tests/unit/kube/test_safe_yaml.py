@@ -36,8 +36,12 @@ MERGES = "\n".join(
 LONG = f"a: &a {'x' * 10_000}\nb: [{', '.join(['*a'] * 1000)}]"
 CYCLE = "a: &a [*a]"
 DEEP = "[" * 5000
+BRACKETS = "a: " + "[" * 100_000
+DASHES = "- " * 100_000
 BOMBS = pytest.mark.parametrize(
-    "text", [BOMB, MERGES, LONG, CYCLE, DEEP], ids=["lists", "merges", "text", "cycle", "depth"]
+    "text",
+    [BOMB, MERGES, LONG, CYCLE, DEEP, BRACKETS, DASHES],
+    ids=["lists", "merges", "text", "cycle", "depth", "brackets", "dashes"],
 )
 
 
@@ -112,7 +116,7 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
 def test_any_text_is_read_as_by_the_library_or_refused(text: str | bytes) -> None:
     with suppress(BadYaml):
         found = load_documents(text)
-        assert repr(found) == repr(list(yaml.safe_load_all(text)))
+        assert repr(found) == repr(list(yaml.load_all(text, Loader=safe_yaml._LOADER)))
 
 
 def test_an_error_has_one_line() -> None:

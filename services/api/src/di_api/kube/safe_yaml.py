@@ -14,6 +14,9 @@ import yaml
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a text, and of what it stands for: more than any API server takes."""
+_DEEPEST: Final = 256
+"""Levels of lists and maps. libyaml builds nodes by recursion without a bound: 40 KB of brackets
+end the process."""
 _OF_A_NODE: Final = 2
 """Bytes of a node beside its text: JSON has as many at least."""
 # The loader of libyaml takes a tenth of the time; not every build has it.
@@ -39,6 +42,7 @@ def load_documents(text: str | bytes) -> list[Any]:
             # JSON has no aliases, and escapes that the loader of YAML does not know.
             with suppress(ValueError):
                 return [json.loads(text, parse_constant=_no_json)]
+        _check_levels(text)
         loader = _LOADER(text)
         found = []
         left = MOST_BYTES
@@ -56,6 +60,17 @@ def load_documents(text: str | bytes) -> list[Any]:
         if loader is not None:
             loader.dispose()
     return found
+
+
+def _check_levels(text: str | bytes) -> None:
+    level = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+            if level > _DEEPEST:
+                raise BadYaml("nested too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
 
 
 def _no_json(constant: str) -> NoReturn:
