@@ -17,7 +17,7 @@ from di_webhook import admission, conversion_review
 from di_webhook.budget import Budget
 from di_webhook.metrics import Metrics
 from di_webhook.probes import probes
-from di_webhook.review import Answer, too_large
+from di_webhook.review import CONVERT, Answer, too_large
 
 MAX_BODY_BYTES: Final = 2 * 1536 * 1024 + 256 * 1024
 """A review of a change has the old object and the new one, each up to 1.5 MiB by etcd's defaults,
@@ -74,7 +74,7 @@ def create_app(
         )
         return answer("validate", decide)
 
-    @app.post("/convert")
+    @app.post(CONVERT)
     def convert() -> Response:
         return answer("convert", conversion_review.answer)
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from di_api import strict_json
 
+CONVERT: Final = "/convert"
+"""Path of conversions."""
 # A UID is 36 characters; more is nobody's UID and would be echoed.
 MAX_UID: Final = 256
 MAX_VALUES: Final = 384 * 1024
@@ -24,6 +26,10 @@ _HEAD: Final = 4096
 """Bytes at the beginning of a review in which the API server writes what is not the object."""
 _NAMESPACE: Final = re.compile(rb'"namespace":\s*"([^"\\]{0,63})"')
 _USER: Final = re.compile(rb'"userInfo":\s*\{\s*"username":\s*("(?:[^"\\]|\\.){0,512}")')
+_TEXTS: Final = re.compile(
+    rb'"(?:annotations|labels)":\s*+\{(?:"(?:[^"\\]|\\.)*+(?:"|\\?+\Z)|[\s:,]++)*+(?:\}|\Z)'
+)
+"""Maps whose keys are the user's, whole or cut off. In a job they stand before its namespace."""
 _UID: Final = re.compile(rb'"request":\s*\{\s*"uid":\s*"([!#-\[\]-~]{1,256})"')
 
 
@@ -117,9 +123,12 @@ def tenant_of(path: str, body: bytes) -> str:
 
     Of its first bytes alone: no thread has read it yet. A body can claim any namespace, so this
     tells apart only those for whom one source asks. No text within a text looks the same, for its
-    quotes are escaped.
+    quotes are escaped. A conversion names no user, and its namespace only in its first job.
     """
-    namespace, user = _NAMESPACE.search(body, 0, _HEAD), _USER.search(body, 0, _HEAD)
+    if path == CONVERT:
+        namespace, user = _NAMESPACE.search(_TEXTS.sub(b"", body[:_HEAD])), None
+    else:
+        namespace, user = _NAMESPACE.search(body, 0, _HEAD), _USER.search(body, 0, _HEAD)
     found = [each[1].decode("utf-8", "replace") if each else "" for each in (namespace, user)]
     return " ".join(found) if any(found) else path
 
