@@ -92,10 +92,10 @@ class TokenDoor:
             abort(403, f"The API server refuses even to say who you are: {error.message}")
         except ApiError as error:
             abort(503, f"The API server does not answer: {error.message or error.reason}")
-        except NothingToSee:
+        except NothingToSee as error:
             self._metrics.refusals.labels("rights").inc()
             return _question(
-                self._known.of(caller, None).user,
+                error.user,
                 wrong=f"You may not list the jobs of {request.cookies.get(COOKIE)}.",
                 status=403,
             )

@@ -32,7 +32,11 @@ class Full(Exception):
 
 
 class NothingToSee(Exception):
-    """The caller may not list the jobs that are asked for."""
+    """The caller, a `user`, may not list the jobs that are asked for."""
+
+    def __init__(self, user: str) -> None:
+        super().__init__(f"{user} may not list these jobs")
+        self.user = user
 
 
 @dataclass(eq=False, slots=True)
@@ -101,7 +105,7 @@ class Rooms:
             raise
         if not rights.has_jobs:
             self._close([key])
-            raise NothingToSee
+            raise NothingToSee(rights.user)
         room = self._used(key, rights)
         return room.parts if room is not None else self._open(key, caller, scope, rights)
 
