@@ -53,7 +53,7 @@ def ask(port: int, method: str, target: str, body: bytes = b"", **headers: str) 
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("target", ["/x?who=a&have=1", "/a b?c=d e", "/\N{SNOWMAN}"])
+@pytest.mark.parametrize("target", ["/x?who=a&have=1", "/a b?c=d e", "/\N{SNOWMAN}", "//y//z"])
 def test_a_pod_of_the_job_is_answered(port: int, host: str, target: str) -> None:
     said = di.call("POST", f"http://{host}:{port}{target}", b"abc")
     assert said.startswith(b"cba/")

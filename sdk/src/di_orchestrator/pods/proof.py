@@ -61,7 +61,9 @@ class Proof:
 
     def signed(self, secret: bytes, method: str, target: str) -> Proof:
         """Return the same with the signature that it should have."""
-        signed = "\n".join((self.at, method, target, self.body)).encode()
+        # As Python's server gives it on: of slashes at the beginning it leaves one.
+        path = f"/{target.lstrip('/')}"
+        signed = "\n".join((self.at, method, path, self.body)).encode()
         return Proof(self.at, self.body, hmac.new(secret, signed, sha256).hexdigest())
 
     def holds(self, secret: bytes, method: str, target: str, *, now: float) -> bool:
