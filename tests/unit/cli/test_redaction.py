@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from di_cli.bundle.contents import Material, files
 from di_cli.bundle.redact import redacted
 from di_cli.bundle.secrets import LONGEST_LINE, REDACTED, cleaned
+from di_operator.builders.access import HEADER_DRAIN
 
 SECRET = "s3cr3t-Hunter2"
 _LETTERS = string.ascii_letters + string.digits + "+/=_-!#$%^*?~"
@@ -49,6 +50,11 @@ PLACES: dict[str, Callable[[str], Any]] = {
         "data": {"app.properties": f"user=bob\ndb.password = {secret}\nsize=3"},
     },
     "a header": lambda secret: _container(args=[f"Authorization: Bearer {secret}"]),
+    "a drain's token": lambda secret: _container(
+        lifecycle={
+            "preStop": {"httpGet": {"httpHeaders": [{"name": HEADER_DRAIN, "value": secret}]}}
+        }
+    ),
     "the last applied configuration": lambda secret: {
         "metadata": {
             "annotations": {

@@ -68,5 +68,5 @@ def test_the_kubelet_shows_a_token_that_does_not_tell_the_secret(key: bytes | No
         return
     (secret,) = secrets_of(found)
     assert secret is not None
-    assert hook["httpHeaders"] == [{"name": "DI-Drain", "value": drain_token(secret)}]
+    assert hook["httpHeaders"] == [{"name": "DI-Drain-Token", "value": drain_token(secret)}]
     assert secret not in str(hook)

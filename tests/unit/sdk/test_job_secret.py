@@ -143,11 +143,11 @@ def test_a_kubelet_may_ask_to_drain_and_a_neighbour_may_not() -> None:
     assert SECRET not in token
     with di.Drain(0, "/leave") as drain:
         for shown in ("", access.drain_token(OTHER), SECRET):
-            assert ask(drain.port, "GET", "/leave", DI_Drain=shown) == 401
-        assert ask(drain.port, "GET", "/else", DI_Drain=token) == 401
+            assert ask(drain.port, "GET", "/leave", DI_Drain_Token=shown) == 401
+        assert ask(drain.port, "GET", "/else", DI_Drain_Token=token) == 401
         assert not drain.asked
         drain.done()
-        assert ask(drain.port, "GET", "/leave", DI_Drain=token) == 200
+        assert ask(drain.port, "GET", "/leave", DI_Drain_Token=token) == 200
         assert drain.asked
 
 

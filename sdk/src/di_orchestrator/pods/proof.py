@@ -13,7 +13,7 @@ from hashlib import sha256
 
 ENVIRONMENT = "DI_JOB_SECRET"
 HEADER = "DI-Proof"
-HEADER_DRAIN = "DI-Drain"
+HEADER_DRAIN = "DI-Drain-Token"
 """Of the kubelet's request to drain, with `drain_token`; it cannot make a proof."""
 SECONDS = 300.0
 """That a proof holds for, and that clocks of two nodes may differ by."""

@@ -22,7 +22,7 @@ CA_FILE: Final = "ca.crt"
 ENV_TOKEN_FILE: Final = "DI_SERVER_TOKEN_FILE"
 """Path of the token; training programs read it anew for each request, the kubelet renews it."""
 
-HEADER_DRAIN: Final = "DI-Drain"
+HEADER_DRAIN: Final = "DI-Drain-Token"
 """Header of the kubelet's request to drain, with `drain_token`. Read by the SDK."""
 _JOB: Final = b"secret of job "
 _DRAIN: Final = b"drain"
