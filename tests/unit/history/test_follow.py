@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -27,7 +27,7 @@ from di_history.records import (
     Placement,
     Record,
 )
-from di_history.subjects import BURST_BYTES, Budgets
+from di_history.subjects import BURST_BYTES, Budgets, Early
 from di_history.waiting import weight
 from tests.fakes.api_server import StandIn
 from tests.unit.history.jobs import NOON, event, job, pod
@@ -36,6 +36,7 @@ from tests.waiting import wait_until_async
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
 EVENTS = "/api/v1/namespaces/rl/events"
 Put = Callable[[Iterable[Record]], None]
+T = TypeVar("T")
 
 
 def follower(server: StandIn, put: Put, metrics: Metrics, **known: Any) -> Follower:
@@ -105,6 +106,30 @@ def test_an_event_that_comes_before_its_job_is_kept() -> None:
 
         records, _ = until(server, told)
     assert [each.job for each in records if isinstance(each, Entry)] == ["uid-late"]
+
+
+class NothingEarly(Early[T]):
+    """Keeps nothing of what comes before its subject."""
+
+    def __init__(self) -> None:
+        super().__init__(most=0)
+
+
+def test_no_pod_is_lost_while_jobs_are_slow_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("di_history.follow.Early", NothingEarly)
+    with StandIn() as server:
+        server.put(f"{JOBS}/x", job(uid="uid-x"))
+        found = pod(uid="pod-x", name="pod-x", owner="uid-x")
+        found["metadata"]["labels"] |= {LABEL_OPERATOR: OPERATOR_NAME}
+        server.put("/api/v1/namespaces/rl/pods/pod-x", found)
+        server.refusals["GET", JOBS] = {"code": 500, "reason": "InternalError", "message": "slow"}
+
+        def is_kept(records: list[Record], _: Follower) -> bool:
+            if len([path for _, path, _ in server.requests if path.startswith(JOBS)]) > 3:
+                server.refusals.clear()
+            return any(isinstance(each, Placement) for each in records)
+
+        until(server, is_kept)
 
 
 def test_a_deletion_during_an_outage_is_recorded() -> None:

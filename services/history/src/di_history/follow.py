@@ -8,7 +8,7 @@ objects and Events still say, and marks the rest as a gap.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
@@ -153,7 +153,9 @@ class Follower:
             pods.subscribe(self._guarded(self._on_pod))
             async with asyncio.TaskGroup() as group:
                 group.create_task(jobs.run())
-                group.create_task(pods.run())
+                # Else all pods of a large cluster would come before their jobs, and past a bound
+                # be lost until they change.
+                group.create_task(_once(jobs.synced, pods.run))
                 group.create_task(self._logs.run())
                 group.create_task(self._after_absence(jobs, pods))
                 for kind in (KIND, PODS.kind):
@@ -315,6 +317,11 @@ class Follower:
                 pause = backoff.delay(at_least=error.retry_after)
                 _log.warning("events cannot be followed", of=kind, error=str(error), pause=pause)
                 await asyncio.sleep(pause)
+
+
+async def _once(ready: asyncio.Event, run: Callable[[], Awaitable[None]]) -> None:
+    await ready.wait()
+    await run()
 
 
 def _namespace(obj: Object) -> str:
