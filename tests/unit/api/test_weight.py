@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from di_api.spec.bounds import MAX_SPEC_BYTES, MAX_SPEC_VALUES
-from di_api.validation import validate_job, validate_update, weigh
+from di_api.validation import may_be_too_much, validate_job, validate_update, weigh
 from tests.unit.api.jobs import Job, job
 from tests.unit.api.refusals import changed
 from tests.unit.api.test_any_json import JSON
@@ -34,6 +34,19 @@ def test_the_weight_is_close_to_the_bytes_of_the_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     found = weigh(value)
     assert abs(found.size - len(text.encode("utf-8", "surrogatepass"))) <= found.values
+
+
+@given(JSON)
+def test_no_more_values_are_found_than_the_text_can_have(value: Any) -> None:
+    text = json.dumps(value, separators=(",", ":")).encode()
+    most = 1 + sum(map(text.count, (b",", b"[", b"{")))
+    assert weigh(value).values <= most
+    assert not may_be_too_much(text)
+
+
+@pytest.mark.parametrize("values", [[0] * (MAX_SPEC_VALUES + 1), ["x" * MAX_SPEC_BYTES]])
+def test_what_is_too_much_is_not_overlooked_in_its_text(values: list[Any]) -> None:
+    assert may_be_too_much(json.dumps(values, separators=(",", ":")).encode())
 
 
 @pytest.mark.proves("dijob.md#how-large-a-job-may-be/bytes-of-spec-as-compact-json")

@@ -43,7 +43,7 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
-from di_api.validation import weight_error
+from di_api.validation import may_be_too_much, weight_error
 from di_operator.builders.pinning import node_of, pin
 from di_operator.controller import JobKey
 from di_operator.lifecycle.blockers import (
@@ -64,7 +64,7 @@ from di_operator.lifecycle.pods import (
 )
 from di_operator.lifecycle.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
 from di_operator.lifecycle.status import Status
-from di_operator.packed import Packed, json_bytes
+from di_operator.packed import Packed, json_text
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 INDEX_JOB = "job"
@@ -122,11 +122,11 @@ def transform_job(body: dict[str, Any]) -> Packed:
     if (annotations := metadata.get("annotations")) is not None:
         # The whole spec once more, in a text.
         annotations.pop(_LAST_APPLIED, None)
-    spec_bytes = json_bytes(body.get("spec"))
-    if spec_bytes > HEAVY:
-        body[SPEC_BYTES] = spec_bytes
+    text = json_text(body.get("spec"))
+    if len(text) > HEAVY:
+        body[SPEC_BYTES] = len(text)
         spec = mapping(body.get("spec"))
-        if (error := weight_error(spec)) is not None:
+        if may_be_too_much(text) and (error := weight_error(spec)) is not None:
             body[SPEC_ERROR] = error.message
             if not _goes_on(body):
                 # It never gets pods, or has had them: its lists and maps are not kept.

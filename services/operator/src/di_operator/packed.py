@@ -71,9 +71,9 @@ def _text_of(value: Any) -> Any:
     return _Compressed(compress(text, _LEVEL))
 
 
-def json_bytes(value: Any) -> int:
-    """Bytes of a value as JSON without spaces; 0 for one nested too deeply to be written."""
+def json_text(value: Any) -> bytes:
+    """A value as JSON without spaces; empty for one nested too deeply to be written."""
     try:
-        return len(orjson.dumps(value))
+        return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        return 0
+        return b""

@@ -14,11 +14,12 @@ import orjson
 import pytest
 
 from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_operator import informer_state
 from di_operator.controller import JobKey
 from di_operator.informer_state import transform_job
 from di_operator.lifecycle import specs
-from di_operator.lifecycle.specs import SPEC_BYTES, Reading, SpecCache, examine
-from di_operator.packed import json_bytes
+from di_operator.lifecycle.specs import HEAVY, SPEC_BYTES, Reading, SpecCache, examine
+from di_operator.packed import json_text
 from tests.unit.operator.heavy.bodies import BEYOND, WITHIN, ended, heavy, started
 from tests.unit.operator.test_reconciler import KEY, Bench
 
@@ -85,7 +86,7 @@ def test_a_spec_beyond_the_bound_is_refused_by_its_bytes_alone(
     monkeypatch.setattr(specs, "validate_job", judge)
     job = heavy(BEYOND)
     (error,) = examine(_kept(job)).errors
-    assert f"{json_bytes(job['spec'])} bytes" in str(error)
+    assert f"{len(json_text(job['spec']))} bytes" in str(error)
     assert str(MAX_SPEC_BYTES) in str(error)
 
 
@@ -96,7 +97,7 @@ def test_templates_beyond_the_bound_are_not_kept_without_pods(
     job = heavy(BEYOND, status=status, ttlSecondsAfterFinished=60, cleanPodPolicy="All")
     kept = transform_job(deepcopy(job))
     assert kept["spec"] == {"ttlSecondsAfterFinished": 60, "cleanPodPolicy": "All"}
-    assert kept[SPEC_BYTES] == json_bytes(job["spec"])
+    assert kept[SPEC_BYTES] == len(json_text(job["spec"]))
 
 
 def test_a_started_job_beyond_the_bound_keeps_its_templates() -> None:
@@ -111,6 +112,16 @@ def test_a_started_job_beyond_the_bound_keeps_its_templates() -> None:
 def test_templates_within_the_bound_are_kept(status: dict[str, Any] | None) -> None:
     job = heavy(WITHIN, status=status)
     assert transform_job(deepcopy(job))["spec"] == job["spec"]
+
+
+def test_a_heavy_spec_within_the_bound_is_not_walked_at_each_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def walk(spec: Mapping[str, Any]) -> None:
+        raise AssertionError("the event loop would wait for it")
+
+    monkeypatch.setattr(informer_state, "weight_error", walk)
+    assert _kept(heavy(WITHIN))[SPEC_BYTES] > HEAVY
 
 
 @pytest.mark.proves("operations.md#heavy-jobs/a-job-in-memory")
