@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -54,6 +54,7 @@ def calls(work: Callable[[], Answer]) -> tuple[int, Answer]:
 
 @settings(max_examples=25)
 @given(st.sampled_from(sorted(FILLS)), st.integers(1000, 60_000), st.booleans())
+@example("empty tasks", 60_000, True)
 def test_the_cost_of_a_review_follows_its_bytes(name: str, size: int, is_change: bool) -> None:
     new = FILLS[name](size)
     old = {**new, "spec": {**new["spec"], "backoffLimit": 1}} if is_change else None
