@@ -6,17 +6,19 @@ import base64
 import random
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from alembic import command
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Connection, Engine, func, select, text, update
 
 from di_history.packing import pack
 from di_history.records import JobGone, Record, Revision, Sample
+from di_history.store import retention
 from di_history.store.engine import migrate, migrations, open_engine, size_of
 from di_history.store.reader import Reader, Wanted
 from di_history.store.retention import Retention, Swept, sweep
@@ -24,6 +26,7 @@ from di_history.store.tables import logs, placements, revisions
 from di_history.store.writer import Writer
 from tests.integration.history_records import T0, entry, log, placement, rows, seen
 from tests.postgres import new_database, running_postgres
+from tests.waiting import wait_until
 
 MIB = 1 << 20
 JOB = 10 * MIB
@@ -321,3 +324,36 @@ def test_the_last_version_reads_a_shared_manifest_as_not_kept(
         connection.execute(update(revisions).values(same_as=None, content=None))
     assert reader.manifest("a", 1) is None
     assert reader.manifest("a", 2) == orjson.loads(body)
+
+
+@pytest.mark.extended
+def test_a_sweep_and_a_writer_of_the_same_job_wait_for_each_other_once(
+    postgres: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(new_database(postgres, f"test_{secrets.token_hex(5)}"))
+    migrate(engine)
+    writer = Writer(engine, job_log_bytes=MIB, job_bytes=JOB)
+    writer.write([seen("a"), revision(1, manifest(1, 100))])
+    weigh = retention._weigh
+    with ThreadPoolExecutor(1) as thread:
+        writes: list[Future[None]] = []
+
+        def once_the_writer_waits(connection: Connection, uids: Sequence[str]) -> None:
+            if not writes:
+                more = [seen("a", version=2), revision(2, manifest(2, 100))]
+                writes.append(thread.submit(writer.write, more))
+                wait_until(lambda: waiting(engine) > 0, what="the writer to wait")
+            weigh(connection, uids)
+
+        monkeypatch.setattr(retention, "_weigh", once_the_writer_waits)
+        swept(engine, writer, 100 * MIB)
+        writes[0].result()
+    assert rows(engine)["revisions"] == 2
+    engine.dispose()
+
+
+def waiting(engine: Engine) -> int:
+    """How many sessions wait for a lock."""
+    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    with engine.connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())

@@ -13,6 +13,7 @@ from di_history.records import Millis
 from di_history.store.shares import (
     bound_job,
     bound_log_bodies,
+    lock_jobs,
     over_the_level,
     stored_bytes,
 )
@@ -195,14 +196,11 @@ def _parts(uids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def _writing(engine: Engine, uids: Sequence[str]) -> Iterator[Connection]:
-    """A transaction in which what is read of these jobs stays until it is changed."""
+    """A transaction in which what is read of jobs stays until it is changed."""
     with engine.begin() as connection:
         # SQLite's begins with the first change: the writer could come between a read and that.
         connection.execute(update(jobs).where(jobs.c.uid.is_(None)).values(bytes=0))
-        # Jobs before what belongs to them, as the writer does, or each could wait for the other.
-        connection.execute(
-            select(jobs.c.uid).where(jobs.c.uid.in_(uids)).order_by(jobs.c.uid).with_for_update()
-        )
+        lock_jobs(connection, uids)
         yield connection
 
 
@@ -212,8 +210,10 @@ def _forget(
     # Before the rows, which lead there; and in no transaction, which writers would wait for.
     for namespace, uid in chosen:
         elsewhere(namespace, uid)
+    uids = [uid for _, uid in chosen]
     with engine.begin() as connection:
-        forget(connection, [uid for _, uid in chosen], OF_JOBS)
+        lock_jobs(connection, uids)
+        forget(connection, uids, OF_JOBS)
 
 
 def _is_over() -> ColumnElement[bool]:

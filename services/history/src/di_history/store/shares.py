@@ -72,6 +72,21 @@ def over_the_level(sizes: Mapping[str, int], most: int) -> dict[str, int]:
     return {name: size - level for name, size in sizes.items() if size > level}
 
 
+def lock_jobs(connection: Connection, uids: Iterable[str]) -> None:
+    """Have others who change what is kept of these jobs wait until the transaction ends.
+
+    To be called before any other change in it: who has locked a part could wait for ever for one
+    who has locked another part. SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(
+            select(jobs.c.uid)
+            .where(jobs.c.uid.in_(sorted(uids)))
+            .order_by(jobs.c.uid)
+            .with_for_update()
+        ).all()
+
+
 def bound_job(connection: Connection, job: str, most: int) -> None:
     """Give up the oldest records of each kind past its part of `most` bytes.
 

@@ -24,7 +24,7 @@ from di_history.records import (
     WholeLog,
 )
 from di_history.store.revisions import bound_revisions, content_of
-from di_history.store.shares import KINDS, bound_job, bound_log_bodies
+from di_history.store.shares import KINDS, bound_job, bound_log_bodies, lock_jobs
 from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
 
 FOLLOWED: Final = "followed"
@@ -92,7 +92,10 @@ class Writer:
         seen = [_job(each) for each in found.get(JobSeen, ())]
         part = self._job_bytes // KINDS
         grown = {job for job in written if self._grown[job] + written[job] > part // 8}
+        others = [each.uid for each in found.get(JobGone, ())]
+        others += [each.job for each in found.get(WholeLog, ())]
         with self._engine.begin() as connection:
+            lock_jobs(connection, {*written, *(row["uid"] for row in seen), *others})
             self._execute(connection, self._seen, seen)
             for statement, rows in new.items():
                 self._execute(connection, statement, rows)
