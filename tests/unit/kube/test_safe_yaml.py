@@ -109,7 +109,8 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_json_is_read_as_it_was_written(value: object) -> None:
-    assert load_documents(json.dumps(value, indent=1)) == [value]
+    # In a list: what begins like no list and no map is YAML, which has other escapes.
+    assert load_documents(json.dumps([value], indent=1)) == [[value]]
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60))
