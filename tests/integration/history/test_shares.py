@@ -340,7 +340,7 @@ def test_a_sweep_and_a_writer_of_the_same_job_wait_for_each_other_once(
 
         def once_the_writer_waits(connection: Connection, uids: Sequence[str]) -> None:
             if not writes:
-                more = [seen("a", version=2), revision(2, manifest(2, 100))]
+                more: list[Record] = [seen("a", version=2), revision(2, manifest(2, 100))]
                 writes.append(thread.submit(writer.write, more))
                 wait_until(lambda: waiting(engine) > 0, what="the writer to wait")
             weigh(connection, uids)
