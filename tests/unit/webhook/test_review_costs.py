@@ -12,8 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from di_api import names
 from di_api.spec.bounds import MAX_SPEC_BYTES
 from di_api.validation import job_errors
+from di_webhook import conversion_review
 from di_webhook.admission import (
     MAX_ERRORS_SHOWN,
     MAX_PATCH_BYTES,
@@ -23,7 +25,7 @@ from di_webhook.admission import (
 )
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.budget import Budget
-from di_webhook.review import MAX_VALUES, Answer, Outcome
+from di_webhook.review import MAX_VALUES, Answer, Kind, Outcome
 from tests.unit.webhook.reviews import UID, job, review
 from tools.hostile.reviews import FILLS, LARGEST
 from tools.hostile.reviews import review as hostile_review
@@ -127,6 +129,22 @@ def test_a_review_that_takes_its_processor_time_is_denied() -> None:
     answer = validate(review(job(backoffLimit=-1)), check=budget.check)
     assert answer.outcome is Outcome.DENIED
     assert "processor time" in answer.message
+
+
+@pytest.mark.proves("security.md#what-a-review-may-cost/1-s-of-processor-time")
+def test_a_conversion_that_takes_its_processor_time_fails() -> None:
+    seconds = iter(range(100))
+    budget = Budget(seconds=3, clock=lambda: next(seconds))
+    request = {"uid": UID, "desiredAPIVersion": f"{names.GROUP}/v1alpha1", "objects": [job()] * 9}
+    body = json.dumps({"request": request} | kind_of(conversion_review.REVIEW)).encode()
+    result = conversion_review.answer(body, budget.check).body["response"]["result"]
+    assert result["status"] == "Failed"
+    assert "processor time" in result["message"]
+    assert next(seconds) < 9
+
+
+def kind_of(review: Kind) -> dict[str, str]:
+    return {"apiVersion": review.api_version, "kind": review.kind}
 
 
 def test_a_spec_above_the_bound_is_refused_with_its_largest_part() -> None:

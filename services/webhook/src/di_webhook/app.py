@@ -76,7 +76,7 @@ def create_app(
 
     @app.post(CONVERT)
     def convert() -> Response:
-        return answer("convert", conversion_review.answer)
+        return answer("convert", partial(conversion_review.answer, check=Budget().check))
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:

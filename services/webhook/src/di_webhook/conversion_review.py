@@ -12,16 +12,25 @@ from typing import Any, Final
 
 from di_api.conversion import ConversionFailed, convert
 from di_api.difference import written
+from di_api.validation import Check, unbounded
+from di_webhook.budget import MAX_SECONDS, Exhausted
 from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 
 REVIEW: Final = Kind(api_version="apiextensions.k8s.io/v1", kind="ConversionReview")
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Of all converted jobs, as Python writes them: a little more than their JSON."""
+_TOOK_LONG: Final = f"the jobs took more than {MAX_SECONDS:g} s of processor time; list fewer"
 _LONGEST_NAME: Final = 253
 
 
-def answer(body: bytes) -> Answer:
-    """Answer a conversion review."""
+def answer(body: bytes, check: Check = unbounded) -> Answer:
+    """Answer a conversion review.
+
+    Args:
+        body: the review.
+        check: called before each job; raises Exhausted when the review took its time. What a job's
+            annotation holds, a thousand times its bytes, is read before it is known to be nothing.
+    """
     try:
         uid, request = REVIEW.request(body)
     except Malformed as error:
@@ -36,9 +45,11 @@ def answer(body: bytes) -> Answer:
     size = 0
     for found in objects:
         try:
+            check()
             job = convert(found, version)
-        except ConversionFailed as error:
-            return _failure(uid, f"{_called(found)}: {error}")
+        except (ConversionFailed, Exhausted) as error:
+            is_over = isinstance(error, Exhausted)
+            return _failure(uid, _TOOK_LONG if is_over else f"{_called(found)}: {error}")
         # An annotation can hold a thousand times its own bytes.
         size += len(written(job) or b"")
         if size > MAX_ANSWER_BYTES:
