@@ -85,7 +85,7 @@ def _nothing_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _served_at_once(server: Running, expected: int) -> None:
-    """Of two requests of a source, and two places, so many are served at the same time."""
+    """Of two requests of a source, and four places, so many are served at the same time."""
     seen = len(server.app.calls)
     with ExitStack() as stack:
         for _ in range(2):
@@ -93,7 +93,7 @@ def _served_at_once(server: Running, expected: int) -> None:
         wait_until(lambda: server.front.connections == 2)
         wait_until(lambda: len(server.app.calls) == seen + expected)
         if expected == 1:
-            # The other place is there for others, and they come first.
+            # The other places are there for others, and they come first.
             assert server.good() == b"good"
             assert [each["PATH_INFO"] for each in server.app.calls[seen:]] == ["/wait", "/echo"]
         server.app.gate.set()
@@ -113,7 +113,8 @@ def test_who_is_at_fault_again_and_again_is_served_one_after_another(
     misbehave: Callable[[Running], None], what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bounds = replace(BOUNDS, read_seconds=0.5, write_seconds=0.5)
-    with running(bounds=bounds) as server, caplog.at_level(logging.WARNING, "gunicorn.error"):
+    logs = caplog.at_level(logging.WARNING, "gunicorn.error")
+    with running(bounds=bounds, threads=4) as server, logs:
         misbehave(server)
         _served_at_once(server, 1)
         lines = [line for line in caplog.messages if STRANGER in line]
@@ -122,7 +123,7 @@ def test_who_is_at_fault_again_and_again_is_served_one_after_another(
 
 
 def test_who_asks_much_and_reads_the_answers_is_not_slowed_down() -> None:
-    with running() as server:
+    with running(threads=4) as server:
         _good(server)
         _served_at_once(server, 2)
 
