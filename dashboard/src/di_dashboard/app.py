@@ -38,8 +38,8 @@ def create_app(door: Door, path: str = "/") -> Flask:
     """Put it together.
 
     Args:
-        path: that all addresses are below, as `PATH` has them. Whoever forwards requests may take
-            it away or leave it.
+        path: that all addresses are below, as `PATH` has them. A proxy in front may take it away or
+            leave it.
     """
     app = Flask("di_dashboard")
     below = path.rstrip("/")

@@ -115,7 +115,7 @@ async def test_a_task_is_scaled_by_kubectl_and_shows_what_others_write(
         await testbed.patch("a", {"tasks": [task("learn"), scalable(3, scalable=False)]})
         await testbed.until(lambda: is_gone(testbed), "the view to go")
         await testbed.patch("a", {"tasks": [task("learn"), scalable(3)]})
-        await testbed.until(lambda: shows(testbed, 3), "the view to be made anew")
+        await testbed.until(lambda: shows(testbed, 3), "the view to be made again")
 
 
 @pytest.mark.proves("operations.md#availability/all-of-the-operator")
@@ -133,7 +133,7 @@ async def test_what_is_written_while_no_operator_runs_is_taken_when_one_does(
     async with testbed.operator("two", job_tasks=True):
         await testbed.until(lambda: shows(testbed, 4), "what was written")
         await testbed.client.delete(DIJOB_TASKS, "a-collect", namespace)
-        await testbed.until(lambda: shows(testbed, 4), "the view to be made anew")
+        await testbed.until(lambda: shows(testbed, 4), "the view to be made again")
         await testbed.delete("a")
 
 

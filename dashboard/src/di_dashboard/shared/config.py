@@ -37,7 +37,7 @@ class Config:
     callers: int
     """People, and namespaces of one, that are looked at at once; each has a watch of its own."""
     pages: int
-    """Of one of them, that are told of changes at once, whatever they come with."""
+    """Of one of them that get changes at once, whatever they come with."""
     idle_seconds: float
     """After which the watch of somebody who does not look any more ends."""
     history_server: str | None

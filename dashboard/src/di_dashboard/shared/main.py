@@ -36,7 +36,7 @@ from di_dashboard.shared.serving import END_SECONDS, bounds_of, probe_pages, ref
 from di_dashboard.shared.strangers import Strangers
 
 _THREADS: Final = 32
-"""For requests; a page that is told of changes holds none."""
+"""For requests; a page that waits for changes holds none."""
 
 
 def main() -> None:

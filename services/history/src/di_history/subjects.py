@@ -1,6 +1,6 @@
 """Jobs and pods that others write about, each known by its namespace and UID.
 
-Whoever may create Events or pods in a namespace chooses which UIDs they name. So a subject is found
+Who may create Events or pods in a namespace chooses which UIDs they name. So a subject is found
 only by what is written in its own namespace.
 """
 

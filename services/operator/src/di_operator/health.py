@@ -77,7 +77,7 @@ class _Scrapes:
         rendering = self._rendering
         if rendering is None or (rendering.done() and self._is_old(rendering)):
             rendering = self._rendering = asyncio.create_task(self._render())
-        # Whoever asked first may hang up: others wait for it too.
+        # The first one that asked may hang up: others wait for it too.
         return await asyncio.shield(rendering)
 
     async def _render(self) -> bytes:

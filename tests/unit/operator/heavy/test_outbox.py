@@ -137,7 +137,7 @@ def test_heavy_jobs_that_fail_together_take_no_memory_of_notifications(tmp_path:
 
 
 class _Unheard(Scene):
-    """Many jobs, whose notes are taken and whose target nobody reaches."""
+    """Many jobs, whose notes are taken and whose target cannot be reached."""
 
     def __init__(self, url_file: Path, jobs: Mapping[JobKey, Mapping[str, Any]]) -> None:
         super().__init__(receiver=None, url_file=url_file)  # type: ignore[arg-type]  # none answers

@@ -27,7 +27,7 @@ class RateLimiter:
         Args:
             ref: the job whose pods send it, or the pod, where `user` is empty.
             user: name of the user who sends it.
-            caller: what users are told apart by, their UID.
+            caller: what distinguishes users, their UID.
 
         Raises:
             TooMany: the bucket is empty.
