@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS, PODS, QUOTAS
 from di_api.names import LABEL_JOB
+from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator.test_allocation import PERIOD, devices, nodes, resource, runs_on
 from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
@@ -43,6 +45,18 @@ async def pending(testbed: Testbed, namespace: str, name: str) -> Mapping[str, A
     return condition(status, "Pending") if status.get("phase") == "Pending" else {}
 
 
+@asynccontextmanager
+async def two_nodes(testbed: Testbed, other: str) -> AsyncIterator[None]:
+    """Two nodes of 8 devices that run the pods of both namespaces: one that is bound ends only if
+    a kubelet ends it."""
+    async with (
+        nodes(testbed, n1=8, n2=8),
+        FakeKubelet(testbed.client, namespace=other, node=f"{testbed.namespace}-n1"),
+        FakeKubelet(testbed.client, namespace=other, node=f"{testbed.namespace}-n2"),
+    ):
+        yield
+
+
 async def pods(testbed: Testbed, namespace: str, *names: str) -> int:
     selector = f"{LABEL_JOB} in ({','.join(names)})"
     found, _ = await testbed.client.list(PODS, namespace, label_selector=selector)
@@ -60,7 +74,7 @@ def test_two_jobs_over_their_quota_evict_no_job_of_another_namespace(
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with (
-            nodes(testbed, n1=8, n2=8),
+            two_nodes(testbed, other),
             testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
         ):
             await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
@@ -94,7 +108,7 @@ def test_a_grant_that_a_quota_refuses_goes_back_to_the_job_it_was_taken_from(
 ) -> None:
     async def body(testbed: Testbed) -> None:
         async with (
-            nodes(testbed, n1=8, n2=8),
+            two_nodes(testbed, other),
             testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
         ):
             await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
