@@ -63,32 +63,45 @@ async def pods(testbed: Testbed, namespace: str, *names: str) -> int:
     return len(found)
 
 
-async def submit_two(testbed: Testbed, namespace: str) -> None:
-    for name in ("h1", "h2"):
-        body = job(name, devices(testbed, "learner", 8), preemptible=True, priority="high")
-        await testbed.client.create(DIJOBS, body, namespace)
+@asynccontextmanager
+async def contended(testbed: Testbed, other: str, **quota: Any) -> AsyncIterator[None]:
+    """A job `v` has all devices; `h1` and `h2`, which go first, ask for them in another namespace
+    that may have none."""
+    async with (
+        two_nodes(testbed, other),
+        testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
+    ):
+        await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
+        await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
+        await limit(testbed, other, 0, **quota)
+        for name in ("h1", "h2"):
+            body = job(name, devices(testbed, "learner", 8), preemptible=True, priority="high")
+            await testbed.client.create(DIJOBS, body, other)
+        yield
+
+
+async def waits_for(testbed: Testbed, namespace: str, name: str, reason: str) -> str:
+    """Wait until a job is Pending for that reason; the message that goes with it."""
+
+    found: Mapping[str, Any] = {}
+
+    async def waits() -> bool:
+        nonlocal found
+        found = await pending(testbed, namespace, name)
+        return found.get("reason") == reason
+
+    await testbed.until(waits, f"{name} to be Pending: {reason}")
+    return str(found["message"])
 
 
 def test_two_jobs_over_their_quota_evict_no_job_of_another_namespace(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        async with (
-            two_nodes(testbed, other),
-            testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
-        ):
-            await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
-            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
-            await limit(testbed, other, 0)
-            await submit_two(testbed, other)
+        async with contended(testbed, other):
             for name in ("h1", "h2"):
-
-                async def waits(name: str = name) -> bool:
-                    said = await pending(testbed, other, name)
-                    return said.get("reason") == "QueueQuotaExceeded"
-
-                await testbed.until(waits, f"{name} to wait for its quota")
-                assert "(ResourceQuota gpus)" in (await pending(testbed, other, name))["message"]
+                message = await waits_for(testbed, other, name, "QueueQuotaExceeded")
+                assert "(ResourceQuota gpus)" in message
             status = await testbed.status("v")
             assert (status["phase"], status["reschedules"]) == ("Running", 0)
 
@@ -107,22 +120,9 @@ def test_a_grant_that_a_quota_refuses_goes_back_to_the_job_it_was_taken_from(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        async with (
-            two_nodes(testbed, other),
-            testbed.operator(policy="goodput", scheduling_period=PERIOD, watch_namespace=None),
-        ):
-            await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
-            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
-            await limit(testbed, other, 0, **SCOPED)
-            await submit_two(testbed, other)
+        async with contended(testbed, other, **SCOPED):
             for name in ("h1", "h2"):
-
-                async def is_withdrawn(name: str = name) -> bool:
-                    said = await pending(testbed, other, name)
-                    return said.get("reason") == "GrantWithdrawn"
-
-                await testbed.until(is_withdrawn, f"the grant of {name} to be withdrawn")
-                message = (await pending(testbed, other, name))["message"]
+                message = await waits_for(testbed, other, name, "GrantWithdrawn")
                 assert "exceeded quota: gpus" in message
             await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run again")
             assert await pods(testbed, other, "h1", "h2") == 0
