@@ -107,7 +107,7 @@ def test_many_sources_do_not_take_the_place_of_one_more() -> None:
 
 def test_nobody_at_work_is_ended_for_another() -> None:
     with ExitStack() as stack:
-        server = stack.enter_context(running(bounds=replace(BOUNDS, connections=16), threads=16))
+        server = stack.enter_context(running(bounds=replace(BOUNDS, connections=16), threads=32))
         for _ in range(16):
             sock = stack.enter_context(server.raw(STRANGER))
             sock.sendall(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
