@@ -55,7 +55,7 @@ _KILLS = [Fault(at=at, do=Kill(answered=bool(n % 2))) for n, at in enumerate(_WR
 
 
 @scenario(faults=_KILLS)
-async def s01_killed_at_every_second_write_a_job_still_gets_each_pod_once(stage: Scene) -> None:
+async def an_operator_killed_at_every_second_write_makes_each_pod_once(stage: Scene) -> None:
     """Plans of the rule "intermediate" kill once a run, at every write; this kills on and on."""
     await stage.submit(job("a", task("work", 3)))
     await stage.reached("Running", runs(3))
@@ -72,7 +72,7 @@ _NEXT_POLL = Request(verb="list", what="dijobs", name="", nth=NEXT)
 
 
 @scenario()
-async def s02_an_operator_shown_the_world_before_a_job_was_made_again_deletes_no_new_pod(
+async def lists_from_before_a_job_was_made_again_delete_no_new_pod(
     stage: Scene,
 ) -> None:
     await stage.submit(job("a", task("work", 2)))
@@ -102,7 +102,7 @@ _HELD = Fault(
 
 
 @scenario()
-async def s05_events_held_over_a_failure_and_two_changes_of_scale_lead_to_the_final_state(
+async def events_held_over_a_failure_and_two_scalings_lead_to_the_last_scale(
     stage: Scene,
 ) -> None:
     await stage.submit(job("a", task("work", 4)))
@@ -130,7 +130,7 @@ _CONFLICTS = Fault(at=_FIRST_STATUS, do=Refuse(409), seconds=30.0)
 
 
 @scenario(faults=[_CONFLICTS])
-async def s06_conflicts_on_every_status_write_for_30_seconds_end_well(stage: Scene) -> None:
+async def a_status_that_conflicts_for_30_seconds_is_written_afterwards(stage: Scene) -> None:
     await stage.submit(job("a", task("work", 2)))
     # Another writer in the middle of it.
     profilings = {"status": {"profilings": {"episodes": 3}}}
@@ -158,7 +158,7 @@ _STORM = [
 
 
 @scenario()
-async def s07_an_api_server_that_answers_errors_for_longer_than_the_lease_is_waited_out(
+async def errors_of_the_api_server_for_longer_than_a_lease_are_waited_out(
     stage: Scene,
 ) -> None:
     await stage.submit(job("a", task("work", 2)))
@@ -197,7 +197,7 @@ _OWN = "tests/own-node"
 
 
 @scenario()
-async def s09_a_lost_nodes_pod_is_replaced_and_not_counted_as_a_failure(stage: Scene) -> None:
+async def a_pod_of_a_lost_node_is_replaced_and_not_counted_as_a_failure(stage: Scene) -> None:
     client = stage.testbed.client
     async with FakeKubelet(client, namespace=stage.namespace, taint=_OWN) as lost:
         await stage.submit(job("a", pinned(lost.node)))
@@ -237,7 +237,7 @@ def pinned(node: str) -> Object:
 
 
 @scenario()
-async def s10_a_pod_that_is_evicted_comes_back_under_its_name_and_rank(stage: Scene) -> None:
+async def an_evicted_pod_comes_back_under_its_name_and_rank(stage: Scene) -> None:
     await stage.submit(job("a", task("work", 2, stop_after="0.2")))
     await stage.reached("Running", runs(2))
     before = stage.pods()["a-work-1"]["metadata"]
@@ -261,7 +261,7 @@ async def s10_a_pod_that_is_evicted_comes_back_under_its_name_and_rank(stage: Sc
 
 
 @scenario()
-async def s25_pods_of_a_suspended_job_have_their_own_grace_period(stage: Scene) -> None:
+async def pods_of_a_suspended_job_end_with_their_own_grace_period(stage: Scene) -> None:
     body = task("work", 2, stop_after="1.5")
     body["template"]["spec"]["terminationGracePeriodSeconds"] = 47
     await stage.submit(job("a", body))

@@ -16,7 +16,7 @@ from di_operator.lifecycle.faults import WorkloadRefused, on_error
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.workloads import leftover_steps
 from tests.unit.lifecycle.cluster_model import Crash, job, task
-from tests.unit.lifecycle.kueue_model import QueuedCluster, queued
+from tests.unit.lifecycle.scheduling.kueue_model import QueuedCluster, queued
 
 CORE = "x-core"
 

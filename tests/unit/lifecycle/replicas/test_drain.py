@@ -13,7 +13,7 @@ from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Delete
 from di_operator.lifecycle.drain import LEAVE_SECONDS
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
-from tests.unit.lifecycle.test_task_services import PORTS, behind
+from tests.unit.lifecycle.objects.test_task_services import PORTS, behind
 
 DRAIN = {"path": "/drain", "port": 8000, "timeoutSeconds": 20}
 IN_SERVICE, LEFT = "diengine/in-service", "diengine/left-service"

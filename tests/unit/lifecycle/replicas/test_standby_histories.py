@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from di_operator.lifecycle.kinds.tasks.standbys import MADE_ANEW_AFTER
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, task
-from tests.unit.lifecycle.test_standby import (
+from tests.unit.lifecycle.replicas.test_standby import (
     BY,
     FIRST,
     GROUP,

@@ -15,7 +15,7 @@ from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.kubelet_model import Object
-from tests.unit.lifecycle.test_groups import ELASTIC, group, world
+from tests.unit.lifecycle.scheduling.test_groups import ELASTIC, group, world
 
 IN_PLACE: Object = {"action": "RestartInPlace"}
 NAMES = [f"x-learner-{index}" for index in range(3)]

@@ -10,7 +10,7 @@ import pytest
 from di_api.timestamps import format_time
 from di_operator.lifecycle.decide import decide
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running
-from tests.unit.lifecycle.test_failure import (
+from tests.unit.lifecycle.failures.test_failure import (
     OOM,
     RANK_1,
     come_back,

@@ -20,7 +20,7 @@ from di_operator.job_tasks.keeper import SWEEP, JobTasks, index_owner
 from di_operator.leadership import NotLeading
 from di_operator.lifecycle.decision import JobEvent
 from di_operator.lifecycle.pods import Pod
-from tests.unit.operator.test_job_tasks import job, pod, task
+from tests.unit.operator.job_tasks.test_job_tasks import job, pod, task
 
 Object = dict[str, Any]
 KEY = JobKey("rl", "a")

@@ -28,6 +28,7 @@ from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import read_spec
 from di_operator.metrics import Metrics
 from tests.unit.allocator import objects
+from tests.unit.allocator.queues.test_shares import by_namespace, wants
 from tests.unit.allocator.test_policy_properties import (
     POLICIES,
     a_job,
@@ -35,7 +36,6 @@ from tests.unit.allocator.test_policy_properties import (
     settled,
     some_nodes,
 )
-from tests.unit.allocator.test_shares import by_namespace, wants
 from tests.unit.allocator.worlds import GPU, amounts, by_key, counts, job, nodes, task
 
 Queued = Mapping[str, Mapping[str, Any]]

@@ -13,7 +13,7 @@ from di_api.kube.resources import DIJOBS
 from di_api.timestamps import format_time
 from di_operator.lifecycle.actions import Delete
 from tests.unit.lifecycle.cluster_model import Crash, job, task
-from tests.unit.lifecycle.kueue_model import QueuedCluster, queued
+from tests.unit.lifecycle.scheduling.kueue_model import QueuedCluster, queued
 
 CORE = "x-core"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
