@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,21 +20,30 @@ OUTSIDE = ("/{}/out", "../out", "a/../../out", "a/../b", "..")
 
 
 class Sources:
-    """One ConfigMap, and a token."""
+    """One ConfigMap and one Secret, of one name, and a token that is another each time."""
 
     def __init__(self) -> None:
         self.data = {"key": "text"}
+        self.tokens = 0
 
-    def config_map(self, *_: str) -> Any:
-        return {"data": self.data}
+    def config_map(self, _: str, name: str) -> Any:
+        return {"data": self.data} if name == "a" else None
 
-    secret = config_map
+    def secret(self, _: str, name: str) -> Any:
+        data = {"key": "dGV4dA=="}
+        return {"data": data, "stringData": {"more": "plain"}} if name == "a" else None
 
     def token(self, _: Any) -> str:
-        return "token"
+        self.tokens += 1
+        return f"token {self.tokens}"
 
 
-def volumes(folder: Path, source: Any, sources: Sources | None = None) -> Volumes:
+def volumes(
+    folder: Path,
+    source: Any,
+    sources: Sources | None = None,
+    given: Mapping[str, Path] | None = None,
+) -> Volumes:
     pod = {
         "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
         "spec": {"volumes": [{"name": "v", **source}]},
@@ -42,13 +52,90 @@ def volumes(folder: Path, source: Any, sources: Sources | None = None) -> Volume
         pod,
         folder / "volumes",
         sources=sources or Sources(),
-        given={},
-        replaced=lambda text: text,
+        given=given or {},
+        replaced=str.upper,
     )
 
 
 def everything(folder: Path) -> set[str]:
     return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+
+
+CONTENTS: dict[str, tuple[Any, dict[str, str]]] = {
+    "all of a ConfigMap": ({"configMap": {"name": "a"}}, {"key": "TEXT"}),
+    # What addresses this machine has does not concern secrets.
+    "all of a Secret": ({"secret": {"secretName": "a"}}, {"key": "text", "more": "plain"}),
+    "a key of it": (
+        {"secret": {"secretName": "a", "items": [{"key": "key", "path": "sub/k"}]}},
+        {"sub/k": "text"},
+    ),
+    "a key that is missing and optional": (
+        {"configMap": {"name": "a", "optional": True, "items": [{"key": "b", "path": "b"}]}},
+        {},
+    ),
+    "a source that is missing and optional": (
+        {"secret": {"secretName": "none", "optional": True}},
+        {},
+    ),
+    "several sources": (
+        {
+            "projected": {
+                "sources": [
+                    {"secret": {"name": "a"}},
+                    {"serviceAccountToken": {"path": "token"}},
+                    {
+                        "downwardAPI": {
+                            "items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]
+                        }
+                    },
+                ]
+            }
+        },
+        {"key": "text", "more": "plain", "token": "token 1", "n": "p"},
+    ),
+    "an empty directory": ({"emptyDir": {}}, {}),
+}
+
+
+@pytest.mark.parametrize(("source", "files"), CONTENTS.values(), ids=CONTENTS)
+def test_a_volume_has_the_files_of_its_sources(
+    tmp_path: Path, source: Any, files: dict[str, str]
+) -> None:
+    found = volumes(tmp_path, source)
+    for _ in range(2):  # a token stays the same
+        found.fill()
+        place = found.places["v"]
+        texts = {
+            str(path.relative_to(place)): path.read_text()
+            for path in place.rglob("*")
+            if path.is_file()
+        }
+        assert texts == files
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"configMap": {"name": "none"}}, "there is no configMap none"),
+        ({"secret": {"secretName": "none"}}, "there is no secret none"),
+        (
+            {"configMap": {"name": "a", "items": [{"key": "b", "path": "b"}]}},
+            "configMap a has no key b",
+        ),
+        ({"nfs": {"server": "s"}}, "a volume of nfs has no place on this machine"),
+    ],
+)
+def test_a_volume_without_its_source_is_reported(tmp_path: Path, source: Any, message: str) -> None:
+    with pytest.raises(Missing, match=message):
+        volumes(tmp_path, source).fill()
+
+
+def test_directories_of_the_machine_are_volumes_as_they_are(tmp_path: Path) -> None:
+    source = {"hostPath": {"path": str(tmp_path / "host")}}
+    assert volumes(tmp_path, source).places == {"v": tmp_path / "host"}
+    given = {"v": tmp_path / "mine"}
+    assert volumes(tmp_path, {"nfs": {}}, given=given).places == given
+    assert everything(tmp_path) == set()
 
 
 @pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/paths-and-keys-of-volumes")
@@ -81,7 +168,7 @@ def test_a_link_in_a_volume_leads_no_file_outside(tmp_path: Path) -> None:
     found = volumes(tmp_path, {"configMap": {"name": "a", "items": [item]}}, sources)
     found.fill()
     file = found.places["v"] / "sub" / "file"
-    assert file.read_text() == "text"
+    assert file.read_text() == "TEXT"
     file.unlink()
     file.parent.rmdir()
     file.parent.symlink_to(outside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -98,11 +98,3 @@ def _left_out(numbers: Mapping[str, int]) -> Metric:
     for namespace, number in sorted(numbers.items()):
         family.add_metric((namespace,), number)
     return family
-
-
-def families_of(jobs: Iterable[Mapping[str, Any]], source: Source) -> list[Metric]:
-    """The families of these jobs alone."""
-    found = JobMetrics(source)
-    for job in jobs:
-        found.follow("ADDED", job)
-    return found.begin()()

@@ -31,11 +31,6 @@ class Portion:
     extras: int
     """Replicas beyond the core that are asked for."""
 
-    @property
-    def base_pods(self) -> int:
-        """The pods of the core, with those that stand by."""
-        return self.base * self.task.pods_per_replica + self.task.standby if self.base else 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
