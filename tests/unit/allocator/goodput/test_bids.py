@@ -78,6 +78,10 @@ def bid(key: str, *values: float, unit: float = 1.0, resource: str = GPU) -> Bid
     return Bid(job=job(key, LEARNER), offer=Offer(costs, [0.0, *values]), takes=takes)
 
 
+STEEP: Final = [{GPU: 0.0}, {GPU: 2.0}, {GPU: 3.0}]
+LARGE: Final = bid("a/x", 90, unit=4)
+
+
 @pytest.mark.parametrize(
     ("bids", "room", "quotas", "chosen"),
     [
@@ -111,6 +115,35 @@ def bid(key: str, *values: float, unit: float = 1.0, resource: str = GPU) -> Bid
             {"a": {GPU: 2}},
             [0, 1, 1],
             id="jobs of a namespace share its quota",
+        ),
+        # What is left is for one step; the first one that is offered is not the best.
+        pytest.param(
+            [LARGE, bid("b/x", 7), bid("b/y", 8)],
+            {GPU: 1},
+            {},
+            [0, 0, 1],
+            id="the best of the rest",
+        ),
+        pytest.param(
+            [LARGE, bid("b/x", 7), bid("b/y", 8)],
+            {GPU: 3},
+            {"b": {GPU: 1}},
+            [0, 0, 1],
+            id="the best of the rest within a quota",
+        ),
+        pytest.param(
+            [LARGE, bid("b/x", 1, 9), bid("c/x", 3)],
+            {GPU: 2},
+            {},
+            [0, 2, 0],
+            id="the steepest step of a job, not its next one",
+        ),
+        pytest.param(
+            [Bid(job=job("a/x", LEARNER), offer=Offer([0, 2, 3], [0, 9, 10]), takes=STEEP)],
+            {GPU: 9},
+            {"a": {GPU: 1}},
+            [0],
+            id="no second step without the first",
         ),
         pytest.param([bid("a/x", -1, 4)], {GPU: 9}, {}, [2], id="over a size that is worth less"),
         pytest.param([bid("a/x", -1, 0)], {GPU: 9}, {}, [0], id="nothing for no gain"),
