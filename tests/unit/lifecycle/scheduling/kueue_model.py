@@ -11,7 +11,7 @@ from di_api.names import LABEL_QUEUE
 from di_api.timestamps import format_time
 from di_operator.kueue.queueing import NOT_SERVED, Kueue
 from di_operator.lifecycle.actions import Delete, Patch
-from tests.unit.lifecycle.cluster_model import ClusterModel
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 from tests.unit.lifecycle.kubelet_model import Object
 
 FLAVOR = {"spec": {"nodeLabels": {"pool": "gpu"}, "tolerations": [{"key": "gpu"}]}}
@@ -160,8 +160,8 @@ class QueuedCluster(ClusterModel):
 
     def check(self) -> None:
         """No pod without admission."""
-        for task in self.job["spec"].get("tasks", ()):
-            name = task["name"]
+        for each in self.job["spec"].get("tasks", ()):
+            name = each["name"]
             assert self.using(name) <= self.held(name), f"{name}: {self.states()} {[*self.pods]}"
 
 
@@ -183,3 +183,32 @@ def _state(body: Object) -> str:
     if _is(body, "Evicted"):
         return "evicted"
     return "admitted" if _is(body, "Admitted") else "reserved"
+
+
+CORE = "x-core"
+
+
+def work(replicas: int = 3, **fields: Any) -> dict[str, Any]:
+    return task("work", replicas, **fields)
+
+
+def tiered(replicas: int = 5, core: int = 2) -> dict[str, Any]:
+    return work(replicas, minReplicas=core, elastic={})
+
+
+def submitted(
+    *tasks: dict[str, Any], labels: dict[str, str] | None = None, **spec: Any
+) -> QueuedCluster:
+    cluster = QueuedCluster(queued(job(*tasks or (work(),), **spec), **(labels or {})))
+    return cluster.settle()
+
+
+def admitted(*tasks: dict[str, Any], **spec: Any) -> QueuedCluster:
+    cluster = submitted(*tasks, **spec).admit(CORE)
+    up(cluster)
+    return cluster
+
+
+def up(cluster: QueuedCluster) -> None:
+    """All that can be made is made, and runs."""
+    cluster.settle().run().settle()

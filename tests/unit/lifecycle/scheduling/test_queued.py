@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,35 +15,16 @@ from di_operator.lifecycle.faults import WorkloadRefused, on_error
 from di_operator.lifecycle.pods import Pod
 from di_operator.lifecycle.workloads import leftover_steps
 from tests.unit.lifecycle.cluster_model import Crash, job, task
-from tests.unit.lifecycle.scheduling.kueue_model import QueuedCluster, queued
-
-CORE = "x-core"
-
-
-def work(replicas: int = 3, **fields: Any) -> dict[str, Any]:
-    return task("work", replicas, **fields)
-
-
-def tiered(replicas: int = 5, core: int = 2) -> dict[str, Any]:
-    return work(replicas, minReplicas=core, elastic={})
-
-
-def submitted(
-    *tasks: dict[str, Any], labels: dict[str, str] | None = None, **spec: Any
-) -> QueuedCluster:
-    cluster = QueuedCluster(queued(job(*tasks or (work(),), **spec), **(labels or {})))
-    return cluster.settle()
-
-
-def admitted(*tasks: dict[str, Any], **spec: Any) -> QueuedCluster:
-    cluster = submitted(*tasks, **spec).admit(CORE)
-    up(cluster)
-    return cluster
-
-
-def up(cluster: QueuedCluster) -> None:
-    """All that can be made is made, and runs."""
-    cluster.settle().run().settle()
+from tests.unit.lifecycle.scheduling.kueue_model import (
+    CORE,
+    QueuedCluster,
+    admitted,
+    queued,
+    submitted,
+    tiered,
+    up,
+    work,
+)
 
 
 def test_a_job_has_no_pods_before_it_is_admitted() -> None:

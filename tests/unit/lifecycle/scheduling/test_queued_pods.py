@@ -8,8 +8,15 @@ import pytest
 
 from di_operator.builders.topology import GATE
 from tests.unit.lifecycle.cluster_model import task
-from tests.unit.lifecycle.scheduling.kueue_model import QueuedCluster
-from tests.unit.lifecycle.scheduling.test_queued import CORE, admitted, submitted, tiered, up, work
+from tests.unit.lifecycle.scheduling.kueue_model import (
+    CORE,
+    QueuedCluster,
+    admitted,
+    submitted,
+    tiered,
+    up,
+    work,
+)
 
 EXTRA, POD = "x-work-x0", "x-work-2"
 RACK: Final = "example.com/rack"

@@ -21,7 +21,7 @@ from di_operator.lifecycle import specs
 from di_operator.lifecycle.specs import HEAVY, SPEC_BYTES, Reading, SpecCache, examine
 from di_operator.packed import json_text
 from tests.unit.operator.heavy.bodies import BEYOND, WITHIN, ended, heavy, started
-from tests.unit.operator.test_reconciler import KEY, Bench
+from tests.unit.operator.reconciling import KEY, Bench
 
 
 class _Judge:

@@ -10,7 +10,7 @@ from di_api.companions import CompanionKind
 from di_api.kube.errors import ApiError, Forbidden, Invalid, NotFound, Unavailable
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, Resource
 from di_operator.controller import Outdated
-from tests.unit.operator.test_reconciler import Bench
+from tests.unit.operator.reconciling import Bench
 
 Object = dict[str, Any]
 CLAIMS = Resource(

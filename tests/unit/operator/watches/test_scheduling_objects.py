@@ -10,7 +10,7 @@ from di_api.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavaila
 from di_api.kube.resources import DIJOBS
 from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
-from tests.unit.operator.test_reconciler import Bench
+from tests.unit.operator.reconciling import Bench
 
 Object = dict[str, Any]
 GROUPS = KINDS[GangScheduler.VOLCANO].resource

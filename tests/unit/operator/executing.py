@@ -1,0 +1,137 @@
+"""An executor of the actions of one job before an API server in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from di_api.kube.errors import (
+    ApiError,
+)
+from di_api.kube.resources import PODS, Resource
+from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_operator.companions import Companions
+from di_operator.concurrency import Tenants, Writers
+from di_operator.controller import JobKey
+from di_operator.executor import Executor
+from di_operator.leadership import NotLeading
+from di_operator.lifecycle.actions import Action, Create, Delete
+from di_operator.lifecycle.faults import (
+    Fault,
+)
+from di_operator.scheduling_objects import SchedulingObjects
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import FakeApi, Object
+
+JOB = JobKey("ns", "a")
+
+
+LABELS = {LABEL_JOB: "a", LABEL_OPERATOR: OPERATOR_NAME}
+
+
+class Writes:
+    def __init__(self) -> None:
+        self.observed: list[tuple[str, str]] = []
+        self.forgotten: list[str] = []
+
+    def observe(self, resource: Resource, body: Object) -> None:
+        self.observed.append((resource.kind, body["metadata"]["name"]))
+
+    def forget(self, uid: str) -> None:
+        self.forgotten.append(uid)
+
+
+class Results(Counter[tuple[str, str]]):
+    def acted(self, action: str, result: str) -> None:
+        self[action, result] += 1
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.writes = Writes()
+        self.writers = Writers(monotonic=lambda: 0.0)
+        self.results = Results()
+        self.lease_checks = 0
+        self.leading = True
+        self.is_wanted: Callable[[], bool] = lambda: True
+        self.refused: list[tuple[JobKey, str, bool]] = []
+
+    def check_lease(self) -> None:
+        self.lease_checks += 1
+        if not self.leading:
+            raise NotLeading("lost")
+
+    def on_refused(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+        self.refused.append((job, message, is_of_server))
+
+    def run(self, *actions: Action) -> list[Fault]:
+        executor = Executor(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            writes=self.writes,
+            companions=Companions(
+                client=self.api,  # type: ignore[arg-type]  # likewise
+                look_again=30.0,
+                monotonic=lambda: 0.0,
+            ),
+            scheduling_objects=SchedulingObjects(
+                client=self.api,  # type: ignore[arg-type]  # likewise
+                look_again=30.0,
+                monotonic=lambda: 0.0,
+            ),
+            writers=self.writers,
+            tenants=Tenants(monotonic=lambda: 0.0),
+            check_lease=self.check_lease,
+            observer=self.results,
+            on_refused=self.on_refused,
+        )
+        return virtual_time.run(executor.run(actions, job=JOB, is_wanted=self.is_wanted))
+
+
+def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
+    kind = {"apiVersion": API_VERSION, "kind": KIND}
+    reference = {**kind, "name": "a", "uid": owner, "controller": True}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "labels": LABELS,
+            "ownerReferences": [reference],
+            **metadata,
+        }
+    }
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A recipe that has its body already."""
+
+    body: Object
+
+    def build(self) -> Object:
+        return self.body
+
+
+def create(body: Object) -> Create:
+    return Create(resource=PODS, recipe=Ready(body))
+
+
+def delete(body: Object, **changes: Any) -> Delete:
+    metadata = body["metadata"]
+    values: Object = {
+        "resource": PODS,
+        "namespace": "ns",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resource_version": metadata["resourceVersion"],
+    }
+    return Delete(**{**values, **changes})
+
+
+def refuse(error: type[ApiError], message: str = "") -> Callable[[str, str, str], ApiError | None]:
+    def answer(verb: str, kind: str, name: str) -> ApiError | None:
+        return error(kind=kind, name=name, message=message) if verb == "create" else None
+
+    return answer
