@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import signal
 import socket
 import subprocess
@@ -76,6 +77,8 @@ class Pods:
             "DI_NODE_NAME": f"n{index}" if node is None else node,
             "DI_NODE_CHECK_WAIT": str(wait),
             "DI_JOB_SECRET": secret,
+            # So that its lines count where coverage is measured.
+            **{key: each for key, each in os.environ.items() if key.startswith("COVERAGE_")},
         }
         given = json.dumps({"settings": settings, "delay": delay})
         process = subprocess.Popen([sys.executable, "-c", RUN, given], env=environment)

@@ -85,8 +85,8 @@ def test_assigned_flavors_that_cannot_be_found_are_named() -> None:
 def test_an_injection_is_added_to_what_a_template_has(
     field: str, value: Any, path: tuple[str, str]
 ) -> None:
-    plain: dict[str, Any] = {"labels": {}, "annotations": {}, "node_selector": {}, "tolerations": ()}
-    injection = Injection(**(plain | {field: value}))
+    plain: dict[str, Any] = {"labels": {}, "annotations": {}, "node_selector": {}}
+    injection = Injection(**{"tolerations": (), **plain, field: value})
     outer, inner = path
     is_list = inner == "tolerations"
     before: Any = [{"key": "own"}] if is_list else {"own": "x", "a": "old"}
