@@ -1,8 +1,22 @@
-"""When the history is swept."""
+"""When the history is swept, and that its threads go on."""
 
 from __future__ import annotations
 
-from di_history.keeping import SWEEP_SECONDS, sweep_is_due
+import threading
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from di_api.kube.config import KubeConfig
+from di_history import keeping
+from di_history.keeping import SWEEP_SECONDS, Keeper, SpoolSettings, sweep_is_due
+from di_history.metrics import Metrics
+from di_history.store.engine import open_engine
+from di_history.store.retention import Retention, Swept
+from tests.waiting import DEADLINE
 
 GIB = 1 << 30
 
@@ -16,3 +30,70 @@ def test_a_sweep_comes_earlier_when_much_was_written() -> None:
     """A tenant that fills the volume is bounded before it is full."""
     assert not sweep_is_due(waited=1, unswept=GIB // 64 - 1, size=GIB)
     assert sweep_is_due(waited=1, unswept=GIB // 64, size=GIB)
+
+
+class Scripted:
+    """Raises one error after the other, then returns; `done` is set after the last error."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = iter(errors)
+        self.done = threading.Event()
+
+    def __call__(self, *_: object, **__: object) -> Swept:
+        error = next(self._errors, None)
+        if error is not None:
+            raise error
+        self.done.set()
+        return Swept(aged=0, crowded=0, size=0)
+
+
+AWAY = OperationalError("SELECT", {}, Exception("away"))
+DEFECT = ZeroDivisionError("a mistake of ours")
+
+
+def test_every_thread_begins_again_whatever_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    follows, sweeps, writes = Scripted(AWAY, DEFECT), Scripted(AWAY, DEFECT), Scripted(DEFECT)
+
+    class Follower:
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def followed(self) -> None:
+            return None
+
+        async def run(self) -> None:
+            follows()
+
+    monkeypatch.setattr(keeping, "Follower", Follower)
+    monkeypatch.setattr(keeping, "sweep", sweeps)
+    monkeypatch.setattr(keeping, "sweep_is_due", lambda **_: True)
+    monkeypatch.setattr(keeping.Batches, "run", writes)
+    monkeypatch.setattr(keeping.Batches, "drained", lambda *_: True)
+    monkeypatch.setattr(keeping.Backoff, "delay", lambda _: 0.0)
+    monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.01)
+    metrics = Metrics()
+    keeper = Keeper(
+        engine=open_engine(f"sqlite:///{tmp_path}/history"),
+        config=cast(KubeConfig, None),
+        namespace=None,
+        retention=Retention(age=1, size=GIB, job=GIB),
+        log_bytes=1,
+        job_log_bytes=1,
+        whole_logs=None,
+        spool=SpoolSettings(folder=tmp_path, room=1, most=1),
+        metrics=metrics,
+        now=lambda: 0,
+        clock=lambda: 0.0,
+        rng=Random(1),
+    )
+    assert not keeper.is_ready
+    keeper.start()
+    try:
+        for each in (follows, sweeps, writes):
+            assert each.done.wait(DEADLINE)
+        assert keeper.is_ready
+        assert metrics.restarts._value.get() >= 2
+    finally:
+        keeper.end()

@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
+from di_api.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Unavailable,
+)
 from di_api.kube.resources import DIJOBS
 from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
+from di_operator.controller import Outdated
 from tests.unit.operator.reconciling import Bench
 
 Object = dict[str, Any]
@@ -106,3 +115,54 @@ def test_a_foreign_group_is_not_changed() -> None:
     assert made.condition["reason"] == "SchedulingObjectRefused"
     assert made.condition["message"].endswith("exists and does not belong to this job")
     assert made.api.objects[GROUP] == theirs
+
+
+def of_job(made: Bench, uid: str) -> dict[str, Any]:
+    job = made.api.objects["DIJob", "ns", "a"]
+    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": "a", "uid": uid}
+    return {"metadata": {"name": "a", "ownerReferences": [{**owner, "controller": True}]}}
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["of the job", "of an earlier one"])
+def test_a_group_made_after_the_read_is_taken_if_it_is_the_jobs(is_ours: bool) -> None:
+    made = bench()
+    uid = made.api.objects["DIJob", "ns", "a"]["metadata"]["uid"] if is_ours else "earlier"
+
+    def appear(verb: str, kind: str, name: str) -> None:
+        if (verb, kind) == ("create", GROUPS.kind) and GROUP not in made.api.objects:
+            made.api.put(GROUPS, "ns", of_job(made, uid))
+
+    made.api.before = appear
+    if is_ours:
+        made.settle()
+        assert made.api.calls["create", "Pod"] == 2
+    else:
+        with pytest.raises(Outdated, match="of an earlier job has to go first"):
+            made.reconcile()
+        assert made.api.calls["create", "Pod"] == 0
+
+
+def test_a_group_that_is_gone_at_the_second_read_is_decided_again() -> None:
+    made = bench()
+    met: list[str] = []
+
+    def exists_once(verb: str, kind: str, name: str) -> ApiError | None:
+        if (verb, kind) == ("create", GROUPS.kind) and not met:
+            met.append(name)
+            return AlreadyExists(kind=kind, name=name, code=409)
+        return None
+
+    made.api.before = exists_once
+    made.settle()
+    assert calls(made)["create"] == 2
+    assert GROUP in made.api.objects
+
+
+@pytest.mark.parametrize("error", [Forbidden, Invalid])
+def test_a_refused_change_of_a_group_is_reported(error: type[ApiError]) -> None:
+    made = bench()
+    made.refuse(error, "no right to it", verb="patch", kind=GROUPS.kind)
+    made.settle()
+    (event,) = [each for each in made.events if each.reason == "SchedulingObjectRefused"]
+    assert event.message.endswith("a: no right to it")
+    assert made.api.calls["create", "Pod"] == 2
