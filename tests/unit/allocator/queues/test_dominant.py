@@ -46,6 +46,39 @@ def test_the_division_of_the_papers_example_is_reproduced() -> None:
     assert found["b"] == pytest.approx({"cpu": 6, "memory": 2})
 
 
+@pytest.mark.parametrize(
+    ("wanted", "room", "expected"),
+    [
+        pytest.param(
+            {"a": {"cpu": 4.0, GPU: 1.0}, "b": {"cpu": 4.0}, "c": {"cpu": 8.0, GPU: 0.0}},
+            {"cpu": 8.0, GPU: 0.0},
+            {"a": {"cpu": 0, GPU: 0}, "b": {"cpu": 4, GPU: 0}, "c": {"cpu": 4, GPU: 0}},
+            id="a resource there is none of",
+        ),
+        pytest.param(
+            {"a": {"cpu": 1.0, GPU: 1.0}, "b": {"cpu": 4.0}, "c": {GPU: 1.0}},
+            {"cpu": 4.0, GPU: 1.0},
+            {"a": {"cpu": 0.5, GPU: 0.5}, "b": {"cpu": 3.5, GPU: 0}, "c": {"cpu": 0, GPU: 0.5}},
+            id="growth goes on in what is not used up",
+        ),
+        pytest.param({"a": {"cpu": 1.0}}, {}, {"a": {}}, id="no resources"),
+        pytest.param(
+            {"a": {}, "b": {"cpu": 0.0}},
+            {"cpu": 4.0},
+            {"a": {"cpu": 0}, "b": {"cpu": 0}},
+            id="nothing wanted",
+        ),
+    ],
+)
+def test_the_edges_of_a_division(
+    wanted: dict[str, dict[str, float]],
+    room: dict[str, float],
+    expected: dict[str, dict[str, float]],
+) -> None:
+    found = fill_dominant(wanted, dict.fromkeys(wanted, 1.0), room, {})
+    assert {tenant: pytest.approx(has) for tenant, has in found.items()} == expected
+
+
 @given(tenants, rooms)
 def test_no_tenant_would_run_more_with_the_part_of_another(
     found: dict[str, dict[str, int]], room: dict[str, int]
