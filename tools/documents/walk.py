@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from tests.unit.operator.test_reconciler import Bench
+from tests.unit.operator.reconciling import Bench
 
 SOURCE = Path(__file__).resolve().parents[2] / "services" / "operator" / "src" / "di_operator"
 # What is handed in, and not on the way.

@@ -11,7 +11,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from di_api.kube.config import KubeConfig
+from di_api.service.backoff import Backoff
 from di_history import keeping
+from di_history.batches import Batches
 from di_history.keeping import SWEEP_SECONDS, Keeper, SpoolSettings, sweep_is_due
 from di_history.metrics import Metrics
 from di_history.store.engine import open_engine
@@ -69,9 +71,9 @@ def test_every_thread_begins_again_whatever_fails(
     monkeypatch.setattr(keeping, "Follower", Follower)
     monkeypatch.setattr(keeping, "sweep", sweeps)
     monkeypatch.setattr(keeping, "sweep_is_due", lambda **_: True)
-    monkeypatch.setattr(keeping.Batches, "run", writes)
-    monkeypatch.setattr(keeping.Batches, "drained", lambda *_: True)
-    monkeypatch.setattr(keeping.Backoff, "delay", lambda _: 0.0)
+    monkeypatch.setattr(Batches, "run", writes)
+    monkeypatch.setattr(Batches, "drained", lambda *_: True)
+    monkeypatch.setattr(Backoff, "delay", lambda _: 0.0)
     monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.01)
     metrics = Metrics()
     keeper = Keeper(
@@ -88,7 +90,6 @@ def test_every_thread_begins_again_whatever_fails(
         clock=lambda: 0.0,
         rng=Random(1),
     )
-    assert not keeper.is_ready
     keeper.start()
     try:
         for each in (follows, sweeps, writes):

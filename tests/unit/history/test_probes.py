@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from di_api.serving.probe_server import Page
 from di_history.probes import pages
 
 
@@ -33,7 +35,9 @@ def test_readiness_needs_a_certificate_and_tables_and_ends_with_draining(
         is_ready=lambda: is_ready,
         clock=lambda: 0.0,
     )
-    ready, alive, metrics = (found[path]() for path in ("/readyz", "/healthz", "/metrics"))
+    ready, alive, metrics = (
+        cast(Page, found[path]()) for path in ("/readyz", "/healthz", "/metrics")
+    )
     assert (ready.status, ready.body) == (code, message)
     assert (alive.status, metrics.status) == (200, 200)
     assert b"some_total 0.0" in metrics.body

@@ -61,7 +61,11 @@ def test_a_size_costs_the_largest_part_of_any_resource_with_dominant_shares(
     # Of what the job does not take it takes no part.
     room = {GPU: 8_000.0, "cpu": 8_000.0, "disk": 1.0}
     (bid,) = make_bids([found], [found.options[""]], [OFFER], room, shares)
-    assert (list(bid.offer.costs), list(bid.offer.values)) == (costs, OFFER.values)
+    assert (bid.job, list(bid.offer.costs), list(bid.offer.values)) == (
+        found.job,
+        costs,
+        OFFER.values,
+    )
     assert [takes[GPU] for takes in bid.takes] == [0.0, 1000.0, 2000.0]
 
 

@@ -44,6 +44,27 @@ def held(**placed: str) -> dict[str, NodeList]:
     return {key: NodeList.of({"learner": tuple(at.split())}) for key, at in placed.items()}
 
 
+@pytest.mark.parametrize("name", PARENTS)
+@pytest.mark.parametrize(
+    ("backfill", "slots", "starts"),
+    # The second large job reserves nothing; one that never fits keeps nobody waiting.
+    [(True, 4, 2), ("reserve", 4, 1), (False, 4, 0), (False, 9, 2)],
+)
+def test_backfill_decides_what_starts_behind_a_job_that_waits(
+    name: str, backfill: Any, slots: int, starts: int
+) -> None:
+    running = held(x="n000 n000 n000", y="n001 n001 n001")
+    large = (job(f"big{at}", task(1, slot=slots), age=9.0 - at) for at in range(2))
+    jobs = by_key(
+        small("x", 3, ends=60.0), small("y", 3), *large, *(small(f"s{at}") for at in range(2))
+    )
+    answer = PARENTS[name](backfill=backfill).optimize(jobs, nodes(2, slot=4), running)
+    assert {key: answer[key] for key in running} == running
+    assert sum(len(answer[key]) for key in ("s0", "s1")) == starts
+    assert not answer["big0"]
+    assert not answer["big1"]
+
+
 @pytest.mark.proves("teams-queues.md#a-large-job-in-a-stream-of-small-ones")
 @pytest.mark.parametrize("name", PARENTS)
 def test_the_nodes_that_come_free_first_are_reserved(name: str) -> None:

@@ -427,3 +427,14 @@ def test_no_job_starves(name: str, least: list[int], given_weights: dict[str, fl
     assert all(each.attained > 0 for each in jobs.values())
     # At most one a slot; `goodput` lets jobs take turns of its own as well.
     assert name == "goodput" or max(starts.values()) <= 4 * len(least)
+
+
+@pytest.mark.parametrize(
+    ("age", "attained", "least", "waited"),
+    [(100.0, 60.0, 2, 70.0), (100.0, 0.0, 2, 100.0), (10.0, 60.0, 2, 0.0), (100.0, 60.0, 0, 40.0)],
+)
+def test_a_job_has_waited_while_it_did_not_run_at_its_least_size(
+    age: float, attained: float, least: int, waited: float
+) -> None:
+    one = wants("a/x", least, age=age, attained=attained)
+    assert Claim(job=one, least={}, holds=False).waited == waited

@@ -213,8 +213,6 @@ RULES: Final[tuple[Rule, ...]] = (
 
 WAITING: Final = frozenset(rule.reason for rule in RULES if rule.then is Then.WAIT)
 """Reasons of Pending for which a job must not try again before its pause is over."""
-POD_CONDITIONS: Final = frozenset(rule.pod_condition for rule in RULES if rule.pod_condition)
-"""Types of the pods' conditions that a watch has to keep."""
 
 
 def rule_for(case: Case, rules: Sequence[Rule] = RULES) -> Rule:
