@@ -306,7 +306,7 @@ def test_a_task_deadline_ignores_pods_that_never_ran() -> None:
 # --- replicas of several pods ---
 
 GROUPS = {"podsPerReplica": 2, "replicas": 2}
-CORE_PODS, TIER_PODS = {"x-work-0-0", "x-work-0-1"}, {"x-work-1-0", "x-work-1-1"}
+TIER_PODS = {"x-work-1-0", "x-work-1-1"}
 
 
 @pytest.mark.parametrize("how", LOSSES)
