@@ -75,6 +75,7 @@ def admit_waiting(
     """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
 
     `allowance` counts what is in `answer`. Whom a quota keeps waiting keeps nobody else waiting.
+    Of `capacity`, which is of no use afterwards, a reservation may be taken.
     """
     kept: Reservation | None = None
     for job in in_order(jobs):
@@ -96,8 +97,6 @@ def admit_waiting(
         kept = reserve_for(within, capacity, nodes, running)
         if kept is not None:
             kept.book(capacity)
-    if kept is not None:
-        kept.book(capacity, -1)
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
