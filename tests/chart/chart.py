@@ -71,7 +71,8 @@ class Chart:
                 (word for value in values for word in ("--set", value)),
             )
             self._rendered[key] = Rendered(
-                objects=tuple(o for o in yaml.safe_load_all(text) if o is not None)
+                # libyaml: the definitions in it cost yaml's own loader more than helm takes.
+                objects=tuple(o for o in yaml.load_all(text, Loader=yaml.CSafeLoader) if o)
             )
         return self._rendered[key]
 
