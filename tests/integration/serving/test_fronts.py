@@ -31,6 +31,8 @@ from tests.waiting import wait_until
 from tools.hostile.attackers import AT_NOBODY, KINDS, ONLY_TLS, Plan, attack
 from tools.hostile.target import Target
 
+TRIED = sorted(KINDS.keys() - AT_NOBODY - {"bogus-token", "reviews"})
+
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
@@ -41,14 +43,21 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - AT_NOBODY - {"bogus-token", "reviews"}))
+# Behind a handshake the bytes are the same ones.
+@pytest.mark.parametrize(
+    ("kind", "encrypted"),
+    [
+        *((kind, kind in ONLY_TLS) for kind in TRIED),
+        *(
+            pytest.param(kind, True, marks=pytest.mark.extended)
+            for kind in TRIED
+            if kind not in ONLY_TLS
+        ),
+    ],
+)
 def test_good_clients_are_answered_while_others_hold_on(
     kind: str, encrypted: bool, tls: ssl.SSLContext
 ) -> None:
-    if kind in ONLY_TLS and not encrypted:
-        # There is no handshake: the same bytes are a request that is no HTTP.
-        kind = "silent"
     # Who pipelines is cut again and again, and so never has all of its connections.
     enough = 1 if kind == "pipelining" else 40
     with running(tls=tls if encrypted else None) as server:
