@@ -33,7 +33,11 @@ _NOT_YET = (AssertionError, LookupError, CommandFailed)
 
 
 def wait_until(
-    predicate: Callable[[], T], deadline: float = DEADLINE, *, what: str = "", every: float = 0.02
+    predicate: Callable[[], T],
+    deadline: float = DEADLINE,
+    *,
+    what: str = "",
+    every: float | None = None,
 ) -> T:
     """Ask `predicate` until its answer is true, and return that answer.
 
@@ -42,13 +46,15 @@ def wait_until(
             are not caught.
         deadline: seconds from now; less than the default only where the time itself is meant.
         what: the state waited for, in words; default the predicate's name.
-        every: seconds between two questions.
+        every: seconds between two questions; None: few at first, more the longer it takes and the
+            longer a question takes, so that waiting leaves the processor to what is waited for.
 
     Raises:
         AssertionError: the deadline passed; says what was waited for and the last answer.
     """
-    end = time.monotonic() + deadline
+    began = time.monotonic()
     while True:
+        asked = time.monotonic()
         answer: object
         try:
             answer = found = predicate()
@@ -56,9 +62,9 @@ def wait_until(
                 return found
         except _NOT_YET as error:
             answer = error
-        if time.monotonic() >= end:
+        if time.monotonic() >= began + deadline:
             raise AssertionError(_complaint(predicate, deadline, what, answer))
-        time.sleep(every)
+        time.sleep(_pause(began, asked, time.monotonic()) if every is None else every)
 
 
 @overload
@@ -67,13 +73,13 @@ async def wait_until_async(
     deadline: float = ...,
     *,
     what: str = ...,
-    every: float = ...,
+    every: float | None = ...,
 ) -> T: ...
 
 
 @overload
 async def wait_until_async(
-    predicate: Callable[[], T], deadline: float = ..., *, what: str = ..., every: float = ...
+    predicate: Callable[[], T], deadline: float = ..., *, what: str = ..., every: float | None = ...
 ) -> T: ...
 
 
@@ -82,22 +88,29 @@ async def wait_until_async(
     deadline: float = DEADLINE,
     *,
     what: str = "",
-    every: float = 0.02,
+    every: float | None = None,
 ) -> object:
     """`wait_until` for coroutines; the predicate may be a plain or an async function."""
-    end = time.monotonic() + deadline
+    began = time.monotonic()
     while True:
+        asked = time.monotonic()
         answer: object
         try:
-            asked = predicate()
-            answer = await asked if inspect.isawaitable(asked) else asked
+            found = predicate()
+            answer = await found if inspect.isawaitable(found) else found
             if answer:
                 return answer
         except _NOT_YET as error:
             answer = error
-        if time.monotonic() >= end:
+        if time.monotonic() >= began + deadline:
             raise AssertionError(_complaint(predicate, deadline, what, answer))
-        await asyncio.sleep(every)
+        await asyncio.sleep(_pause(began, asked, time.monotonic()) if every is None else every)
+
+
+def _pause(began: float, asked: float, now: float) -> float:
+    """Seconds to the next question: a twentieth of the wait, twice a question, half a second at
+    most."""
+    return min(0.5, max(0.02, 2 * (now - asked), (now - began) / 20))
 
 
 def _complaint(predicate: object, deadline: float, what: str, answer: object) -> str:

@@ -155,7 +155,7 @@ def release(
     unreleased.install(images, arguments=values)
     probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
     # The node's proxy has the pods' addresses a moment after helm has seen them ready.
-    wait_until(lambda: is_admitted(kubectl, probe), every=0.5)
+    wait_until(lambda: is_admitted(kubectl, probe))
     return unreleased
 
 

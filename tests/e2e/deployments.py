@@ -20,7 +20,6 @@ def take_away(kubectl: Kubectl, release: Release, service: str) -> None:
     wait_until(
         lambda: not kubectl.items("pods", selector, namespace=release.namespace),
         what=f"no pod of di-{service} is left",
-        every=0.3,
     )
 
 

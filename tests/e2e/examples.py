@@ -47,5 +47,4 @@ def wait_for_end(kubectl: Kubectl, job: str, *, namespace: str) -> None:
         lambda: kubectl.phase(job, namespace=namespace) in ("Succeeded", "Failed"),
         TRAINING_SECONDS,
         what=f"{job} to finish",
-        every=1,
     )

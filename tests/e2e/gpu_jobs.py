@@ -91,4 +91,4 @@ def settled(
         assert accepts(sizes), sizes
         return found
 
-    return wait_until(reached, what=f"{names} to share the GPUs", every=1) or {}
+    return wait_until(reached, what=f"{names} to share the GPUs") or {}

@@ -89,7 +89,7 @@ def wait_for_phase(kubectl: Kubectl, job: str, phase: str, *, namespace: str) ->
         assert found.get("status", {}).get("phase") == phase, found.get("status")
         return found
 
-    return wait_until(reached, what=f"{job} is {phase}", every=0.3) or {}
+    return wait_until(reached, what=f"{job} is {phase}") or {}
 
 
 def wait_for_pods(kubectl: Kubectl, job: str, *names: str, namespace: str) -> dict[str, Pod]:
@@ -102,7 +102,7 @@ def wait_for_pods(kubectl: Kubectl, job: str, *names: str, namespace: str) -> di
         assert set(pods) == set(names)
         return pods if not any(pod.is_leaving for pod in pods.values()) else None
 
-    return wait_until(settled, what=f"{job} runs {', '.join(names)}", every=0.3) or {}
+    return wait_until(settled, what=f"{job} runs {', '.join(names)}") or {}
 
 
 def tell_to_exit(kubectl: Kubectl, pod: str, code: int, *, namespace: str) -> None:
@@ -145,4 +145,4 @@ def wait_for_event(kubectl: Kubectl, job: str, text: str, *, namespace: str) -> 
         assert found, events
         return found
 
-    return wait_until(told, what=f"an event on {job}: {text}", every=0.3)
+    return wait_until(told, what=f"an event on {job}: {text}")

@@ -94,7 +94,6 @@ class Testbed:
         wait_until(
             lambda: self.job().get("status", {}).get("phase") == phase,
             what=f"x is {phase}",
-            every=0.3,
         )
 
     def ask(
@@ -132,7 +131,7 @@ class Testbed:
             assert accepts(found), found
             return (found,)
 
-        (found,) = wait_until(listed, what="di-server to list the collectors", every=0.3)
+        (found,) = wait_until(listed, what="di-server to list the collectors")
         return found
 
     def visit(self, addresses: list[str]) -> list[str]:
@@ -157,7 +156,7 @@ class Testbed:
             assert set(self.services()) == set(names)
             return True
 
-        wait_until(settled, what=f"pods and Services {', '.join(names)}", every=0.3)
+        wait_until(settled, what=f"pods and Services {', '.join(names)}")
 
     def _found(self, kind: str, role: str) -> dict[str, Object]:
         selector = f"--selector={LABEL_DIJOB_NAME}=x" + (

@@ -83,4 +83,4 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, namespace: str) -> str:
         assert (found["status"], found["reason"]) == ("True", reason), found
         return str(found["message"])
 
-    return wait_until(told, what=f"{name} to be {reason}", every=0.5)
+    return wait_until(told, what=f"{name} to be {reason}")

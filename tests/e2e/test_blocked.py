@@ -110,7 +110,6 @@ def jobs(kubectl: Kubectl, release: Release, python_image: str) -> Iterator[str]
         wait_until(
             lambda: kubectl.get("resourcequota", "none", namespace=namespace)["status"]["hard"],
             what="the quota to be known",
-            every=0.3,
         )
         jobs = [
             *_blocked(namespace, python_image),
@@ -222,7 +221,7 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, part: str, *, namespace:
         assert part in message
         return message
 
-    return wait_until(said, what=f"{name} is {reason}: {part}", every=0.3)
+    return wait_until(said, what=f"{name} is {reason}: {part}")
 
 
 def _columns(kubectl: Kubectl, namespace: str) -> dict[str, str]:

@@ -101,7 +101,7 @@ def test_renewals_by_cert_manager_refuse_no_job_and_restart_nothing(
     body = job(
         "x", namespace=namespace, tasks=[task("learner", image=python_image, program=sleep(1))]
     )
-    trusted = wait_until(lambda: _trusted(kubectl, issued), every=0.5)
+    trusted = wait_until(lambda: _trusted(kubectl, issued))
     pods = webhooks(kubectl, issued)
     ask = SERVED.format(pods=[pod["status"]["podIP"] for pod in pods])
 
@@ -113,16 +113,16 @@ def test_renewals_by_cert_manager_refuse_no_job_and_restart_nothing(
         return all(is_issued_by(found.encode(), authority) for found in served())
 
     # The kubelet has to bring what cert-manager issued into the pods.
-    wait_until(lambda: is_served_by(trusted), every=0.5)
-    wait_until(partial(is_admitted, kubectl, body), every=0.5)
+    wait_until(lambda: is_served_by(trusted))
+    wait_until(partial(is_admitted, kubectl, body))
     with admitting(kubectl, body) as answers:
         before = served()
         renew(kubectl, "di-webhook", namespace=issued.namespace)
-        wait_until(lambda: not served() & before, every=0.5)
+        wait_until(lambda: not served() & before)
         renew(kubectl, "di-webhook-ca", namespace=issued.namespace)
-        renewed = wait_until(lambda: _trusted(kubectl, issued, not_=trusted), every=0.5)
+        renewed = wait_until(lambda: _trusted(kubectl, issued, not_=trusted))
         since = len(answers)
-        wait_until(lambda: len(answers) >= since + 5, every=0.1)
+        wait_until(lambda: len(answers) >= since + 5)
     assert all(answers), answers
     # With the key of the one before it answers for what that one has issued.
     assert is_served_by(renewed)

@@ -97,7 +97,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
     # Converted before it is admitted: by the same webhook, trusted in another place.
     older = older_job("y", namespace=namespace, image=python_image)
     for body in (plain, older):
-        wait_until(partial(is_admitted, kubectl, body), every=0.3)
+        wait_until(partial(is_admitted, kubectl, body))
     kubectl.apply(
         job(
             "w",
@@ -112,7 +112,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
         return split_certificates(found.encode())
 
     pods, before = webhooks(kubectl, release), authority(kubectl, release)
-    wait_until(lambda: trusted()[0] == before, every=0.5)
+    wait_until(lambda: trusted()[0] == before)
     assert (len(pods), bool(before)) == (REPLICAS, True)
     *_, moved = (pod["metadata"]["name"] for pod in pods)
     stay = [pod for pod in pods if pod["metadata"]["name"] != moved]
@@ -135,7 +135,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
             return all(is_issued_by(found.encode(), now) for found in served)
 
         # The kubelet brings a changed Secret into a pod when it looks again, within two minutes.
-        wait_until(all_serve_the_new_one, every=0.5)
+        wait_until(all_serve_the_new_one)
         now = authority(kubectl, release)
 
         def both_are_trusted() -> bool:
@@ -145,9 +145,9 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
             assert before in found
             return True
 
-        wait_until(both_are_trusted, every=0.5)
+        wait_until(both_are_trusted)
         since = len(answers)
-        wait_until(lambda: len(answers) >= since + 10, every=0.1)
+        wait_until(lambda: len(answers) >= since + 10)
 
     assert all(answers), answers
     found = identities(webhooks(kubectl, release))

@@ -68,8 +68,8 @@ def test_pods_of_an_ended_job_go_by_its_policy(
         return {name: pod.phase for name, pod in pods.items()}
 
     # The Service goes in the same step as the pods.
-    wait_until(lambda: not services(kubectl, namespace), every=0.3)
-    wait_until(lambda: remaining() == left, what=f"only {left} are left", every=0.3)
+    wait_until(lambda: not services(kubectl, namespace))
+    wait_until(lambda: remaining() == left, what=f"only {left} are left")
     assert not any(pod.is_leaving for pod in pods_of(kubectl, "x", namespace=namespace).values())
     if "x-learner-0" in left:
         assert "last words" in kubectl.logs("x-learner-0", namespace=namespace)
@@ -93,11 +93,11 @@ def test_what_a_job_brings_along_is_there_for_its_pods_and_stays_with_the_job(
     assert said.strip() == "run configured with seed 7"
 
     mine = f"--selector={LABEL_JOB}=configured"
-    wait_until(lambda: not services(kubectl, namespace), every=0.3)
+    wait_until(lambda: not services(kubectl, namespace))
     (config,) = kubectl.items("configmaps", mine, namespace=namespace)
     assert config["metadata"]["name"] == "configured-config"
     kubectl("--namespace", namespace, "delete", "dijob", "configured", "--timeout=240s")
-    wait_until(lambda: not kubectl.items("configmaps", mine, namespace=namespace), every=0.3)
+    wait_until(lambda: not kubectl.items("configmaps", mine, namespace=namespace))
 
 
 def test_everything_of_a_deleted_job_goes_with_it(
@@ -114,5 +114,4 @@ def test_everything_of_a_deleted_job_goes_with_it(
     kubectl("--namespace", namespace, "delete", "dijob", "x", "--timeout=240s")
     wait_until(
         lambda: not pods_of(kubectl, "x", namespace=namespace) and not services(kubectl, namespace),
-        every=0.3,
     )

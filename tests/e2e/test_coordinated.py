@@ -43,9 +43,9 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
     wanted = {"replicas": 2, "cpus": "0.2", "memory": "48Mi", "gpu": 1}
     made = testbed.ask("POST", collectors=wanted, learners={"replicas": 1, "gpus": "0"})
     # The replica of di-server that did not do it hears of it.
-    wait_until(lambda: testbed.ask("GET") == made, every=0.3)
+    wait_until(lambda: testbed.ask("GET") == made)
     # Both ports and both versions are the same server.
-    wait_until(lambda: testbed.ask("GET", version="v1alpha2", port=8081) == made, every=0.3)
+    wait_until(lambda: testbed.ask("GET", version="v1alpha2", port=8081) == made)
     addresses = [*made["collectors"], *made["learners"]]
     for role, port, found in (
         ("collector", 22270, made["collectors"]),
@@ -115,7 +115,6 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
             != before
         ),
         what="another pod of that name",
-        every=0.3,
     )
     assert testbed.visit([second]) == [pod_of(second)]
     assert testbed.job()["status"]["phase"] == "Running"
@@ -126,8 +125,8 @@ def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
 
     tell_to_exit(kubectl, COORDINATOR, 0, namespace=testbed.namespace)
     testbed.wait_for_phase("Succeeded")
-    wait_until(lambda: not testbed.services(), every=0.3)
-    wait_until(lambda: set(testbed.pods()) == {COORDINATOR}, every=0.3)
+    wait_until(lambda: not testbed.services())
+    wait_until(lambda: set(testbed.pods()) == {COORDINATOR})
     counts = testbed.job()["status"]["replicaStatus"]
     assert counts["Collector"] == {"active": 0, "succeeded": 1, "failed": 0}
     assert "last words" in kubectl.logs(COORDINATOR, namespace=testbed.namespace)

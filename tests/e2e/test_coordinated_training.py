@@ -49,8 +49,8 @@ def test_the_example_trains_scales_itself_and_survives_a_loss(
         return read_record(kubectl.logs(coordinator, namespace=namespace))
 
     kubectl.apply(manifest)
-    wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running", every=0.5)
-    wait_until(lambda: len(record()["curve"]) >= 2, what="it trains", every=0.5)
+    wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running")
+    wait_until(lambda: len(record()["curve"]) >= 2, what="it trains")
     selector = f"--selector={LABEL_REPLICA_TYPE}={Role.COLLECTOR}"
     victim = kubectl.items("pods", selector, namespace=namespace)[0]["metadata"]["name"]
     kubectl("--namespace", namespace, "delete", "pod", victim, "--wait=false")

@@ -58,7 +58,7 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
 
         assert page("").status_code == 401
         path = f"/jobs/{namespace}/shown"
-        wait_until(lambda: "Running" in page(reader, path).text, every=0.5)
+        wait_until(lambda: "Running" in page(reader, path).text)
         assert "/jobs/" not in page(reader).text.replace(path, "").replace("/jobs/-", "")
         assert "Which namespace?" in page(nobody).text
         assert page(nobody, path).text.count("shown") == 0

@@ -185,8 +185,8 @@ def test_the_aggregator_connects_to_every_gpu_of_its_learners(
         assert set(found) == set(learners), said[-2000:]
         return True
 
-    wait_until(lambda: testbed.pods()[aggregator]["status"]["phase"] == "Running", every=0.5)
-    wait_until(connected, what="the aggregator is connected", every=0.5)
+    wait_until(lambda: testbed.pods()[aggregator]["status"]["phase"] == "Running")
+    wait_until(connected, what="the aggregator is connected")
 
 
 @pytest.mark.proves("di-engine.md#what-was-run-unchanged/ding-mode-dist-add-restart-delete")

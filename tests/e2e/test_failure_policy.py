@@ -41,7 +41,7 @@ def test_rules_decide_by_reason_exit_code_and_task(
     def status(key: str) -> object:
         return kubectl.get("dijob", JOB, namespace=namespace)["status"].get(key)
 
-    wait_until(lambda: status("restartAttempts"), every=0.3)
+    wait_until(lambda: status("restartAttempts"))
     before = wait_for_pods(kubectl, JOB, *LEARNERS, COLLECTOR, namespace=namespace)
     assert memory_of(kubectl, LEARNERS[0], namespace) == ("16Mi", "48Mi")
     assert memory_of(kubectl, LEARNERS[1], namespace) == ("96Mi", "96Mi")
@@ -59,7 +59,7 @@ def test_rules_decide_by_reason_exit_code_and_task(
 
     # An exit code that no rule speaks of counts for the collectors alone.
     tell_to_exit(kubectl, COLLECTOR, 7, namespace=namespace)
-    wait_until(lambda: status("taskRestarts") == {"collector": 1}, every=0.3)
+    wait_until(lambda: status("taskRestarts") == {"collector": 1})
     after = wait_for_pods(kubectl, JOB, *LEARNERS, COLLECTOR, namespace=namespace)
     assert after[COLLECTOR].uid != before[COLLECTOR].uid
     assert [after[name].uid for name in LEARNERS] == [before[name].uid for name in LEARNERS]

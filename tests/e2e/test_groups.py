@@ -42,7 +42,7 @@ def wait_for_world(kubectl: Kubectl, namespace: str, *indexes: int, after: int =
         assert generation > after, last
         return int(generation)
 
-    return wait_until(met, what=f"a world of {', '.join(names)}", every=0.5)
+    return wait_until(met, what=f"a world of {', '.join(names)}")
 
 
 def reports_of_checks(kubectl: Kubectl, job: str, namespace: str) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def test_members_meet_anew_whenever_one_comes_or_goes_and_who_stays_keeps_its_po
         assert found != first[three[1]].uid
         return True
 
-    wait_until(replaced, what="another pod of the second member", every=0.3)
+    wait_until(replaced, what="another pod of the second member")
     after = wait_for_pods(kubectl, JOB, *three, namespace=namespace)
     assert after[three[0]].uid == first[three[0]].uid
     generation = wait_for_world(kubectl, namespace, 0, 1, 2, after=generation)
@@ -124,11 +124,11 @@ def test_a_process_that_fails_is_restarted_in_its_pod_and_all_begin_anew(
             assert last == [f"generation {generation}: rank {rank} of 3"], (name, said)
         return True
 
-    wait_until(lambda: begun(1), what="the first world", every=0.3)
+    wait_until(lambda: begun(1), what="the first world")
     # It may take whoever tells it along.
     with suppress(CommandFailed):
         kubectl("--namespace", namespace, "exec", names[1], "--", "sh", "-c", "kill -INT 1")
-    wait_until(lambda: begun(2), what="the next world", every=0.3)
+    wait_until(lambda: begun(2), what="the next world")
 
     found = wait_for_phase(kubectl, "process-group", "Running", namespace=namespace)["status"]
     assert found["restarts"] == 1

@@ -83,7 +83,6 @@ def test_it_learns_scales_its_engines_and_survives_losses(
     wait_until(
         lambda: pods_of(kubectl, EXAMPLE, namespace=namespace)[kept].uid != before[kept].uid,
         what="another engine",
-        every=0.3,
     )
 
     # The learner that computes gradients for the other one, and then that other one: each is
@@ -138,7 +137,7 @@ def _wait_for_departure(kubectl: Kubectl, namespace: str) -> None:
             assert member["url"].startswith(f"http://{member['pod']}."), member
         return True
 
-    wait_until(told, what="an engine that leaves", every=0.5)
+    wait_until(told, what="an engine that leaves")
 
 
 def _wait_for_work(kubectl: Kubectl, namespace: str, *, generation: int) -> None:
@@ -153,4 +152,4 @@ def _wait_for_work(kubectl: Kubectl, namespace: str, *, generation: int) -> None
         assert seen[-1] > seen[0], seen
         return True
 
-    wait_until(works, what=f"the work of generation {generation}", every=0.5)
+    wait_until(works, what=f"the work of generation {generation}")

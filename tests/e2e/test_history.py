@@ -44,7 +44,7 @@ def test_the_logs_of_a_job_outlive_it(
     )
     learner = task("learner", image=python_image, program=FAILS)
     kubectl.apply(job("gone", namespace=namespace, tasks=[learner], backoffLimit=0))
-    wait_until(lambda: kubectl.phase("gone", namespace=namespace) == "Failed", every=0.5)
+    wait_until(lambda: kubectl.phase("gone", namespace=namespace) == "Failed")
     authority = tmp_path / "ca.crt"
     (pod,) = kubectl.items("pods", namespace=namespace)
     authority.write_text(pod["metadata"]["annotations"]["diengine/server-ca"])
@@ -61,7 +61,7 @@ def test_the_logs_of_a_job_outlive_it(
         assert "the last words" in found
         return found
 
-    found = wait_until(told, every=0.5)
+    found = wait_until(told)
 
     assert "gone-learner-0 exit code 3" in found
     user = kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}")
@@ -98,7 +98,7 @@ def test_all_of_a_log_is_in_the_storage(
     talks = "print(*(f'{n} ' + 'x' * 1000 for n in range(2000)), sep='\\n')"
     learner = task("learner", image=python_image, program=talks)
     kubectl.apply(job("talks", namespace=namespace, tasks=[learner]))
-    wait_until(lambda: kubectl.phase("talks", namespace=namespace) == "Succeeded", every=0.5)
+    wait_until(lambda: kubectl.phase("talks", namespace=namespace) == "Succeeded")
     kubectl("--namespace", namespace, "delete", "dijob", "talks")
 
     def lines(*more: str) -> list[str]:
@@ -110,7 +110,7 @@ def test_all_of_a_log_is_in_the_storage(
         found = lines("--whole")
         return found if len(found) == 2000 else None
 
-    found = wait_until(whole, every=0.5) or []
+    found = wait_until(whole) or []
 
     assert found[0].startswith("talks-learner-0  0 xxx")
     assert 0 < len(lines("--tail=5000")) < 1500

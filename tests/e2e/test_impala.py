@@ -115,4 +115,4 @@ def _wait_for_collectors(kubectl: Kubectl, namespace: str, count: int) -> None:
         assert set(pods) == names
         return not any(pod.is_leaving for pod in pods.values())
 
-    wait_until(settled, what=f"{count} collectors", every=0.3)
+    wait_until(settled, what=f"{count} collectors")

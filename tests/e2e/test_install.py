@@ -96,7 +96,7 @@ def test_an_upgrade_and_a_rollback_leave_jobs_and_the_authority_alone(
             tasks=[task("learner", image=python_image, program=sleep(3600), replicas=2)],
         )
     )
-    wait_until(lambda: kubectl.phase("steady", namespace=namespace) == "Running", every=0.5)
+    wait_until(lambda: kubectl.phase("steady", namespace=namespace) == "Running")
 
     def pods() -> dict[str, tuple[str, int]]:
         return {

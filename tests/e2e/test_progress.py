@@ -38,7 +38,7 @@ def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
         assert (found["status"]["phase"], found["status"].get("restarts", 0)) == ("Running", 0)
         return "step" in condition(found, "ReportRejected")["message"]
 
-    wait_until(rejected, what="the report to be told of", every=0.3)
+    wait_until(rejected, what="the report to be told of")
 
     def failed() -> str:
         status = kubectl.get("dijob", "progress", namespace=namespace)["status"]
@@ -50,7 +50,7 @@ def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
         message: str = conditions["Failed"]["message"]
         return message
 
-    message = wait_until(failed, what="the job to hang for the second time", every=0.5)
+    message = wait_until(failed, what="the job to hang for the second time")
     assert message.startswith("the reported step is 62 since ")
     assert message.endswith("; 1 restart of 1 used")
     for event in ("Hung: the reported step is 62 since ", "begin anew: learner; restart 1 of 1"):

@@ -235,7 +235,7 @@ def test_a_task_is_found_by_its_service_which_lists_only_who_is_ready(
         assert kubectl.items("services", mine, namespace=namespace) == []
         return True
 
-    wait_until(gone, what="the job's Services to be gone", every=0.5)
+    wait_until(gone, what="the job's Services to be gone")
 
 
 def test_a_job_runs_without_its_elastic_tier(
@@ -289,7 +289,6 @@ def test_pods_on_the_network_of_one_node_listen_on_different_ports(
     wait_until(
         lambda: run_in_pod(kubectl, "x-collector-1", CALL, namespace=namespace) == "learner",
         what="the first pod to listen at the job's port",
-        every=0.5,
     )
 
 

@@ -76,7 +76,7 @@ def test_a_job_makes_room_for_another_and_that_one_grows_when_it_is_alone(
             assert sum(look.granted for look in found.values()) == SLOTS, found
             return found
 
-        return wait_until(have_all_slots, what=f"{names} to share the slots", every=0.5)
+        return wait_until(have_all_slots, what=f"{names} to share the slots")
 
     begin("early")
     alone = training("early")["early"]

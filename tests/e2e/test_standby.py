@@ -38,7 +38,7 @@ def test_one_that_stands_by_takes_the_place_of_a_member_that_failed(
         assert [each["met"] for each in last] == 2 * [[FIRST, SECOND]], last
         return int(last[0]["generation"])
 
-    generation = wait_until(first_world, what="two members, and one beside them", every=0.5)
+    generation = wait_until(first_world, what="two members, and one beside them")
     assert said(kubectl, namespace, BY) == []
     with suppress(CommandFailed):
         kubectl("--namespace", namespace, "exec", SECOND, "--", "sh", "-c", "kill -INT 1")
@@ -50,14 +50,14 @@ def test_one_that_stands_by_takes_the_place_of_a_member_that_failed(
         assert all(each["generation"] > generation for each in last), last
         return True
 
-    wait_until(next_world, what="a world with the one that stood by", every=0.3)
+    wait_until(next_world, what="a world with the one that stood by")
 
     def is_warm_again() -> bool:
         pods = kubectl.items("pods", namespace=namespace)
         assert {pod["metadata"]["name"] for pod in pods} == {FIRST, BY, NEXT}
         return is_ready(kubectl, namespace, NEXT)
 
-    wait_until(is_warm_again, what="another one that stands by", every=0.5)
+    wait_until(is_warm_again, what="another one that stands by")
     status = kubectl.get("dijob", "warm", namespace=namespace)["status"]
     assert status["standIns"] == {"learner": {"1": BY}}
     assert (status["phase"], status["restarts"], status["reschedules"]) == ("Running", 1, 0)

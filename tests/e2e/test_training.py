@@ -100,7 +100,7 @@ def test_the_example_trains_scales_itself_goes_on_when_its_learner_is_killed_and
         assert found["metadata"]["uid"] != first.uid
         return found
 
-    second = wait_until(replaced, what="another learner", every=0.5)
+    second = wait_until(replaced, what="another learner")
     variables = second["spec"]["containers"][0]["env"]
     told = {each["name"]: each.get("value") for each in variables}
     assert told["DI_CHECKPOINT_DIR"] == "/checkpoint"
@@ -148,7 +148,7 @@ def test_the_example_trains_scales_itself_goes_on_when_its_learner_is_killed_and
         assert {pod.phase for pod in left.values()} == {"Succeeded"}, left
         return True
 
-    wait_until(ended, what="every pod to have ended", every=0.5)
+    wait_until(ended, what="every pod to have ended")
     log = kubectl.logs(learner, namespace=namespace)
     assert "going on from generation" in log
     assert "solved: mean return" in log
@@ -166,4 +166,4 @@ def _half_way(kubectl: Kubectl, job: str, *, namespace: str) -> dict[str, Any]:
         assert (status["phase"], status["readyReplicas"]) == ("Running", 6)
         return found
 
-    return wait_until(reported, TRAINING_SECONDS, what="half of the training", every=0.5)
+    return wait_until(reported, TRAINING_SECONDS, what="half of the training")

@@ -35,7 +35,7 @@ def running_job(kubectl: Kubectl, namespace: str, python_image: str) -> str:
             ],
         )
     )
-    wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running", every=0.5)
+    wait_until(lambda: kubectl.phase(name, namespace=namespace) == "Running")
     return name
 
 
@@ -87,14 +87,14 @@ def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(
     with pytest.raises(CommandFailed) as refused:
         kubectl.apply(job("bad", namespace=namespace, tasks=[{**learner, "dependsOn": ["x"]}]))
     assert "spec.tasks[0].dependsOn[0]" in refused.value.output
-    wait_until(lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded", every=0.5)
+    wait_until(lambda: kubectl.phase("meanwhile", namespace=namespace) == "Succeeded")
 
     def told() -> bool:
         found = condition(kubectl.get("dijob", running_job, namespace=namespace), "SpecInvalid")
         assert (found["status"], found["reason"]) == ("True", "RulesBroken")
         return "characters are too many" in found["message"]
 
-    wait_until(told, what="the job to say that its spec is invalid", every=0.3)
+    wait_until(told, what="the job to say that its spec is invalid")
     assert kubectl.phase(running_job, namespace=namespace) == "Running"
     assert pods() == before
     status = kubectl.get("dijob", running_job, namespace=namespace)["status"]

@@ -99,7 +99,7 @@ def test_an_outage_of_the_webhook(
 
     bring_back(kubectl, release, "webhook")
     # A Service leads to a pod a moment after the pod is ready, when each node has heard of it.
-    wait_until(lambda: is_admitted(kubectl, new), every=0.3)
+    wait_until(lambda: is_admitted(kubectl, new))
     kubectl.apply(new)
     assert run_in_pod(kubectl, "x-learner-0", GROW, namespace=running) == 200
     grown = wait_for_pods(kubectl, "x", *SCALED, "x-collector-2", namespace=running)

@@ -45,7 +45,7 @@ def test_why_finds_the_cause_of_what_is_wrong(
         return not unexplained
 
     with suppress(AssertionError):  # it is what the score is for
-        wait_until(explained, every=1)
+        wait_until(explained)
     wrong = {name: _wrong(name, namespace, capsys) for name in EXPECTED}
     complaints = [f"  {name}: {found}" for name, found in wrong.items() if found]
     right = len(EXPECTED) - len(complaints)

@@ -55,7 +55,6 @@ def test_a_collector_leaves_alone_and_another_one_joins(
     wait_until(
         lambda: "collect end" in kubectl.logs(left, namespace=namespace),
         what="the collector that joined to collect",
-        every=1,
     )
     _wait_for_step(kubectl, namespace, past=_step(kubectl, namespace))
     assert kubectl.phase(EXAMPLE, namespace=namespace) == "Running"
@@ -97,4 +96,4 @@ def _step(kubectl: Kubectl, namespace: str) -> float:
 
 
 def _wait_for_step(kubectl: Kubectl, namespace: str, *, past: float) -> None:
-    wait_until(lambda: _step(kubectl, namespace) > past, what="another step", every=1)
+    wait_until(lambda: _step(kubectl, namespace) > past, what="another step")

@@ -80,4 +80,4 @@ def _wait_for_nodes(kubectl: Kubectl, namespace: str, count: int, *, past: int) 
         assert found[-1] == count, found[-10:]
         return True
 
-    wait_until(played, what=f"a round of {count} nodes", every=1)
+    wait_until(played, what=f"a round of {count} nodes")

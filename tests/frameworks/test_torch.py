@@ -51,7 +51,7 @@ class Training:
             assert found, self.worlds()
             return (found[-1],)
 
-        (step,) = wait_until(begun, what=f"a world of {size}", every=1)
+        (step,) = wait_until(begun, what=f"a world of {size}")
         self.note(f"world of {size} begins at step {step}")
         return int(step)
 
@@ -63,7 +63,7 @@ class Training:
             assert last >= least
             return last
 
-        return wait_until(shown, what=f"step {least}", every=1)
+        return wait_until(shown, what=f"step {least}")
 
     def note(self, text: str) -> None:
         """Tell whoever looks on."""

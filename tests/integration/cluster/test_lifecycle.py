@@ -280,7 +280,7 @@ def test_simulated_pods_end_as_their_annotations_say(cluster: Cluster) -> None:
         ended = all(each["phase"] in {"Succeeded", "Failed"} for each in found.values())
         return found if ended else {}
 
-    found = wait_until(ended_pods, every=0.1)
+    found = wait_until(ended_pods)
     assert found["ends-well"]["phase"] == "Succeeded"
     ended = found["ends-badly"]["containerStatuses"][0]["state"]["terminated"]
     assert (found["ends-badly"]["phase"], ended["exitCode"]) == ("Failed", 3)

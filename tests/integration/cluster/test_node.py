@@ -59,7 +59,7 @@ def wait_for(api: ApiServer, name: str, *phases: str) -> dict[str, Any]:
         found: dict[str, Any] = api.get(f"{PODS}/{name}")["status"]
         return found if found["phase"] in phases else None
 
-    found = wait_until(status, what=f"pod {name} to be {phases}", every=0.1)
+    found = wait_until(status, what=f"pod {name} to be {phases}")
     assert found is not None
     return found
 
@@ -133,7 +133,7 @@ def test_a_service_is_reached_from_this_machine(api: ApiServer) -> None:
         finally:
             connection.close()
 
-    assert wait_until(fetch, every=0.2) == "hello\n"
+    assert wait_until(fetch) == "hello\n"
 
 
 @pytest.mark.proves(

@@ -77,7 +77,7 @@ async def _register(config: KubeConfig, kueue: KueueProcess) -> None:
             await client.delete(CLUSTER_QUEUES, name)
             return _FINALIZER in made["metadata"].get("finalizers", ())
 
-        await wait_until_async(is_called, what="Kueue's webhooks to be called", every=0.1)
+        await wait_until_async(is_called, what="Kueue's webhooks to be called")
 
 
 @asynccontextmanager
