@@ -1,11 +1,15 @@
 """Settings of the property tests, and what is kept of tests that fail."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 # A loaded machine is no failure: time is judged by the tests that are about time.
 settings.register_profile(
     "di", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("di")
+settings.register_profile("thorough", settings.get_profile("di"), max_examples=200)
+# `make test-all` sets it (tools/lanes/__main__.py).
+settings.load_profile(os.environ.get("DI_HYPOTHESIS_PROFILE", "di"))
 
 pytest_plugins = ["tests.failures.plugin"]

@@ -78,6 +78,7 @@ def _run(arguments: Sequence[str]) -> int:
         python=Path(sys.executable),
         out=out,
         options=[*([] if everything else ["-m", f"not {table.EXTENDED}"]), *options],
+        variables={"DI_HYPOTHESIS_PROFILE": "thorough"} if everything else {},
         measured=measured,
         at_once=asked.at_once,
         on_end=write,

@@ -38,6 +38,7 @@ class Runner:
         python: the interpreter.
         out: the folder for logs, reports and what failed tests left; exists.
         options: further arguments of each pytest.
+        variables: further environment variables of each lane.
         measured: whether branch coverage of each pytest is collected, into ``out``.
         at_once: how many lanes run side by side.
         show: prints a line.
@@ -47,6 +48,7 @@ class Runner:
     python: Path
     out: Path
     options: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     measured: bool = False
     at_once: int = AT_ONCE
     show: Callable[[str], None] = print
@@ -83,6 +85,7 @@ class Runner:
             **os.environ,
             "DI_FAILURES": str(self.out.absolute() / "failures" / lane.name),
             "PYTHONUNBUFFERED": "1",
+            **self.variables,
             **(measured if self.measured else {}),
         }
 

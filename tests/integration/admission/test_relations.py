@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.defaults import with_defaults
@@ -171,7 +171,6 @@ def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, s
         yield kube, namespace
 
 
-@settings(max_examples=200, deadline=None)
 @given(spec=specs())
 def test_the_halves_of_a_row_agree(place: tuple[SyncKubeClient, str], spec: Object) -> None:
     body = {"metadata": {"name": f"related-{next(NUMBER)}"}, "spec": spec}

@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.allocator.choose import Offer, choose
@@ -28,7 +28,6 @@ def price(found: list[Offer], chosen: list[int]) -> float:
     return sum(offer.costs[at] for offer, at in zip(found, chosen, strict=True))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=offers(), budget=st.integers(0, 40))
 def test_the_budget_holds_and_no_single_step_would_improve(found: list[Offer], budget: int) -> None:
     chosen = choose(found, float(budget))
@@ -41,7 +40,6 @@ def test_the_budget_holds_and_no_single_step_would_improve(found: list[Offer], b
                 assert offer.values[target] <= offer.values[chosen[row]]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=offers(), budget=st.integers(0, 40))
 def test_the_answer_is_within_one_step_of_the_best(found: list[Offer], budget: int) -> None:
     chosen = choose(found, float(budget))

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.allocator.choose import Offer
@@ -43,7 +43,6 @@ def worth(found: Offers, chosen: Sequence[Choice]) -> float:
     return sum(each[kind].values[size] for each, (kind, size) in zip(found, chosen, strict=True))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=offers(), budgets=st.tuples(*[st.integers(0, 15)] * 3))
 def test_budgets_by_node_type_hold_and_no_single_change_improves(
     found: list[dict[str, Offer]], budgets: tuple[int, ...]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.ownership import controller_uid
@@ -94,7 +94,6 @@ def read(reader: ClusterReader) -> SchedulingSnapshot:
     )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.lists(changes(), max_size=4), min_size=1, max_size=5))
 def test_incremental_changes_give_the_snapshot_of_a_full_read(
     rounds: list[list[tuple[str, str, Object]]],

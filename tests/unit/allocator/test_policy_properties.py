@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
@@ -146,7 +146,7 @@ def settled(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(jobs=some_jobs(), nodes=some_nodes(), ended=st.sets(st.integers(0, 6)))
 def test_answers_fit_within_bounds_and_move_no_fixed_job(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo], ended: set[int]
@@ -160,7 +160,7 @@ def test_answers_fit_within_bounds_and_move_no_fixed_job(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(jobs=some_jobs(), nodes=some_nodes())
 def test_an_answer_depends_on_neither_order_nor_history(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
@@ -174,7 +174,7 @@ def test_an_answer_depends_on_neither_order_nor_history(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(jobs=some_jobs(), nodes=some_nodes())
 def test_no_job_moves_without_a_change(
     name: str, jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]
@@ -186,7 +186,7 @@ def test_no_job_moves_without_a_change(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(single=a_job("x"), nodes=some_nodes())
 def test_an_arriving_job_gets_free_capacity_or_nothing(
     name: str, single: JobInfo, nodes: dict[str, NodeInfo]
@@ -203,7 +203,7 @@ def test_all_jobs_wait_without_nodes(name: str) -> None:
     assert POLICIES[name]().optimize(jobs, {}, {}) == {"a": WAIT, "b": WAIT}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(jobs=some_jobs(), nodes=some_nodes())
 def test_goodput_keeps_the_learners_of_a_job_on_one_kind_of_node(
     jobs: dict[str, JobInfo], nodes: dict[str, NodeInfo]

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.profilings import read_profilings
@@ -110,7 +110,6 @@ def read(reports: list[Object], *, kinds: bool) -> tuple[dict[str, JobInfo], dic
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(reports=st.lists(REPORT, min_size=1, max_size=4), kinds=st.booleans())
 def test_no_policy_fails_on_a_report_within_its_bounds(
     name: str, reports: list[Object], *, kinds: bool

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from di_cli.views import allocation, jobs, queue
@@ -103,7 +103,6 @@ def test_the_next_end_comes_first() -> None:
     assert [each.when() for each in found] == ["in about 1h", "in about 3h"]
 
 
-@settings(deadline=None)
 @example(odd=["2026-03-01T09:00:00Z", 1, 10**400, 1, None, "Pending", "1", "x", None])
 @given(odd=st.lists(_ODD, min_size=9, max_size=9))
 def test_odd_objects_are_shown_without_an_error(odd: list[Any]) -> None:

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.cache import WatchCache, WatchLimits
@@ -229,13 +229,11 @@ def scripts(steps: list[str]) -> st.SearchStrategy[list[tuple[str, str, int]]]:
     return st.lists(step, min_size=4, max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
 @given(scripts(LOSSLESS))
 def test_the_watch_alone_brings_the_cache_up_to_date(steps: list[tuple[str, str, int]]) -> None:
     asyncio.run(play(steps, lossy=False))
 
 
-@settings(max_examples=300, deadline=None)
 @given(scripts(LOSSY))
 def test_a_poll_finds_lost_events(steps: list[tuple[str, str, int]]) -> None:
     asyncio.run(play(steps, lossy=True))

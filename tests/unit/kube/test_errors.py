@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube import errors
@@ -101,7 +101,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(code=st.integers(0, 999), body=json_values)
 def test_any_body_makes_an_error(code: int, body: object) -> None:
     assert from_status(code, body, {}, kind="Pod").code == code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.resources import DIJOBS, NODES, PODS
@@ -37,7 +37,6 @@ def test_a_namespace_is_given_for_namespaced_resources_alone() -> None:
         NODES.path("ns", "n")
 
 
-@settings(deadline=None)
 @given(st.text(min_size=1).filter(lambda text: text not in (".", "..") and text.isprintable()))
 def test_any_name_stays_one_segment(name: str) -> None:
     prefix, _, last = PODS.path("ns", name).rpartition("/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.store import Kept, Store, as_number
@@ -31,7 +31,6 @@ owners = st.lists(st.sampled_from(["u", "v", "w"]), unique=True)
 changes = st.lists(st.tuples(names, st.none() | owners))
 
 
-@settings(deadline=None)
 @given(changes)
 def test_an_index_equals_a_search_over_all_objects(
     changes: list[tuple[str, list[str] | None]],

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.resources import PODS
@@ -285,7 +285,6 @@ WANTED = st.lists(
 HANDS = st.sampled_from(["fail", "delete", "run", "none"])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(WANTED, HANDS, st.integers(1, 6)), max_size=5))
 def test_the_pods_match_the_request_after_any_history(
     steps: list[tuple[list[str], str, int]],

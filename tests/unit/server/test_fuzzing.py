@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.resources import AGGREGATOR_CONFIGS
@@ -63,7 +63,6 @@ _HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     ids=_IDS,
     resource=st.sampled_from(["replicas", "profilings"]),
@@ -85,7 +84,6 @@ def test_no_request_is_a_server_error(
     assert 1 <= harness.replicas() <= 5
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     path=st.sampled_from(["", "/failed", "/x"]),
     method=st.sampled_from(["GET", "POST", "DELETE", "PUT"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_server.model.references import JobRef
@@ -46,7 +46,6 @@ def test_a_bad_job_id_is_refused_with_the_rule(text: str) -> None:
         parse_job_id(text)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_an_id_or_refused(text: str) -> None:
     try:

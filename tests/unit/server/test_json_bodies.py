@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_server.problems import Malformed
@@ -59,13 +59,11 @@ _JSON = st.recursive(
 
 
 # No deadlines: a loaded machine would miss them, and the rule says nothing about time.
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(_TEXT, _JSON))
 def test_every_json_object_is_read_as_it_was_written(value: dict[str, Any]) -> None:
     assert parse_object(json.dumps(value).encode()) == value
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_object_or_refused(raw: bytes) -> None:
     with contextlib.suppress(Malformed):

@@ -9,7 +9,7 @@ from math import isfinite, log
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_operator.allocator.goodput import fit as fitting
@@ -149,7 +149,7 @@ def test_a_fit_without_observations_is_an_error() -> None:
         fit([])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(
     st.lists(
         st.builds(

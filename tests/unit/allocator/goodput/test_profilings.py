@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.allocator.goodput.fit import Observation
@@ -249,7 +249,6 @@ JSON = st.recursive(
 
 
 # A loaded machine draws slowly; that is no fault of the reports.
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from([*report(), "gradParams", "observations"]), JSON))
 def test_any_report_is_read_or_refused(raw: dict[str, Any]) -> None:
     try:

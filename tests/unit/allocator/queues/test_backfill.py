@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_operator.allocator.backfill import Backfill, read_backfill
@@ -150,7 +150,7 @@ def starts_after(policy: Any, running: int, size: int, rounds: int) -> int | Non
 
 
 @pytest.mark.parametrize("name", PARENTS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(running=st.integers(1, 8), size=st.integers(1, 8))
 def test_a_reservation_starts_the_first_waiting_job_without_delay(
     name: str, running: int, size: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.names import pod_name
@@ -155,7 +155,6 @@ nodes = st.sampled_from([ONE_NODE, TWO_NODES])
 policies = st.sampled_from([FitPolicy, GoodputPolicy])
 
 
-@settings(deadline=None, max_examples=100)
 @given(gangs, nodes, policies, st.lists(STEPS, max_size=12), st.randoms())
 def test_gangs_that_do_not_fit_together_run_one_after_another(
     sizes: list[tuple[int, int, str]],

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.allocator.guarantees import bar_gangs
@@ -196,7 +196,6 @@ def one_kind(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.proves("teams.md#feature-by-feature/quota", "teams-queues.md#what-to-set/quota")
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     jobs=some_jobs(),
     room=some_nodes(),
@@ -260,7 +259,6 @@ def test_quotas_bound_any_answer_and_learners_shrink_last() -> None:
     "teams-queues.md#what-to-set/guarantee",
 )
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     count=st.integers(1, 5),
     early=st.integers(1, 6),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from di_operator.allocator.entitlements import (
@@ -330,7 +330,6 @@ def next_step(wanting: JobInfo, has: int, room: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs=tenants(), room=st.integers(4, 24), given_weights=weights, first=st.sampled_from("ab"))
 def test_an_unsatisfied_namespace_lacks_less_than_a_step(
     name: str,
@@ -361,7 +360,7 @@ def test_an_unsatisfied_namespace_lacks_less_than_a_step(
 
 
 @pytest.mark.parametrize("name", ["fit", "binpack"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(jobs=tenants(), room=some_nodes(), given_weights=weights)
 def test_no_job_moves_without_a_change(
     name: str, jobs: dict[str, JobInfo], room: Any, given_weights: dict[str, float]
@@ -405,7 +404,7 @@ def test_the_present_choice_stays_among_equally_good_ones(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(least=st.lists(st.integers(1, 10), min_size=2, max_size=4), given_weights=weights)
 def test_no_job_starves(name: str, least: list[int], given_weights: dict[str, float]) -> None:
     policy, capacity = made(name, given_weights), nodes(10, gpu=1)

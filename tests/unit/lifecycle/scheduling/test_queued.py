@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.kube.resources import WORKLOADS
@@ -425,7 +425,6 @@ _HANDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(hands=_HANDS, crashes=st.lists(st.integers(1, 4), max_size=12))
 def test_no_pod_exists_without_admission_in_any_history(
     hands: list[tuple[str, int]], crashes: list[int]
