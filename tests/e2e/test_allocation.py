@@ -25,6 +25,7 @@ def two_that_report(kubectl: Kubectl, namespace: str) -> None:
     report(kubectl, "ab", namespace)
 
 
+@pytest.mark.extended  # tests/integration/operator/test_allocation.py has it without a kubelet.
 def test_jobs_share_the_gpus_as_they_come_and_go(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:

@@ -54,8 +54,12 @@ def run_until_the_learner_fails(
     ("policy", "left"),
     [
         ("Running", {"x-learner-0": "Failed"}),
-        ("All", {}),
-        ("None", {"x-learner-0": "Failed", "x-collector-0": "Running"}),
+        pytest.param("All", {}, marks=pytest.mark.extended),
+        pytest.param(
+            "None",
+            {"x-learner-0": "Failed", "x-collector-0": "Running"},
+            marks=pytest.mark.extended,
+        ),
     ],
 )
 def test_pods_of_an_ended_job_go_by_its_policy(

@@ -93,6 +93,7 @@ def test_a_coordinator_finds_every_replica_at_the_address_it_is_told(
     assert re.search(r"NAME +PHASE +AGE\nx +Running +", listed)
 
 
+@pytest.mark.extended  # tests/integration/operator/test_coordinated.py has it without a kubelet.
 def test_replicas_come_and_go_as_the_coordinator_says_and_the_job_ends_with_it(
     kubectl: Kubectl, testbed: Testbed, python_image: str
 ) -> None:

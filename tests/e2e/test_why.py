@@ -17,6 +17,9 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.seeded import SEEDS, WRONG_NAME
 from tests.waiting import wait_until
 
+# What a cluster shows of each cause is explained in tests/unit/api/explain/test_causes_*.py.
+pytestmark = pytest.mark.extended
+
 """In which all but those that it is wrong about are explained; most of them are within thirty."""
 RIGHT = 28 / 30
 """The share that has to be right."""

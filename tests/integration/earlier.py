@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tests.integration.conftest import CRD_FILE
+from tests.integration.conftest import CRD_FILE, definition
 from tools.prepare.versions import BEFORE_LENIENCY, DEFINITIONS, PACKAGES, sources
 
 
@@ -27,7 +27,7 @@ class Version:
 
 def present_version() -> Version:
     """What is installed."""
-    return Version(name="present", definition=yaml.safe_load(CRD_FILE.read_text()))
+    return Version(name="present", definition=definition())
 
 
 def earlier_version(commit: str = BEFORE_LENIENCY) -> Version:
@@ -36,8 +36,8 @@ def earlier_version(commit: str = BEFORE_LENIENCY) -> Version:
     paths = os.pathsep.join(str(folder / package) for package in PACKAGES.values())
     environment = {"PYTHONPATH": paths}
     _check_found(folder, environment)
-    definition = yaml.safe_load((folder / DEFINITIONS / CRD_FILE.name).read_text())
-    return Version(name="earlier", definition=definition, environment=environment)
+    then = yaml.safe_load((folder / DEFINITIONS / CRD_FILE.name).read_text())
+    return Version(name="earlier", definition=then, environment=environment)
 
 
 def _check_found(folder: Path, environment: Mapping[str, str]) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.admission_rules import ADMISSION_RULES
 from di_api.crd.conversion import with_conversion
@@ -35,8 +34,8 @@ from di_operator.certificate_plan import CertificateSettings, Leaf
 from di_operator.certificates import CertificateManager
 from di_operator.clock import SystemClock
 from tests.integration.conftest import (
-    CRD_FILE,
     ApiServer,
+    definition,
     install_crd,
     withdraw_conversion,
 )
@@ -379,7 +378,7 @@ async def admits(cluster: World, name: str) -> bool:
 def test_the_older_versions_are_served_once_their_conversion_is_trusted(
     kube_config: KubeConfig, api_server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
-    plain = yaml.safe_load(CRD_FILE.read_text())
+    plain = definition()
     older = replace(DIJOBS, version="v1alpha1")
 
     async def scenario() -> None:

@@ -7,7 +7,6 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Invalid
@@ -17,11 +16,11 @@ from di_api.kube.wire import JSON_PATCH
 from di_api.names import API_VERSION, KIND
 from di_api.phase import Phase
 from di_api.validation import validate_update
-from tests.integration.conftest import CRD_FILE, fresh_namespace
+from tests.integration.conftest import definition, fresh_namespace
 
 Object = dict[str, Any]
 
-VERSION = yaml.safe_load(CRD_FILE.read_text())["spec"]["versions"][0]
+VERSION = definition()["spec"]["versions"][0]
 SPEC = VERSION["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
 TASK = SPEC["tasks"]["items"]["properties"]
 COORDINATED = SPEC["coordinated"]["properties"]

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.crd.__main__ import main
 from di_api.kube.config import KubeConfig
-from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.conftest import CRD_FILE, ApiServer, definition, install_crd
 from tests.waiting import wait_until
 
 TEMPLATE = {
@@ -290,7 +289,7 @@ GROUP = "ratchet.diengine.opendilab.org"
 
 def of_other_group(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     """The CRD with a changed spec, under a group of its own: all tests share the real one."""
-    body: dict[str, Any] = yaml.safe_load(CRD_FILE.read_text())
+    body: dict[str, Any] = definition()
     body["metadata"]["name"] = f"dijobs.{GROUP}"
     body["spec"]["group"] = GROUP
     body["spec"]["names"] = {"plural": "dijobs", "kind": "DIJob", "listKind": "DIJobList"}

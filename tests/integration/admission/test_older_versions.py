@@ -353,6 +353,7 @@ def test_programs_read_the_sentence_about_the_policy(testbed: Testbed) -> None:
     assert refused.value.message.endswith(said)
 
 
+@pytest.mark.extended
 def test_five_hundred_jobs_are_listed_at_once(testbed: Testbed) -> None:
     # More than the webhook has threads for, and each as large as they come in the field.
     bodies = [manifest(f"many-{number}", names.VERSION) for number in range(500)]

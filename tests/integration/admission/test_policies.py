@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.crd.conversion import with_conversion
 from di_api.kube.config import KubeConfig
@@ -39,8 +38,8 @@ from di_certs.authority import Authority
 from di_operator.builders.metadata import job_labels, owner_reference
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
 from tests.integration.conftest import (
-    CRD_FILE,
     ApiServer,
+    definition,
     fresh_namespace,
     install_crd,
     withdraw_conversion,
@@ -50,7 +49,6 @@ from tests.waiting import wait_until
 Object = dict[str, Any]
 
 ADMISSION = "di-webhook-admission"
-AGGREGATORS = CRD_FILE.with_name("aggregatorconfigs-crd.yaml")
 CA_BUNDLE = base64.b64encode(
     Authority.create("test", now=datetime.now(UTC), lifetime=timedelta(days=1)).certificate_pem
 ).decode()
@@ -87,7 +85,7 @@ def accounts(
     crd: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Accounts]:
-    asyncio.run(install_crd(kube_config, yaml.safe_load(AGGREGATORS.read_text())))
+    asyncio.run(install_crd(kube_config, definition("aggregatorconfigs-crd")))
     with fresh_namespace(kube_config) as namespace:
         folder = tmp_path_factory.mktemp("accounts")
         with installed_accounts(api_server, namespace, folder) as accounts:
@@ -337,8 +335,7 @@ def test_the_operator_changes_nothing_of_the_definition_but_whom_to_trust(
 def converted(config: KubeConfig, crd: str) -> Iterator[None]:
     """The definition names a webhook. It is not asked: the older versions are not served."""
     service = {"namespace": "di-system", "name": "di-webhook", "path": "/convert"}
-    definition = yaml.safe_load(CRD_FILE.read_text())
-    conversion = with_conversion(definition, {"service": service})["spec"]["conversion"]
+    conversion = with_conversion(definition(), {"service": service})["spec"]["conversion"]
     with SyncKubeClient(config=config) as kube:
         kube.patch(CRDS, crd, {"spec": {"conversion": conversion}})
     try:

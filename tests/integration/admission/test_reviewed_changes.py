@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError
@@ -19,7 +18,7 @@ from di_api.kube.wire import APPLY_PATCH
 from di_api.names import ANNOTATION_CHANGED_BY, LABEL_QUEUE
 from di_api.spec.bounds import MAX_ITEMS
 from tests.integration.admitting import admitting, call, manifest
-from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.conftest import ApiServer, definition, install_crd
 from tests.integration.webhook_process import WebhookProcess, webhook_process
 from tests.waiting import wait_until
 
@@ -188,7 +187,7 @@ def test_lists_of_a_template_are_bounded_without_a_webhook(jobs: Jobs) -> None:
 
 @pytest.mark.proves("dijob.md#how-large-a-job-may-be/items-of-a-list-fields-of-a-map-in-a-pod")
 def test_a_longer_list_from_before_the_bound_stays(jobs: Jobs, kube_config: KubeConfig) -> None:
-    bounded = yaml.safe_load(CRD_FILE.read_text())
+    bounded = definition()
     asyncio.run(install_crd(kube_config, without_bounds(bounded)))
     try:
         body = manifest("listed", suspend=False)

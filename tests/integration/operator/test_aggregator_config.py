@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 from structlog.testing import capture_logs
 
 from di_api.kube.client import KubeClient
@@ -17,14 +16,12 @@ from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, CRDS
 from di_operator.clock import SystemClock
 from di_operator.default_aggregator import DefaultAggregator
-from tests.integration.conftest import CRD_FILE, install_crd
+from tests.integration.conftest import definition, install_crd
 from tests.unit.api.jobs import template
 from tests.waiting import wait_until_async
 
 NAME = "aggregator-config"
-DEFINITION: dict[str, Any] = yaml.safe_load(
-    CRD_FILE.with_name("aggregatorconfigs-crd.yaml").read_text()
-)
+DEFINITION: dict[str, Any] = definition("aggregatorconfigs-crd")
 
 
 async def forget(client: KubeClient) -> None:

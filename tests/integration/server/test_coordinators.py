@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 import requests
-import yaml
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import AGGREGATOR_CONFIG, DI_CONTAINER, DI_PORT_NAME, GPU_RESOURCE
-from tests.integration.conftest import CRD_FILE, ApiServer, install_crd
+from tests.integration.conftest import ApiServer, definition, install_crd
 from tests.integration.coordinator import Coordinator
 from tests.integration.di_server import (
     Object,
@@ -31,7 +30,6 @@ from tests.integration.di_server import (
 )
 from tests.waiting import wait_until
 
-AGGREGATOR_CONFIG_CRD = CRD_FILE.with_name("aggregatorconfigs-crd.yaml")
 pytestmark = pytest.mark.usefixtures("crd")
 
 
@@ -222,8 +220,7 @@ def test_a_learner_on_many_gpus_is_an_aggregator_and_pods_on_nodes_of_the_usual_
     namespace: str,
     tmp_path: Path,
 ) -> None:
-    body = yaml.safe_load(AGGREGATOR_CONFIG_CRD.read_text())
-    asyncio.run(install_crd(kube_config, body))
+    asyncio.run(install_crd(kube_config, definition("aggregatorconfigs-crd")))
     job = new_coordinated_job(kube, namespace)
     setting: Object = {"aggregator_config": f"{namespace}/{AGGREGATOR_CONFIG}"}
     with (
