@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, pairwise
 from pathlib import Path
 
+import pytest
+
 from di_api.kube.config import KubeConfig
 from di_operator.claim import LEASE_NAME
+from tests.faults.conftest import played
 from tests.integration.operator_testbed import job, task
+from tools.faults.scenarios import Scenario
 from tools.faults.scene import Scene
-from tools.faults.session import audit_log, play
+from tools.faults.session import audit_log
 from tools.faults.stage import runs
 
 LEASE = 15.0
@@ -56,104 +59,107 @@ def terms(found: list[Write]) -> list[str]:
     return [replica for replica, _ in groupby(write.replica for write in found)]
 
 
-def test_a_standby_succeeds_a_leader_that_crashed_after_its_lease(
-    fault_server: KubeConfig, fault_folder: Path
-) -> None:
-    namespaces: list[str] = []
+@dataclass(slots=True)
+class Left:
+    """What a story has left: its writes, when a frozen leader went on, and what it raised."""
 
-    async def story(stage: Scene) -> None:
-        namespaces.append(stage.namespace)
-        await stage.submit(job("a", task("work", 2)))
-        await stage.reached("Running", runs(2))
-        await stage.standbys_wait()
-        leader = stage.replicas[0]
+    namespace: str = ""
+    continued: float = 0.0
+    found: list[Write] = field(default_factory=list)
+    outcome: object = None
+
+    def writes(self) -> list[Write]:
+        """The writes. Raises what the story raised."""
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.found
+
+
+async def crashed(stage: Scene, left: Left) -> None:
+    await stage.submit(job("a", task("work", 2)))
+    await stage.reached("Running", runs(2))
+    await stage.standbys_wait()
+    leader = stage.replicas[0]
+    leader.retire()
+    leader.component.signal(signal.SIGKILL)
+    await stage.patch({"tasks": [task("work", 3)]})
+    await stage.reached("Running with 3", runs(3))
+
+
+async def frozen(stage: Scene, left: Left) -> None:
+    old, new = stage.replicas
+    await stage.submit(job("a", task("work", 30)))
+    # In the middle of a reconcile, with creates under way.
+    await stage.until("its first pods", lambda: len(stage.pods()) >= 3)
+    old.component.signal(signal.SIGSTOP)
+    old.retire()
+    await stage.until("the other to lead", lambda: new.leads)
+    await stage.reached("Running", runs(30))
+    left.continued = time.time()
+    old.component.signal(signal.SIGCONT)
+    await old.component.ended()
+    assert old.component.exit_code == 1
+    assert "lease" in old.component.log.splitlines()[-1]
+    await stage.patch({"tasks": [task("work", 31)]})
+    await stage.reached("Running with 31", runs(31))
+
+
+async def stopped(stage: Scene, left: Left) -> None:
+    await stage.submit(job("a", task("work", 1)))
+    await stage.reached("Running", runs(1))
+    first, second = stage.replicas
+    await stage.standbys_wait()
+    for leader, replicas in ((first, 2), (second, 3)):
         leader.retire()
-        leader.component.signal(signal.SIGKILL)
-        await stage.patch({"tasks": [task("work", 3)]})
-        await stage.reached("Running with 3", runs(3))
-        assert set(stage.created().values()) == {1}
+        leader.component.signal(signal.SIGTERM)
+        await stage.patch({"tasks": [task("work", replicas)]})
+        await stage.reached(f"Running with {replicas}", runs(replicas))
+        if leader is first:
+            await leader.bring_back()
 
-    play(fault_server, fault_folder, story, replicas=2)
-    found = writes(fault_folder, namespaces[0])
+
+STORIES = {story.__name__: story for story in (crashed, frozen, stopped)}
+
+
+@pytest.fixture(scope="module")
+def left(fault_server: KubeConfig, fault_folder: Path) -> dict[str, Left]:
+    found = {name: Left() for name in STORIES}
+
+    def scenario(name: str) -> Scenario:
+        async def story(stage: Scene) -> None:
+            found[name].namespace = stage.namespace
+            await STORIES[name](stage, found[name])
+            assert set(stage.created().values()) == {1}
+
+        story.__name__ = name
+        return Scenario(story=story, faults=())
+
+    scenarios = {name: scenario(name) for name in STORIES}
+    for name, outcome in played(fault_server, fault_folder, scenarios, replicas=2).items():
+        found[name].outcome = outcome
+        found[name].found = writes(fault_folder, found[name].namespace)
+    return found
+
+
+@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
+def test_a_standby_succeeds_a_leader_that_crashed_after_its_lease(left: dict[str, Left]) -> None:
+    found = left["crashed"].writes()
     assert terms(found) == ["replica-0", "replica-1"]
     first = next(write.at for write in found if write.replica == "replica-1")
     last = max(w.at for w in found if w.replica == "replica-0" and w.what == "leases")
     assert first - last >= LEASE
 
 
-def test_a_leader_that_is_stopped_gives_its_lease_back_at_last(
-    fault_server: KubeConfig, fault_folder: Path
-) -> None:
-    namespaces: list[str] = []
-
-    async def story(stage: Scene) -> None:
-        namespaces.append(stage.namespace)
-        await stage.submit(job("a", task("work", 2)))
-        await stage.reached("Running", runs(2))
-        await stage.standbys_wait()
-        await asyncio.gather(stage.hand_over(), stage.patch({"tasks": [task("work", 3)]}))
-        await stage.reached("Running with 3", runs(3))
-        assert set(stage.created().values()) == {1}
-
-    play(fault_server, fault_folder, story, replicas=2)
-    found = writes(fault_folder, namespaces[0])
-    assert terms(found) == ["replica-0", "replica-1"]
-    assert [write.what for write in found if write.replica == "replica-0"][-1] == "leases"
-
-
 def test_a_leader_frozen_for_longer_than_its_lease_writes_nothing_more(
-    fault_server: KubeConfig, fault_folder: Path
+    left: dict[str, Left],
 ) -> None:
-    continued: list[float] = []
-    namespaces: list[str] = []
-
-    async def story(stage: Scene) -> None:
-        namespaces.append(stage.namespace)
-        old, new = stage.replicas
-        await stage.submit(job("a", task("work", 30)))
-        # In the middle of a reconcile, with creates under way.
-        await stage.until("its first pods", lambda: len(stage.pods()) >= 3)
-        old.component.signal(signal.SIGSTOP)
-        old.retire()
-        await stage.until("the other to lead", lambda: new.leads)
-        await stage.reached("Running", runs(30))
-        continued.append(time.time())
-        old.component.signal(signal.SIGCONT)
-        await old.component.ended()
-        assert old.component.exit_code == 1
-        assert "lease" in old.component.log.splitlines()[-1]
-        await stage.patch({"tasks": [task("work", 31)]})
-        await stage.reached("Running with 31", runs(31))
-        assert set(stage.created().values()) == {1}
-
-    play(fault_server, fault_folder, story, replicas=2)
-    found = writes(fault_folder, namespaces[0])
+    found, continued = left["frozen"].writes(), left["frozen"].continued
     assert terms(found) == ["replica-0", "replica-1"]
-    assert not [w for w in found if w.replica == "replica-0" and w.at > continued[0]]
+    assert not [w for w in found if w.replica == "replica-0" and w.at > continued]
 
 
-def test_leaders_stopped_one_after_another_never_write_side_by_side(
-    fault_server: KubeConfig, fault_folder: Path
-) -> None:
-    namespaces: list[str] = []
-
-    async def story(stage: Scene) -> None:
-        namespaces.append(stage.namespace)
-        await stage.submit(job("a", task("work", 1)))
-        await stage.reached("Running", runs(1))
-        first, second = stage.replicas
-        await stage.standbys_wait()
-        for leader, replicas in ((first, 2), (second, 3)):
-            leader.retire()
-            leader.component.signal(signal.SIGTERM)
-            await stage.patch({"tasks": [task("work", replicas)]})
-            await stage.reached(f"Running with {replicas}", runs(replicas))
-            if leader is first:
-                await leader.bring_back()
-        assert set(stage.created().values()) == {1}
-
-    play(fault_server, fault_folder, story, replicas=2)
-    found = writes(fault_folder, namespaces[0])
+def test_leaders_stopped_one_after_another_never_write_side_by_side(left: dict[str, Left]) -> None:
+    found = left["stopped"].writes()
     assert terms(found) == ["replica-0", "replica-1", "replica-0"]
     # A change of writers only ever follows a write of the lease.
     for one, other in pairwise(found):

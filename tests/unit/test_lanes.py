@@ -103,7 +103,7 @@ def test_two_lanes_run_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr(Runner, "_run", one)
     lanes = [Lane(name=name, what="", arguments=["-m", "pytest"]) for name in "abc"]
-    ended = Runner(python=Path(sys.executable), out=tmp_path).run(lanes)
+    ended = Runner(python=Path(sys.executable), out=tmp_path, at_once=2).run(lanes)
     assert len(ended) == len(lanes)
     assert seen == [False, True]
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from tools.lanes import page, table
 from tools.lanes.lane import Outcome, version
-from tools.lanes.run import AT_ONCE, Runner, clock
+from tools.lanes.run import Runner, clock
 from tools.prepare import cold
 from tools.prepare.__main__ import main as prepare
 
@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lanes")
     parser.add_argument("command", choices=[*table.COMMANDS])
     parser.add_argument("--lane", action="append", default=[], help="only this one; repeatable")
-    parser.add_argument("--at-once", type=int, default=AT_ONCE, help="lanes side by side")
+    parser.add_argument("--at-once", type=int, help="lanes side by side")
     parser.add_argument("--no-coverage", action="store_true", help="of `all`: measure no branches")
     asked, options = parser.parse_known_args(arguments)
     everything = asked.command == "all"
@@ -80,7 +80,7 @@ def _run(arguments: Sequence[str]) -> int:
         options=[*([] if everything else ["-m", f"not {table.EXTENDED}"]), *options],
         variables={"DI_HYPOTHESIS_PROFILE": "thorough"} if everything else {},
         measured=measured,
-        at_once=asked.at_once,
+        at_once=asked.at_once or table.AT_ONCE[asked.command],
         on_end=write,
     )
     print(f"{title}: {', '.join(lane.name for lane in lanes)}", flush=True)

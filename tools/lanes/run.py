@@ -1,4 +1,4 @@
-"""Running lanes, two at a time, with their progress."""
+"""Running lanes, some at a time, with their progress."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from rich.table import Table
 
 from tools.lanes.lane import Lane, Outcome, outcome
 
-AT_ONCE: Final = 2
-"""Lanes side by side: one mostly computes while the other waits for a cluster."""
 _LINE_SECONDS: Final = 30.0
 """Between two lines of progress where the output is no terminal."""
 _CAUSES: Final = 20
@@ -50,7 +48,7 @@ class Runner:
     options: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     measured: bool = False
-    at_once: int = AT_ONCE
+    at_once: int = 1
     show: Callable[[str], None] = print
     on_end: Callable[[Sequence[Outcome]], None] = lambda ended: None
     _running: dict[str, Lane] = field(default_factory=dict)

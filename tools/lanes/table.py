@@ -70,6 +70,12 @@ TEST: Final[Sequence[Lane]] = (
         needs=[*_NODE, "containers", "peers"],
     ),
     _integration(
+        "server",
+        "di-server, the API client and the HTTP fronts before a real API server",
+        *("server", "serving", "api_client"),
+        needs=["helm"],
+    ),
+    _integration(
         "operator", "the operator as a process before a real API server", "operator", needs=[]
     ),
     _integration(
@@ -77,12 +83,6 @@ TEST: Final[Sequence[Lane]] = (
         "what is refused, converted and rolled between versions",
         "admission",
         needs=["helm", "earlier version"],
-    ),
-    _integration(
-        "server",
-        "di-server, the API client and the HTTP fronts before a real API server",
-        *("server", "serving", "api_client"),
-        needs=["helm"],
     ),
     _pytest(
         "faults",
@@ -147,6 +147,9 @@ ALL: Final[Sequence[Lane]] = (
 
 
 COMMANDS: Final[dict[str, Sequence[Lane]]] = {"check": CHECK, "test": TEST, "all": ALL}
+AT_ONCE: Final = {"check": 2, "test": 3, "all": 2}
+"""Lanes side by side, by command, on two cores. Most lanes of `make test` have a cluster and wait
+for it a third of their time. Those of `make check` only compute; some of `make test-all` train."""
 
 
 def chosen(lanes: Sequence[Lane], names: Sequence[str]) -> list[Lane]:

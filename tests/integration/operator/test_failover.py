@@ -68,29 +68,6 @@ async def holder(testbed: Testbed) -> str | None:
 
 @pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
 @with_testbed
-async def test_a_standby_takes_over_from_a_leader_that_died(
-    testbed: Testbed, api_server: ApiServer, namespace: str
-) -> None:
-    leader = await start(api_server.kubeconfig, namespace, "one")
-    standby: Process | None = None
-    try:
-        await testbed.submit(job("a", task(replicas=2)))
-        await testbed.phase("a", "Running")
-        standby = await start(api_server.kubeconfig, namespace, "two")
-        leader.kill()
-        await leader.wait()
-        await testbed.submit(job("b", task(replicas=2)))
-        await testbed.phase("b", "Running")
-        assert await holder(testbed) == "two"
-        assert set(testbed.created.values()) == {1}
-    finally:
-        await end(leader, signal.SIGKILL)
-        if standby is not None:
-            await end(standby, signal.SIGKILL)
-
-
-@pytest.mark.proves("operations.md#availability/one-replica-of-any-service")
-@with_testbed
 async def test_a_leader_told_to_stop_hands_over_within_a_retry(testbed: Testbed) -> None:
     async with testbed.operator("one") as leader:
 
