@@ -58,8 +58,8 @@ and what happens is kept for as long as its pod lives."""
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # These are the items of all folders: those of others stay where they are, before ours.
-    ours = [item for item in items if item.path.parent == HERE]
-    others = [item for item in items if item.path.parent != HERE]
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    others = [item for item in items if not item.path.is_relative_to(HERE)]
     items[:] = others + sorted(ours, key=lambda item: ORDER.get(item.path.name, 2))
 
 

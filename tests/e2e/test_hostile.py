@@ -22,7 +22,7 @@ from tests.e2e.conftest import ROOT
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import wait_for_pods
-from tests.e2e.test_install import restarts
+from tests.e2e.release.test_install import restarts
 from tests.unit.webhook.reviews import review
 from tests.waiting import wait_until
 from tools.hostile.attackers import AT_NOBODY, KINDS, ONLY_REVIEWS

@@ -12,8 +12,8 @@ from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import pods_of, wait_for_pods
-from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 MASTER = "torch-ddp-learner-0"

@@ -1,0 +1,1 @@
+"""What all services share: fronts, logs, settings, metrics."""

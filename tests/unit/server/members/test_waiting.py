@@ -11,7 +11,7 @@ from di_server.members.board import Answer
 from di_server.members.entry import LIFETIME, Entry
 from di_server.members.shared import REST_FOR_EACH, REST_SECONDS, Members, Watched
 from tests.unit.server.fakes import Clock
-from tests.unit.server.test_members_board import entry, shown
+from tests.unit.server.members.test_board import entry, shown
 
 
 @dataclass

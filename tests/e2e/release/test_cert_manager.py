@@ -23,8 +23,8 @@ from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import run_in_pod
-from tests.e2e.test_certificates import SERVED, admitting, identities, webhooks
-from tests.e2e.test_install import bundles
+from tests.e2e.release.test_certificates import SERVED, admitting, identities, webhooks
+from tests.e2e.release.test_install import bundles
 from tests.failures.sources import shown_log
 from tests.waiting import wait_until
 

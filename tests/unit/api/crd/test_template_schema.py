@@ -18,7 +18,7 @@ from tests.unit.api.jobs import Job, coordinated_job, with_template
 from tests.unit.api.refusals import refused
 from tests.unit.api.test_any_json import JSON
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 MANIFEST = yaml.safe_load("""
 metadata:

@@ -13,8 +13,8 @@ from di_cluster.reporter import Reporter
 from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import pods_of, wait_for_event
-from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.extended

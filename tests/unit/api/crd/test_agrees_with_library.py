@@ -17,7 +17,7 @@ from di_api.validation import validate_job
 from tests.unit.api.jobs import job, of_spec, task
 
 CRD = yaml.safe_load(
-    (Path(__file__).parents[3] / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text("utf-8")
+    (Path(__file__).parents[4] / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text("utf-8")
 )
 VERSION, *OLDER_VERSIONS = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]

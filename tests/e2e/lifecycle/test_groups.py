@@ -13,8 +13,8 @@ from di_api.names import LABEL_JOB, NODE_CHECK
 from di_cluster.errors import CommandFailed
 from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import run_in_pod, wait_for_phase, wait_for_pods
-from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 JOB = "group"

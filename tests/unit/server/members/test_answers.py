@@ -25,7 +25,7 @@ from tests.unit.server.fakes import (
     pod_user,
     watch,
 )
-from tests.unit.server.test_members_board import entry
+from tests.unit.server.members.test_board import entry
 
 PATH = "/v2alpha1/rl.cartpole/members"
 CALLER: dict[str, Any] = {"ip": "10.0.0.1", "scheme": "https"}

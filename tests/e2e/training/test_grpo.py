@@ -13,8 +13,8 @@ from di_cluster.current import CurrentCluster
 from di_cluster.errors import CommandFailed
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import events_of, pods_of, run_in_pod
-from tests.e2e.test_scaling import rest
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.extended

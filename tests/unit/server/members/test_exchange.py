@@ -18,7 +18,7 @@ from di_server.members.service import tell
 from di_server.members.shared import Members, Watched
 from di_server.problems import Malformed
 from tests.unit.server.fakes import Clock
-from tests.unit.server.test_members_board import entry, shown
+from tests.unit.server.members.test_board import entry, shown
 from tests.waiting import wait_until
 
 

@@ -22,7 +22,7 @@ from di_api.crd.spec_schema import SpecSchemas
 from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
 from di_api.validation.core_types import pod_template
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 REF = "#/components/schemas/io.k8s.api.core.v1."
 QUANTITY = "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
 OBJECT_META = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -1,0 +1,1 @@
+"""Jobs from their creation to their end."""

@@ -1,0 +1,1 @@
+"""The chart: installed, upgraded, secured and taken away."""

@@ -1,0 +1,1 @@
+"""The definition, and what follows from the declarations of fields."""

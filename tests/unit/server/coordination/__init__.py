@@ -1,0 +1,1 @@
+"""What coordinators ask for and get."""

@@ -1,0 +1,1 @@
+"""Scaling and reports of jobs with tasks."""

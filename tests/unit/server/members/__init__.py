@@ -1,0 +1,1 @@
+"""The board of members: what they publish, exchange and wait for."""
