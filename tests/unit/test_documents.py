@@ -128,7 +128,7 @@ def test_a_policy_is_shown_by_an_example_that_tests_run(field: str) -> None:
     shown = [name for page, name, lines in examples() if f"{field}:" in "\n".join(lines)]
     assert shown
     # Those of test_training.py and others are found by their folders.
-    run = "".join(file.read_text() for file in (ROOT / "tests" / "e2e").glob("test_*.py"))
+    run = "".join(file.read_text() for file in (ROOT / "tests" / "e2e").rglob("test_*.py"))
     assert [name for name in shown if f'"{name.split("/")[1]}"' in run], shown
 
 
