@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,25 +26,23 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
-from tests.failures.sources import shown_log
+from tests.integration.service_process import ServiceProcess, started, variables
 from tests.ports import held_ports
-from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerProcess:
-    """A running di-server."""
+class ServerProcess(ServiceProcess):
+    """A running di-server; `health` is `url`."""
 
-    process: subprocess.Popen[bytes]
     ports: tuple[int, int]
     tls_port: int | None
-    log: Path
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.ports[1]}"
+        return self.health
 
     @property
     def encrypted_url(self) -> str:
@@ -63,16 +57,6 @@ class ServerProcess:
     def members_of(self, job: Object) -> str:
         """URL of the job's members."""
         return f"{self.url}{_path(job)}/members"
-
-    def terminate(self) -> int:
-        """SIGTERM, and the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(STOP_SECONDS)
-
-    def kill(self) -> None:
-        """SIGKILL to the master and its worker, as when a node loses power."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(STOP_SECONDS)
 
 
 class _Ports(NamedTuple):
@@ -89,7 +73,7 @@ def running_server(
     *,
     probe: str = "readyz",
     certificates: Path | None = None,
-    **variables: str,
+    **given: str,
 ) -> Iterator[ServerProcess]:
     """Run one di-server; see `running_servers`."""
     with running_servers(
@@ -100,7 +84,7 @@ def running_server(
         probe=probe,
         certificates=certificates,
         together=False,
-        **variables,
+        **given,
     ) as (server,):
         yield server
 
@@ -116,7 +100,7 @@ def running_servers(
     probe: str = "readyz",
     certificates: Path | None = None,
     together: bool = False,
-    **variables: str,
+    **given: str,
 ) -> Iterator[tuple[ServerProcess, ...]]:
     """Run di-servers, each on two free ports; their logs hold no traceback at the end.
 
@@ -128,7 +112,7 @@ def running_servers(
         certificates: folder with tls.crt and tls.key, for a third port with HTTPS.
         probe: the path that must answer 200 before the body runs.
         together: whether they know each other, by HTTPS if they have it.
-        variables: more DI_SERVER_* settings, without the prefix, in lower case.
+        given: more DI_SERVER_* settings, without the prefix, in lower case.
     """
     with held_ports(3 * count) as held:
         ports = [
@@ -137,62 +121,45 @@ def running_servers(
         ]
         if together:
             each = ",".join(f"127.0.0.1:{port.tls or port.plain[1]}" for port in ports)
-            variables = {"peers": each, "peer_host": "127.0.0.1", **variables}
-        servers = tuple(
-            _start(folder, kubeconfig, variables, environment, certificates, ports=each)
-            for each in ports
-        )
-        try:
-            with ExitStack() as shown:
-                for server in servers:
-                    shown.enter_context(shown_log(server.log))
-                for server in servers:
-                    what = f"di-server, see {server.log}"
-                    wait_until(partial(_answers, server, probe), START_SECONDS, what=what)
-                yield servers
-        finally:
+            given = {"peers": each, "peer_host": "127.0.0.1", **given}
+        with ExitStack() as stack:
+            servers = tuple(
+                stack.enter_context(
+                    _started(folder, kubeconfig, given, environment, certificates, ports=each)
+                )
+                for each in ports
+            )
             for server in servers:
-                if server.process.poll() is None:
-                    server.process.send_signal(signal.SIGTERM)
-            for server in servers:
-                server.process.wait(STOP_SECONDS)
-    for server in servers:
-        assert "Traceback" not in server.log.read_text(), server.log.read_text()
+                answers = partial(server.answers, probe)
+                wait_until(answers, START_SECONDS, what=f"di-server, see {server.log}")
+            yield servers
 
 
-def _start(
+@contextmanager
+def _started(
     folder: Path,
     kubeconfig: Path,
-    variables: Mapping[str, str],
+    given: Mapping[str, str],
     further: Mapping[str, str],
     certificates: Path | None,
     *,
     ports: _Ports,
-) -> ServerProcess:
+) -> Iterator[ServerProcess]:
     settings = {
         "auth": "off",
         "drain_seconds": "0",
         "binds": ",".join(f"127.0.0.1:{port}" for port in (*ports.plain, ports.tls) if port),
         "tls_port": str(ports.tls or ""),
         "cert_dir": str(certificates or ""),
-        **variables,
-    }
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(kubeconfig),
-        **{f"DI_SERVER_{key.upper()}": value for key, value in settings.items()},
-        **further,
+        **given,
     }
     log = folder / f"di-server-{ports.plain[0]}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "di_server.main"],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+    chosen = {"KUBECONFIG": str(kubeconfig), **variables("server", settings), **further}
+    with started("server", log, chosen) as process:
+        url = f"http://127.0.0.1:{ports.plain[1]}"
+        yield ServerProcess(
+            process=process, health=url, log=log, ports=ports.plain, tls_port=ports.tls
         )
-    return ServerProcess(process=process, ports=ports.plain, tls_port=ports.tls, log=log)
 
 
 def _path(job: Object) -> str:
@@ -337,8 +304,3 @@ def read_answer(sock: socket.socket) -> tuple[int, Object]:
         assert piece, f"closed after {data!r}"
         body += piece
     return int(lines[0].split()[1]), json.loads(body)
-
-
-def _answers(server: ServerProcess, path: str) -> bool:
-    assert server.process.poll() is None, server.log.read_text()
-    return answers_well(f"{server.url}/{path}")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,21 +10,18 @@ from typing import Any
 
 import requests
 
-from tests.failures.sources import shown_log
+from tests.integration.service_process import ServiceProcess, started, variables
 from tests.ports import held_ports
-from tests.waiting import START_SECONDS, STOP_SECONDS, answers_well, wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryProcess:
+class HistoryProcess(ServiceProcess):
     """A running di-history."""
 
-    process: subprocess.Popen[bytes]
     port: int
-    health_port: int
-    log: Path
 
     def get(self, path: str, token: str | None = None) -> requests.Response:
         """Ask for a path below /v1."""
@@ -44,24 +37,19 @@ class HistoryProcess:
 
     def metric(self, name: str) -> float:
         """One of its own."""
-        text = requests.get(f"http://127.0.0.1:{self.health_port}/metrics", timeout=60).text
+        text = requests.get(f"{self.health}/metrics", timeout=60).text
         found = [line for line in text.splitlines() if line.startswith(f"{name} ")]
         return float(found[0].split()[1])
-
-    def kill(self) -> None:
-        """End it at once, its worker too."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(STOP_SECONDS)
 
 
 @contextmanager
 def running_history(
-    folder: Path, kubeconfig: Path, database: str, **variables: str
+    folder: Path, kubeconfig: Path, database: str, **given: str
 ) -> Iterator[HistoryProcess]:
     """Run one until the body ends; its log holds no traceback then.
 
     Args:
-        variables: DI_HISTORY_* settings, without the prefix, in lower case.
+        given: DI_HISTORY_* settings, without the prefix, in lower case.
     """
     with held_ports(2) as (port, health):
         settings: Mapping[str, str] = {
@@ -70,34 +58,13 @@ def running_history(
             "health_bind": f"127.0.0.1:{health}",
             "database": database,
             "drain_seconds": "0",
-            **variables,
-        }
-        environment = {
-            **os.environ,
-            "KUBECONFIG": str(kubeconfig),
-            **{f"DI_HISTORY_{key.upper()}": value for key, value in settings.items()},
+            **given,
         }
         log = folder / f"di-history-{port}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "di_history.main"],
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+        environment = {"KUBECONFIG": str(kubeconfig), **variables("history", settings)}
+        with started("history", log, environment) as process:
+            found = HistoryProcess(
+                process=process, port=port, health=f"http://127.0.0.1:{health}", log=log
             )
-        found = HistoryProcess(process=process, port=port, health_port=health, log=log)
-
-        def is_ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            return answers_well(f"http://127.0.0.1:{health}/readyz")
-
-        try:
-            with shown_log(log):
-                wait_until(is_ready, START_SECONDS, what=f"di-history, see {log}")
-                yield found
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-                process.wait(STOP_SECONDS)
-    assert "Traceback" not in log.read_text(), log.read_text()
+            wait_until(found.answers, START_SECONDS, what=f"di-history, see {log}")
+            yield found

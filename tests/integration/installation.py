@@ -18,8 +18,9 @@ from di_api.kube.wire import APPLY_PATCH
 from tests.integration.conftest import ApiServer, install_crd, withdraw_conversion
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.earlier import Version
-from tests.integration.operator_process import OperatorProcess, operator_process
+from tests.integration.operator_process import operator_process
 from tests.integration.operator_testbed import Testbed
+from tests.integration.service_process import ServiceProcess
 from tests.integration.webhook_process import (
     WebhookProcess,
     client_config,
@@ -41,7 +42,7 @@ class Services:
     version: Version
     webhook: WebhookProcess
     server: ServerProcess
-    operator: OperatorProcess
+    operator: ServiceProcess
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,12 +120,12 @@ class Installation:
         await self.testbed.client.patch(CRDS, name, {"spec": asked})
 
         async def is_asked() -> bool:
-            url = f"http://{webhook.host}:{webhook.health_port}/metrics"
+            url = f"{webhook.health}/metrics"
             text = (await asyncio.to_thread(requests.get, url, timeout=60)).text
             return all(f'webhook="{kind}"' in text for kind in ("mutate", "validate", "convert"))
 
         await wait_until_async(is_asked, what="the API server to ask the new webhook")
-        assert await asyncio.to_thread(before.stop) == 0
+        assert await asyncio.to_thread(before.terminate) == 0
 
     async def replace_server(self, services: Services) -> None:
         """Send requests to another one, and end the one before."""

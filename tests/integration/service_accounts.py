@@ -43,15 +43,27 @@ def new_account(
 
 
 def token_of(
-    kube: SyncKubeClient, namespace: str, name: str, *, audience: str = "", seconds: int = 3600
+    kube: SyncKubeClient,
+    namespace: str,
+    name: str,
+    *,
+    audience: str = "",
+    seconds: int = 3600,
+    pod: dict[str, Any] | None = None,
 ) -> str:
     """A token of an account.
 
     Args:
         audience: whom it is for; empty: the API server.
         seconds: it holds; the API server takes none below 600.
+        pod: the pod that it is bound to, as the kubelet projects it into one.
     """
-    spec = {"expirationSeconds": seconds, **({"audiences": [audience]} if audience else {})}
+    spec: dict[str, Any] = {"expirationSeconds": seconds}
+    if audience:
+        spec["audiences"] = [audience]
+    if pod:
+        metadata = {key: pod["metadata"][key] for key in ("name", "uid")}
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", **metadata}
     body = {"metadata": {"name": name}, "spec": spec}
     made = kube.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
     return str(made["status"]["token"])

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import signal
 import ssl
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -21,24 +18,21 @@ from typing import Any
 
 from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_certs.files import CA_CERTIFICATE, write_certificates
-from tests.failures.sources import shown_log
+from tests.integration.service_process import ServiceProcess, started
 from tests.ports import held_ports
-from tests.waiting import START_SECONDS, STOP_SECONDS, wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 MUTATING = "default.dijobs.diengine.opendilab.org"
 VALIDATING = "validate.dijobs.diengine.opendilab.org"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookProcess:
+class WebhookProcess(ServiceProcess):
     """A running `di-webhook` with its folder of certificates."""
 
-    process: subprocess.Popen[bytes]
     host: str
     port: int
-    health_port: int
     certificates: Path
-    log_file: Path
 
     @property
     def url(self) -> str:
@@ -50,7 +44,7 @@ class WebhookProcess:
 
     def log_lines(self) -> list[dict[str, Any]]:
         """Its log so far; fails if a line is not one JSON object."""
-        return [json.loads(line) for line in self.log_file.read_text().splitlines()]
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def post(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """Status and decoded body of an answer."""
@@ -65,9 +59,8 @@ class WebhookProcess:
 
     def ready(self) -> int:
         """Status of /readyz on the plain port, 0 while nothing listens."""
-        url = f"http://{self.host}:{self.health_port}/readyz"
         try:
-            with urllib.request.urlopen(url, timeout=60) as answer:
+            with urllib.request.urlopen(f"{self.health}/readyz", timeout=60) as answer:
                 status: int = answer.status
                 return status
         except urllib.error.HTTPError as error:
@@ -75,11 +68,6 @@ class WebhookProcess:
                 return error.code
         except (OSError, HTTPException):
             return 0
-
-    def stop(self) -> int:
-        """Ask it to end as the kubelet does; returns its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=STOP_SECONDS)
 
 
 @contextmanager
@@ -103,44 +91,31 @@ def webhook_process(
         write_certificates(certificates, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
     with held_ports(2) as (own, health_port):
         port = own if port is None else port
-        log_file = folder / "webhook.log"
-        variables = {
-            **os.environ,
+        log = folder / "webhook.log"
+        given = {
             **environment,
             "DI_WEBHOOK_BIND": f"{host}:{port}",
             "DI_WEBHOOK_HEALTH_BIND": f"{host}:{health_port}",
             "DI_WEBHOOK_CERT_DIR": str(certificates),
             "DI_WEBHOOK_LOG_LEVEL": log_level,
         }
-        with log_file.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "di_webhook.main"],
-                env=variables,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        webhook = WebhookProcess(
-            process=process,
-            host=host,
-            port=port,
-            health_port=health_port,
-            certificates=certificates,
-            log_file=log_file,
-        )
         expected = 200 if (certificates / "tls.crt").exists() else 503
-        try:
-            with shown_log(log_file):
-                wait_until(
-                    lambda: process.poll() is not None or webhook.ready() == expected,
-                    START_SECONDS,
-                    what="the webhook to answer probes",
-                )
-                assert process.poll() is None, log_file.read_text()
-                yield webhook
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait(timeout=60)
+        with started("webhook", log, given, end=signal.SIGKILL) as process:
+            webhook = WebhookProcess(
+                process=process,
+                health=f"http://{host}:{health_port}",
+                log=log,
+                host=host,
+                port=port,
+                certificates=certificates,
+            )
+            wait_until(
+                lambda: process.poll() is not None or webhook.ready() == expected,
+                START_SECONDS,
+                what="the webhook to answer probes",
+            )
+            assert process.poll() is None, log.read_text()
+            yield webhook
 
 
 def client_config(

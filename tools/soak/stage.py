@@ -35,7 +35,8 @@ from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
-from tests.integration.operator_process import OperatorProcess, operator_process
+from tests.integration.operator_process import operator_process
+from tests.integration.service_process import ServiceProcess
 from tests.integration.webhook_process import (
     WebhookProcess,
     configurations_calling,
@@ -89,7 +90,7 @@ class Replica:
     """A process of one service, and what ends it for good."""
 
     name: str
-    running: WebhookProcess | ServerProcess | OperatorProcess
+    running: ServiceProcess
     stack: AsyncExitStack
 
     def stop(self) -> int:
@@ -207,7 +208,7 @@ class Stage:
 
     async def _context(
         self, service: str, name: str, folder: Path
-    ) -> AbstractContextManager[WebhookProcess | ServerProcess | OperatorProcess]:
+    ) -> AbstractContextManager[ServiceProcess]:
         kubeconfig = self.api_server.kubeconfig
         if service == WEBHOOK:
             _write(await self._secret(SECRET), folder / "certs")

@@ -171,7 +171,7 @@ def test_without_the_webhook_creates_fail_fast_and_the_rest_goes_on(
     admission: WebhookProcess, kubectl: Kubectl
 ) -> None:
     kubectl("create", "-f-", stdin=manifest())
-    assert admission.stop() == 0
+    assert admission.terminate() == 0
     code, text = kubectl("create", "-f-", stdin=manifest(name="second"))
     assert code != 0
     assert VALIDATING in text
@@ -209,7 +209,7 @@ def test_malformed_reviews_get_400_and_leave_no_traceback(webhook: WebhookProces
     # writes while it is refused, and is to read the refusal all the same.
     for size in (MAX_BODY_BYTES + 1, 12 * MIB):
         assert webhook.post("/validate", b" " * size)[0] == 413
-    assert "Traceback" not in webhook.log_file.read_text()
+    assert "Traceback" not in webhook.log.read_text()
     assert webhook.log_lines()
 
 

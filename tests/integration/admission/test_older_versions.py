@@ -394,7 +394,7 @@ def test_without_the_webhook_only_the_older_versions_fail_and_they_come_back(
     """The last one of this file: the webhook of the others is gone afterwards."""
     # Its managedFields speak of an older version, which newer writes must do without.
     assert testbed.kubectl("apply", "--server-side", "-f-", stdin=manifest("outage"))[0] == 0
-    assert testbed.webhook.stop() == 0
+    assert testbed.webhook.terminate() == 0
 
     testbed.patch_status("outage", {"phase": "Running"})
     assert testbed.get("outage")["status"] == {"phase": "Running"}

@@ -50,7 +50,7 @@ def test_what_dashboards_and_alerts_ask_is_answered(
                 targets = {
                     "operator": f"127.0.0.1:{operator.port}",
                     "server": f"127.0.0.1:{server.ports[1]}",
-                    "webhook": f"{webhook.host}:{webhook.health_port}",
+                    "webhook": webhook.health.removeprefix("http://"),
                 }
                 await asyncio.to_thread(_ask, tmp_path, targets, namespace)
 

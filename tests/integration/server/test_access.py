@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
 from di_api.kube.resources import (
     PODS,
     SERVICE_ACCOUNTS,
@@ -29,7 +27,7 @@ from tests.integration.di_server import (
     running_server,
     session_from,
 )
-from tests.integration.service_accounts import grant
+from tests.integration.service_accounts import grant, token_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -51,32 +49,16 @@ def server(
 class World:
     """Two jobs in one namespace, and the means to act as their pods."""
 
-    api_server: ApiServer
     server: ServerProcess
     kube: SyncKubeClient
     namespace: str
     mine: Object
     other: Object
 
-    def token(self, *, account: str = "default", audience: str = "di-server", **bound: str) -> str:
-        """A token as the kubelet projects it into a pod."""
-        command = [
-            str(self.api_server.binary("kubectl")),
-            f"--kubeconfig={self.api_server.kubeconfig}",
-            f"--namespace={self.namespace}",
-            "create",
-            "token",
-            account,
-            f"--audience={audience}",
-            *(f"--bound-object-{key}={value}" for key, value in bound.items()),
-        ]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-        return done.stdout.strip()
-
-    def pod_token(self, pod: Object, **options: str) -> str:
-        """A token bound to a pod."""
-        metadata = pod["metadata"]
-        return self.token(kind="Pod", name=metadata["name"], uid=metadata["uid"], **options)
+    def token(
+        self, account: str = "default", *, audience: str = "di-server", pod: Object | None = None
+    ) -> str:
+        return token_of(self.kube, self.namespace, account, audience=audience, pod=pod)
 
     def is_allowed(self, account: str, rule: Object) -> bool:
         """Whether the API server has learnt that a service account may do what the rule says."""
@@ -112,22 +94,18 @@ class World:
 
 
 @pytest.fixture
-def world(
-    api_server: ApiServer, server: ServerProcess, kube_config: KubeConfig, namespace: str
-) -> Iterator[World]:
-    with SyncKubeClient(config=kube_config) as kube:
-        yield World(
-            api_server=api_server,
-            server=server,
-            kube=kube,
-            namespace=namespace,
-            mine=new_job(kube, namespace, "mine"),
-            other=new_job(kube, namespace, "other"),
-        )
+def world(server: ServerProcess, kube: SyncKubeClient, namespace: str) -> World:
+    return World(
+        server=server,
+        kube=kube,
+        namespace=namespace,
+        mine=new_job(kube, namespace, "mine"),
+        other=new_job(kube, namespace, "other"),
+    )
 
 
 def test_a_pods_token_reaches_its_own_job_and_no_other(world: World) -> None:
-    token = world.pod_token(new_pod(world.kube, world.mine, 0, "10.1.0.1"))
+    token = world.token(pod=new_pod(world.kube, world.mine, 0, "10.1.0.1"))
     for encrypted in (False, True):
         assert world.post(world.mine, token, encrypted=encrypted) == 200
         assert world.post(world.other, token, encrypted=encrypted) == 403
@@ -135,7 +113,7 @@ def test_a_pods_token_reaches_its_own_job_and_no_other(world: World) -> None:
 
 def test_a_token_for_somebody_else_is_refused(world: World) -> None:
     pod = new_pod(world.kube, world.mine, 0, "10.1.0.1")
-    token = world.pod_token(pod, audience="https://kubernetes.default.svc.cluster.local")
+    token = world.token(pod=pod, audience="https://kubernetes.default.svc.cluster.local")
     assert world.post(world.mine, token) == 401
     assert world.post(world.mine, "forged") == 401
 
@@ -146,12 +124,12 @@ def test_a_foreign_pod_that_wears_the_labels_of_a_job_is_refused(world: World) -
         "spec": {"containers": [{"name": "c", "image": "busybox"}]},
     }
     pod = world.kube.create(PODS, body, world.namespace)
-    assert world.post(world.mine, world.pod_token(pod)) == 403
+    assert world.post(world.mine, world.token(pod=pod)) == 403
 
 
 def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
     world.kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "ann"}}, world.namespace)
-    token = world.token(account="ann")
+    token = world.token("ann")
     assert world.post(world.mine, token, encrypted=True) == 403
     rule = {
         "apiGroups": ["diengine.opendilab.org"],
@@ -163,7 +141,7 @@ def test_people_need_the_permission_on_scale_and_https(world: World) -> None:
     # The API server's authorizer learns of a binding by a watch of its own.
     wait_until(lambda: world.is_allowed("ann", rule), what="the binding to hold")
     # What was denied to the other token is remembered.
-    token = world.token(account="ann")
+    token = world.token("ann")
     assert world.post(world.mine, token, encrypted=True) == 200
     assert world.post(world.other, token, encrypted=True) == 403
     assert world.post(world.mine, token) == 403
@@ -180,7 +158,7 @@ def test_a_pod_is_let_in_as_soon_as_its_address_is_written(world: World) -> None
 
 def test_a_stranger_is_refused_before_long_and_stops_nobody(world: World) -> None:
     new_pod(world.kube, world.mine, 0, "127.88.0.1")
-    token = world.pod_token(new_pod(world.kube, world.mine, 1, "10.1.0.1"))
+    token = world.token(pod=new_pod(world.kube, world.mine, 1, "10.1.0.1"))
     url = world.server.replicas_of(world.mine)
     with session_from("127.88.0.1") as pod, session_from("127.88.0.2") as stranger:
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -40,12 +39,6 @@ def server(
     folder = tmp_path_factory.mktemp("server")
     with running_server(folder, api_server.kubeconfig, rate="1000", burst="1000") as server:
         yield server
-
-
-@pytest.fixture
-def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
-    with SyncKubeClient(config=kube_config) as kube:
-        yield kube
 
 
 def _names(kube: SyncKubeClient, job: Object) -> list[str]:
@@ -174,7 +167,7 @@ def test_a_server_killed_in_the_middle_leaves_all_of_a_request_or_nothing(
 
 
 def test_a_pod_that_outlives_its_job_has_no_say_in_the_next_one(
-    api_server: ApiServer, server: ServerProcess, kube: SyncKubeClient, namespace: str
+    server: ServerProcess, kube: SyncKubeClient, namespace: str
 ) -> None:
     old = new_coordinated_job(kube, namespace)
     new_pod(kube, old, 0, None, name="led-coordinator")
@@ -182,7 +175,7 @@ def test_a_pod_that_outlives_its_job_has_no_say_in_the_next_one(
     kube.patch(PODS, "led-coordinator", slow, namespace)
     with Coordinator(server, old) as coordinator:
         coordinator.post(1)
-        _kubectl(api_server, namespace, "delete", "dijob", "led", "--cascade=background")
+        kube.delete(DIJOBS, "led", namespace)
         job = new_coordinated_job(kube, namespace)
         assert job["metadata"]["uid"] != old["metadata"]["uid"]
         with pytest.raises(requests.HTTPError, match="403"):
@@ -190,7 +183,7 @@ def test_a_pod_that_outlives_its_job_has_no_say_in_the_next_one(
         with pytest.raises(requests.HTTPError, match="403"):
             coordinator.replicas()
         # Ends at last, whether or not the garbage collector has come by.
-        _kubectl(api_server, namespace, "delete", "pod", "led-coordinator", "--wait=false")
+        kube.delete(PODS, "led-coordinator", namespace)
         kube.patch(PODS, "led-coordinator", {"metadata": {"finalizers": []}}, namespace)
         # The pod of the new job takes its place.
         wait_until(lambda: not _pod_is_there(kube, namespace, "led-coordinator"))
@@ -200,7 +193,7 @@ def test_a_pod_that_outlives_its_job_has_no_say_in_the_next_one(
 
 
 @pytest.fixture
-def nodes(api_server: ApiServer, kube: SyncKubeClient) -> Iterator[None]:
+def nodes(kube: SyncKubeClient) -> Iterator[None]:
     """Nodes with 8, 8, 0 and 4 GPUs."""
     names = [f"gpu-node-{number}" for number in range(4)]
     for name, gpus in zip(names, (8, 8, 0, 4), strict=True):
@@ -209,7 +202,8 @@ def nodes(api_server: ApiServer, kube: SyncKubeClient) -> Iterator[None]:
         status = {"status": {"capacity": amounts, "allocatable": amounts}}
         kube.patch(NODES, name, status, subresource="status")
     yield
-    _kubectl(api_server, "default", "delete", "node", *names)
+    for name in names:
+        kube.delete(NODES, name)
 
 
 @pytest.mark.usefixtures("nodes")
@@ -270,12 +264,3 @@ def _pod_is_there(kube: SyncKubeClient, namespace: str, name: str) -> bool:
 
 def _lists(coordinator: Coordinator, names: list[str]) -> bool:
     return sorted(_pods(coordinator.replicas())) == sorted(names)
-
-
-def _kubectl(api_server: ApiServer, namespace: str, *arguments: str) -> None:
-    command = [
-        str(api_server.binary("kubectl")),
-        f"--kubeconfig={api_server.kubeconfig}",
-        f"--namespace={namespace}",
-    ]
-    subprocess.run([*command, *arguments], check=True, timeout=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
 from di_api.kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
@@ -25,12 +23,6 @@ from tests.integration.di_server import (
 from tests.waiting import STOP_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
-
-
-@pytest.fixture
-def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
-    with SyncKubeClient(config=kube_config) as kube:
-        yield kube
 
 
 def test_a_request_that_has_begun_is_finished(

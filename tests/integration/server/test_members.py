@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import SERVICE_ACCOUNTS
+from di_api.kube.resources import PODS, SERVICE_ACCOUNTS
 from di_api.kube.sync import SyncKubeClient
 from di_certs.files import write_certificates
 from tests.integration.conftest import ApiServer
@@ -28,17 +26,12 @@ from tests.integration.di_server import (
     running_servers,
     session_from,
 )
+from tests.integration.service_accounts import token_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 OFTEN = "100000"
 """A pod may ask as often as a test looks."""
-
-
-@pytest.fixture
-def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
-    with SyncKubeClient(config=kube_config) as kube:
-        yield kube
 
 
 class Pod:
@@ -94,7 +87,7 @@ def test_three_servers_have_one_board_and_one_of_them_may_be_killed(
 ) -> None:
     write_certificates(tmp_path, ["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     token = tmp_path / "token"
-    token.write_text(_token(api_server, kube, namespace))
+    token.write_text(_token(kube, namespace))
     job = new_job(kube, namespace)
     first, second, third = (Pod(kube, job, number) for number in range(1, 4))
     with running_servers(
@@ -152,7 +145,7 @@ def test_three_servers_have_one_board_and_one_of_them_may_be_killed(
                     lambda server=server: fourth.name in first.names(server),  # type: ignore[misc]
                     what="the others to tell each other",
                 )
-            _kubectl(api_server, namespace, "delete", "pod", first.name, "--now")
+            kube.delete(PODS, first.name, namespace)
             for server in (one, two):
                 wait_until(
                     lambda server=server: first.name not in second.names(server),  # type: ignore[misc]
@@ -164,7 +157,7 @@ def test_three_servers_have_one_board_and_one_of_them_may_be_killed(
         other = requests.post(
             f"{one.encrypted_url}/internal/members",
             json={},
-            headers={"Authorization": f"Bearer {_token(api_server, kube, namespace, 'other')}"},
+            headers={"Authorization": f"Bearer {_token(kube, namespace, 'other')}"},
             verify=str(tmp_path / "ca.crt"),
             timeout=60,
         )
@@ -194,18 +187,6 @@ def _waiting(server: ServerProcess) -> int:
     return int(float(line.split()[1]))
 
 
-def _token(
-    api_server: ApiServer, kube: SyncKubeClient, namespace: str, account: str = "di-server"
-) -> str:
+def _token(kube: SyncKubeClient, namespace: str, account: str = "di-server") -> str:
     kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": account}}, namespace)
-    return _kubectl(api_server, namespace, "create", "token", account, "--audience=di-server")
-
-
-def _kubectl(api_server: ApiServer, namespace: str, *arguments: str) -> str:
-    command = [
-        str(api_server.binary("kubectl")),
-        f"--kubeconfig={api_server.kubeconfig}",
-        f"--namespace={namespace}",
-        *arguments,
-    ]
-    return subprocess.check_output(command, text=True, timeout=60).strip()
+    return token_of(kube, namespace, account, audience="di-server")

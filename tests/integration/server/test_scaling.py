@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
 from di_api.kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
@@ -35,12 +34,6 @@ def server(
 ) -> Iterator[ServerProcess]:
     with running_server(tmp_path_factory.mktemp("server"), api_server.kubeconfig) as server:
         yield server
-
-
-@pytest.fixture
-def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
-    with SyncKubeClient(config=kube_config) as kube:
-        yield kube
 
 
 def test_both_ports_and_every_form_of_the_path_scale(
