@@ -17,7 +17,7 @@ from di_api.kube.config import KubeConfig
 from di_api.kube.resources import DIJOBS
 from di_certs.files import CA_CERTIFICATE, write_certificates
 from di_webhook.app import MAX_BODY_BYTES
-from tests.integration.admitting import admitting, call, manifest
+from tests.integration.admitting import call, manifest
 from tests.integration.conftest import ApiServer
 from tests.integration.webhook_process import (
     MUTATING,
@@ -35,15 +35,6 @@ pytestmark = pytest.mark.usefixtures("crd")
 def webhook(api_server: ApiServer, tmp_path: Path) -> Iterator[WebhookProcess]:
     with webhook_process(tmp_path, api_server.host_address) as running:
         yield running
-
-
-@pytest.fixture
-def admission(
-    webhook: WebhookProcess, kube_config: KubeConfig, namespace: str
-) -> Iterator[WebhookProcess]:
-    """The webhook, registered for the test's namespace and seen by the API server."""
-    with admitting(webhook, kube_config, namespace):
-        yield webhook
 
 
 class Kubectl:

@@ -35,14 +35,6 @@ def webhook(api_server: ApiServer, tmp_path: Path) -> Iterator[WebhookProcess]:
         yield running
 
 
-@pytest.fixture
-def admission(
-    webhook: WebhookProcess, kube_config: KubeConfig, namespace: str
-) -> Iterator[WebhookProcess]:
-    with admitting(webhook, kube_config, namespace):
-        yield webhook
-
-
 def reviews(webhook: WebhookProcess) -> int:
     """How many reviews were answered so far."""
     return sum(line.get("event") == "review answered" for line in webhook.log_lines())

@@ -198,7 +198,16 @@ def test_a_killed_box_is_cleaned_up_by_the_next_up() -> None:
         cluster.down(purge=True)
 
 
-@pytest.mark.parametrize("reached", ["pki/ca.crt", "run/init.pid", "run/etcd.pid"])
+@pytest.mark.parametrize(
+    "reached",
+    [
+        *(
+            pytest.param(each, marks=pytest.mark.extended)
+            for each in ("pki/ca.crt", "run/init.pid")
+        ),
+        "run/etcd.pid",
+    ],
+)
 def test_an_up_that_was_killed_half_way_is_finished_by_the_next(reached: str) -> None:
     cluster = Cluster("test-half", reporter=QUIET)
     cluster.down(purge=True)

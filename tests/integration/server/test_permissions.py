@@ -36,6 +36,7 @@ from tests.integration.scripted_kueue import (
     until_released,
     workload,
 )
+from tests.integration.service_accounts import token_of
 
 NAMESPACE = "di-system"
 ADMISSION = "di-webhook-admission"
@@ -242,8 +243,7 @@ async def _live(release: Release, testbed: Testbed, server: ServerProcess) -> No
     await testbed.phase("a", "Running")
 
     pod = (await testbed.pods("a"))["a-work-0"]
-    uid = pod["metadata"]["uid"]
-    own = _token(release, "default", *_bound("Pod", "a-work-0", uid))
+    own = _token(release, "default", pod)
     url = server.replicas_of(made)
     assert await _ask("POST", url, own, {"replicas": 1}) == 200
     assert await _ask("GET", url, own) == 200
@@ -309,14 +309,9 @@ async def _has_pods(testbed: Testbed, count: int) -> bool:
     return len(await testbed.pods("a")) == count
 
 
-def _bound(kind: str, name: str, uid: str) -> tuple[str, ...]:
-    values = {"kind": kind, "name": name, "uid": uid}
-    return tuple(f"--bound-object-{key}={value}" for key, value in values.items())
-
-
-def _token(release: Release, account: str, *arguments: str) -> str:
-    command = ("create", "token", account, "--audience=di-server", *arguments)
-    return release.accounts.kubectl("--namespace", NAMESPACE, *command).strip()
+def _token(release: Release, account: str, pod: dict[str, Any] | None = None) -> str:
+    with SyncKubeClient(config=release.kube_config) as kube:
+        return token_of(kube, NAMESPACE, account, audience="di-server", pod=pod)
 
 
 async def _ask(method: str, url: str, token: str, body: object = None) -> int:
