@@ -14,7 +14,7 @@ from di_api.names import LABEL_JOB
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator.test_allocation import PERIOD, devices, nodes, resource, runs_on
-from tests.integration.operator_testbed import Testbed, condition, job, on_testbed
+from tests.integration.operator_testbed import PRIORITY_CLASSES, Testbed, condition, job, on_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -153,3 +153,52 @@ async def given_back(testbed: Testbed, other: str) -> None:
         assert "exceeded quota: gpus" in message
     await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run again")
     assert await pods(testbed, other, "h1", "h2") == 0
+
+
+@pytest.mark.parametrize("gang", [False, True], ids=["preemptible", "gang"])
+def test_a_job_whose_pods_no_quota_would_refuse_evicts_no_other(
+    kube_config: KubeConfig, namespace: str, gang: bool
+) -> None:
+    kind = {"scheduling": {"gang": True}} if gang else {"preemptible": True}
+
+    async def body(testbed: Testbed) -> None:
+        async with (
+            nodes(testbed, n1=8, n2=8),
+            testbed.operator(policy="goodput", scheduling_period=PERIOD),
+        ):
+            await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
+            await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
+            learners = devices(testbed, "learner", 8)
+            learners["template"]["spec"]["priorityClassName"] = missing
+            await testbed.submit(job("h", learners, priority="high", **kind))
+            message = await waits_for(testbed, namespace, "h", "GrantWithdrawn")
+            assert f"no PriorityClass with name {missing} was found" in message
+
+            async def is_tried_again() -> bool:
+                return await pending(testbed, namespace, "h") != first
+
+            first = await pending(testbed, namespace, "h")
+            await testbed.until(is_tried_again, "the job to be tried again")
+            status = await testbed.status("v")
+            assert (status["phase"], status["reschedules"]) == ("Running", 0)
+
+            await testbed.client.create(
+                PRIORITY_CLASSES, {"metadata": {"name": missing}, "value": 1}
+            )
+            if gang:
+                # With this policy a gang waits for what is free.
+                await testbed.client.delete(DIJOBS, "v", namespace)
+            # It is tried again at once, because its spec is another.
+            patch = {"spec": {"tasks": [{**learners, "replicas": 7, "minReplicas": 7}]}}
+            await testbed.client.patch(DIJOBS, "h", patch, namespace)
+
+            async def has_pods() -> bool:
+                return await pods(testbed, namespace, "h") == 7
+
+            try:
+                await testbed.until(has_pods, "the corrected job to get its nodes")
+            finally:
+                await testbed.client.delete(PRIORITY_CLASSES, missing)
+
+    missing = f"{namespace}-gangs" if gang else f"{namespace}-jobs"
+    on_testbed(kube_config, namespace, body)

@@ -19,7 +19,7 @@ from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.forecast import Forecast, Surroundings
 from di_operator.allocator.granting import NOTHING_SAID, Words
 from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.look import look_at
+from di_operator.allocator.look import Look, look_at
 from di_operator.allocator.plan import Change
 from di_operator.allocator.policies.binpack import BinpackPolicy
 from di_operator.allocator.policies.fit import FitPolicy
@@ -29,7 +29,7 @@ from di_operator.allocator.trial import Trial
 from di_operator.clock import SystemClock
 from di_operator.lifecycle.specs import SpecCache
 from di_operator.metrics import Metrics
-from di_operator.scheduler import Scheduler, _Look
+from di_operator.scheduler import Scheduler
 from tests.unit.allocator.objects import NOW, job, node, other, pod, task
 from tests.unit.operator.test_scheduler import Cache
 
@@ -82,7 +82,7 @@ class Operator:
         self.words: Words = NOTHING_SAID
 
     def look(self, changes: Changes, *, everything: bool) -> None:
-        look = _Look(
+        look = Look(
             reader=self._reader,
             changes=changes,
             words=self.words,

@@ -21,6 +21,7 @@ from di_operator.lifecycle.actions import (
     CreateCompanion,
     CreateSchedulingObject,
     Delete,
+    DryRun,
     Patch,
     PatchSchedulingObject,
     Reclaim,
@@ -93,6 +94,7 @@ class ClusterModel(KubeletModel):
         self.job = body
         self.settings = SETTINGS
         self.writes: list[str] = []
+        self.dry_runs: list[str] = []
         self.events: list[JobEvent] = []
         self.phases: list[str] = []
         self.refuse_pods: Fault | None = None
@@ -263,6 +265,9 @@ class ClusterModel(KubeletModel):
         match action:
             case Create(resource=resource, body=body):
                 return self._create(resource, body)
+            case DryRun(body=body):
+                self.dry_runs.append(body["metadata"]["name"])
+                return self.refuse_pods
             case CreateCompanion():
                 return self._create_companion(action)
             case CreateSchedulingObject() | PatchSchedulingObject():

@@ -17,7 +17,7 @@ from di_operator.concurrency import Tenants, Writers
 from di_operator.controller import JobKey
 from di_operator.executor import Executor
 from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete
+from di_operator.lifecycle.actions import Action, Create, Delete, DryRun
 from di_operator.lifecycle.faults import (
     Fault,
 )
@@ -58,14 +58,18 @@ class Bench:
         self.leading = True
         self.is_wanted: Callable[[], bool] = lambda: True
         self.refused: list[tuple[JobKey, str, bool]] = []
+        self.dry_runs = 0
 
     def check_lease(self) -> None:
         self.lease_checks += 1
         if not self.leading:
             raise NotLeading("lost")
 
-    def on_refused(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+    def on_refused(
+        self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool
+    ) -> None:
         self.refused.append((job, message, is_of_server))
+        self.dry_runs += is_dry_run
 
     def run(self, *actions: Action) -> list[Fault]:
         executor = Executor(
@@ -116,6 +120,10 @@ class Ready:
 
 def create(body: Object) -> Create:
     return Create(resource=PODS, recipe=Ready(body))
+
+
+def dry_run(body: Object) -> DryRun:
+    return DryRun(resource=PODS, recipe=Ready(body))
 
 
 def delete(body: Object, **changes: Any) -> Delete:

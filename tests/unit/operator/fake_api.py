@@ -23,6 +23,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Object] = {}
+        self.dry_runs: list[str] = []
         self.mighty: set[str] = set()
         self.calls: Counter[tuple[str, str]] = Counter()
         self.before: Callable[[str, str, str], ApiError | None] = lambda verb, kind, name: None
@@ -73,7 +74,13 @@ class FakeApi:
         return [transform(body) for body in found], str(next(self._versions))
 
     async def create(
-        self, resource: Resource, body: Object, namespace: str = "", *, timeout: float | None = None
+        self,
+        resource: Resource,
+        body: Object,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,
     ) -> Object:
         if resource == SUBJECT_ACCESS_REVIEWS:
             await self._arrive("create", resource, "")
@@ -82,6 +89,9 @@ class FakeApi:
         await self._arrive("create", resource, name)
         if (resource.kind, namespace, name) in self.objects:
             raise AlreadyExists(kind=resource.kind, namespace=namespace, name=name, code=409)
+        if dry_run:
+            self.dry_runs.append(name)
+            return body
         return self.put(resource, namespace, body)
 
     async def patch(

@@ -24,7 +24,7 @@ from di_api.names import LABEL_JOB
 from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY
 from di_operator.controller import JobKey, Outdated
 from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete, Patch, Reclaim, Replace
+from di_operator.lifecycle.actions import Action, Create, Delete, DryRun, Patch, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
@@ -34,7 +34,17 @@ from di_operator.lifecycle.faults import (
     TemplateRefused,
 )
 from tests.unit.operator import virtual_time
-from tests.unit.operator.executing import JOB, LABELS, Bench, Ready, create, delete, pod, refuse
+from tests.unit.operator.executing import (
+    JOB,
+    LABELS,
+    Bench,
+    Ready,
+    create,
+    delete,
+    dry_run,
+    pod,
+    refuse,
+)
 from tests.unit.operator.fake_api import Object
 
 
@@ -407,3 +417,30 @@ def test_a_conflict_other_than_a_name_clash_is_retried() -> None:
     bench.api.before = refuse(Conflict, "Operation cannot be fulfilled on resourcequotas")
     with pytest.raises(Conflict):
         bench.run(create(pod()))
+
+
+def test_a_dry_run_stores_nothing_and_a_refused_one_counts_as_a_refusal() -> None:
+    bench = Bench()
+    assert bench.run(dry_run(pod())) == []
+    assert (bench.api.dry_runs, bench.api.objects) == (["a-work-0"], {})
+    bench.api.before = refuse(Forbidden, "no PriorityClass with name fast was found")
+    assert bench.run(dry_run(pod())) == [
+        CreateForbidden(message="no PriorityClass with name fast was found")
+    ]
+    assert (len(bench.refused), bench.dry_runs) == (1, 1)
+
+
+def test_a_dry_run_that_is_not_judged_counts_as_no_refusal() -> None:
+    bench = Bench()
+    bench.api.put(PODS, "ns", pod(owner="other"))
+    # The pod's name is taken, which the create itself looks into.
+    assert bench.run(dry_run(pod())) == []
+
+    def unsupported(verb: str, kind: str, name: str) -> ApiError:
+        return Invalid(kind=kind, name=name, code=400, message="does not support dry run")
+
+    bench.api.before = unsupported
+    assert bench.run(dry_run(pod("p1"))) == []
+    bench.api.before = refuse(Forbidden, "exceeded quota: gpus")
+    assert bench.run(dry_run(pod("p1"))) == []
+    assert bench.refused == []

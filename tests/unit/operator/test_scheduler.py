@@ -49,7 +49,8 @@ class Cache:
             callback("ADDED", body)
 
     def deliver(self, kind: str, body: Object) -> None:
-        self.bodies = [one for one in self.bodies if one["metadata"] != body["metadata"]]
+        uid = body["metadata"]["uid"]
+        self.bodies = [one for one in self.bodies if one["metadata"]["uid"] != uid]
         if kind != "DELETED":
             self.bodies.append(body)
         for callback in self._tell:
@@ -113,6 +114,7 @@ class Bench:
         read: SpecReader = read_spec,
         forecaster: Policy | None = None,
         period: float = 3600.0,
+        needs_dry_runs: bool = False,
     ) -> None:
         self.jobs, self.pods, self.nodes = Cache(*jobs), Cache(*pods), Cache(*nodes)
         self.woken: list[str] = []
@@ -127,6 +129,7 @@ class Bench:
             period=period,
             clock=VirtualClock(),
             observer=Metrics(),
+            needs_dry_runs=needs_dry_runs,
         )
         self._running: asyncio.Task[None] | None = None
 
@@ -370,3 +373,49 @@ async def test_an_unreadable_object_is_logged_once_and_so_is_its_successor() -> 
         ("Node", "a", "1"),
         ("Node", "a", "2"),
     ]
+
+
+@virtual_time.in_virtual_time
+async def test_the_lifecycle_is_asked_for_a_dry_run_until_one_has_passed() -> None:
+    first = job("x", task("learner", 4), phase="Pending", priority="high")
+    second = job("y", task("learner", 4), phase="Pending")
+    bench = Bench(FitPolicy(), first, second, needs_dry_runs=True)
+    await bench.run()
+    assert [bench.scheduler.grant(each).needs_dry_run for each in (first, second)] == [True, True]
+    bench.scheduler.dry_run_passed(second)
+    assert not bench.scheduler.grant(second).needs_dry_run
+    bench.scheduler.refused(
+        JobKey("rl", "x"), "no PriorityClass", is_of_server=False, is_dry_run=True
+    )
+    # It is answered, and asked again only when its delay is over.
+    assert not bench.scheduler.grant(first).needs_dry_run
+    await bench.run()
+    assert bench.scheduler.grant(second).placement == {"learner": ("a",) * 4}
+    refused = bench.scheduler.grant(first)
+    assert (refused.placement, refused.reason) == ({}, "GrantWithdrawn")
+    assert not refused.needs_dry_run
+    await asyncio.sleep(FIRST_DELAY.total_seconds())
+    assert bench.scheduler.grant(first).needs_dry_run
+    assert bench.scheduler.grant(second).placement == {"learner": ("a",) * 4}
+
+
+@virtual_time.in_virtual_time
+async def test_edits_of_a_refused_job_move_no_job_before_the_next_period() -> None:
+    victim = job("v", task("learner", 4, minReplicas=4), phase="Pending")
+    refused = job("x", task("learner", 4, minReplicas=4), phase="Pending", priority="high")
+    bench = Bench(GoodputPolicy(), victim, needs_dry_runs=True)
+    await bench.run()
+    bench.scheduler.dry_run_passed(victim)
+    await bench.run()
+    bench.jobs.deliver("ADDED", refused)
+    for number in range(2, 6):
+        bench.scheduler.refused(
+            JobKey("rl", "x"), "no PriorityClass", is_of_server=False, is_dry_run=True
+        )
+        await bench.run()
+        assert bench.scheduler.grant(refused).reason == "GrantWithdrawn"
+        refused = edited(refused, number)
+        bench.jobs.deliver("MODIFIED", refused)
+        await bench.run()
+        assert bench.scheduler.grant(refused).needs_dry_run
+        assert bench.scheduler.grant(victim).placement == {"learner": ("a",) * 4}

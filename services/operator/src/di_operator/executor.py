@@ -36,6 +36,7 @@ from di_operator.lifecycle.actions import (
     CreateSchedulingObject,
     Creation,
     Delete,
+    DryRun,
     Patch,
     PatchSchedulingObject,
     Reclaim,
@@ -79,13 +80,16 @@ class Observer(Protocol):
 
 class OnRefused(Protocol):
     """Called when something that a job needs could not be made: with the job, the API server's
-    message, and whether the server failed, or was too busy, and did not judge the object."""
+    message, whether the server failed, or was too busy, and did not judge the object, and whether
+    it was asked in a dry run."""
 
-    def __call__(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+    def __call__(self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool) -> None:
         """Take it in."""
         ...
 
 
+_BAD_REQUEST: Final = 400
+"""The answer to a dry run where an admission webhook supports none, so that nothing is known."""
 _NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
 """Answers that say nothing about the object."""
 
@@ -180,14 +184,17 @@ class Executor:
     def _note_refused(
         self, action: Action, job: JobKey, message: str, *, is_of_server: bool
     ) -> None:
-        if self._on_refused is not None and isinstance(action, Creation):
-            self._on_refused(job, message, is_of_server=is_of_server)
+        if self._on_refused is not None and isinstance(action, Creation | DryRun):
+            is_dry_run = isinstance(action, DryRun)
+            self._on_refused(job, message, is_of_server=is_of_server, is_dry_run=is_dry_run)
 
     async def _act(self, action: Action) -> Fault | None:
         fault: Fault | None = None
         match action:
             case Create(resource=resource):
                 fault = await self._create(resource, action.body)
+            case DryRun(resource=resource):
+                fault = await self._dry_run(resource, action.body)
             case CreateCompanion():
                 fault = await self._companions.create(action)
             case CreateSchedulingObject():
@@ -216,6 +223,25 @@ class Executor:
             return _refusal(resource, error)
         self._writes.observe(resource, created)
         log.debug("created", kind=resource.kind, object=body["metadata"]["name"])
+        return None
+
+    async def _dry_run(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        namespace = str(body["metadata"]["namespace"])
+        try:
+            await self._client.create(resource, dict(body), namespace, dry_run=True)
+        except AlreadyExists:
+            # Admission comes before the name: what has it is looked at when the pod is made.
+            return None
+        except Invalid as error:
+            if error.code == _BAD_REQUEST:
+                return None
+            return _refusal(resource, error)
+        except Forbidden as error:
+            # The last that is judged. Quotas are full and free again all the time: those that can
+            # be read are known to the allocator.
+            return None if error.is_quota else _refusal(resource, error)
+        except NotFound as error:
+            return _refusal(resource, error)
         return None
 
     async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:

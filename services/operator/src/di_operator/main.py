@@ -17,17 +17,15 @@ from typing import Any
 import structlog
 import uvloop
 
-from di_api.kube.cache import Transform, WatchCache, WatchLimits
+from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.config import ConfigError as KubeConfigError
 from di_api.kube.config import KubeConfig
 from di_api.kube.config import load_config as load_kube_config
 from di_api.kube.resources import (
-    CONFIGMAPS,
     DIJOBS,
     NODES,
     PODS,
-    SERVICES,
     Resource,
 )
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
@@ -36,7 +34,6 @@ from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.service.tracing import tracing
 from di_api.spec import MAX_PODS
 from di_operator.allocator.registry import PolicyError, load_policy
-from di_operator.builders.configmap import transform_configmap
 from di_operator.certificates import CertificateManager, certificate_settings
 from di_operator.claim import ClaimTiming, claim
 from di_operator.clock import Clock, ServerClock, SystemClock
@@ -51,16 +48,10 @@ from di_operator.executor import Executor
 from di_operator.exit_deadline import ExitDeadline
 from di_operator.health import serve_health
 from di_operator.informer_state import (
-    INDEX_JOB,
     INDEX_PHASE,
     InformerState,
-    index_job,
-    index_phase,
-    transform,
-    transform_job,
     transform_node,
     transform_other_pod,
-    transform_pod,
 )
 from di_operator.job_metrics.collect import Source
 from di_operator.job_secrets.key import SecretKey
@@ -82,6 +73,7 @@ from di_operator.server_presence import ServerPresence
 from di_operator.status import StatusWriter
 from di_operator.supervision import Duty, Supervisor
 from di_operator.traces import ScalingTraces
+from di_operator.watches.caches import WATCH_LIMITS, watch_caches
 from di_operator.watches.quotas import follow_quotas
 
 log = structlog.get_logger(__name__)
@@ -90,7 +82,6 @@ log = structlog.get_logger(__name__)
 # minute: the watches come back first, then the postponed jobs, some in several steps.
 BACKOFF_INITIAL = 0.1
 BACKOFF_MAXIMUM = 15.0
-WATCH_LIMITS = WatchLimits(backoff_maximum=10.0)
 # Specs read lately; a job in a phase that changes is looked at again within milliseconds.
 REMEMBERED_SPECS = 10_000
 REMEMBERED_PODS = 2 * MAX_PODS
@@ -137,7 +128,7 @@ async def operate(
         )
         metrics = Metrics()
         queue = job_queue(workers=config.workers)
-        caches = _caches(config, client, clock, rng)
+        caches = watch_caches(config, client, clock, rng)
         read_pod = PodCache(size=REMEMBERED_PODS)
         informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
         kueue = follow_kueue(
@@ -235,6 +226,7 @@ async def operate(
             rng=rng,
             traces=ScalingTraces(traced) if config.traces else None,
             job_secret_key=secret_key,
+            dry_run_passed=scheduler.dry_run_passed if scheduler is not None else None,
         )
         runtime = Runtime(
             caches=caches,
@@ -314,32 +306,6 @@ async def operate(
         await runtime.run(stop)
 
 
-def _caches(
-    config: Config, client: KubeClient, clock: Clock, rng: random.Random
-) -> Mapping[Resource, WatchCache]:
-    ours = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
-    selectors = {DIJOBS: None, PODS: ours, SERVICES: ours, CONFIGMAPS: ours}
-    kept_of: Mapping[Resource, Transform] = {
-        DIJOBS: transform_job,
-        PODS: transform_pod,
-        CONFIGMAPS: transform_configmap,
-    }
-    return {
-        resource: WatchCache(
-            client,
-            resource,
-            namespace=config.watch_namespace,
-            label_selector=selector,
-            transform=kept_of.get(resource, transform),
-            indexes={INDEX_PHASE: index_phase} if resource == DIJOBS else {INDEX_JOB: index_job},
-            clock=clock.monotonic,
-            rng=rng,
-            limits=WATCH_LIMITS,
-        )
-        for resource, selector in selectors.items()
-    }
-
-
 def _scheduler(
     config: Config,
     *,
@@ -374,6 +340,7 @@ def _scheduler(
         kind_label=config.node_kind_label,
         clock=clock,
         observer=metrics,
+        needs_dry_runs=True,
     )
 
 

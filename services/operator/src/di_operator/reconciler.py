@@ -28,7 +28,6 @@ from di_operator.executor import Executor
 from di_operator.executor import Writes as ExecutorWrites
 from di_operator.kueue.queueing import Kueue
 from di_operator.kueue.workload import Workload
-from di_operator.lifecycle.actions import Create, CreateCompanion, CreateSchedulingObject
 from di_operator.lifecycle.companions import wanted_companions
 from di_operator.lifecycle.conditions import with_aside
 from di_operator.lifecycle.decide import decide
@@ -121,6 +120,7 @@ class Reconciler:
         rng: Random,
         traces: ScalingTraces | None = None,
         job_secret_key: Callable[[], Awaitable[bytes | None]] | None = None,
+        dry_run_passed: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -135,8 +135,10 @@ class Reconciler:
             traces: of jobs that were scaled; None: there are none.
             job_secret_key: waits for the key of jobs' secrets, None if it cannot be read; None:
                 jobs have no secret.
+            dry_run_passed: called with a job whose pods the API server would create.
             kueue: what is known of Kueue and a job's Workloads; None: nothing yet.
         """
+        self._dry_run_passed = dry_run_passed
         self._traces = traces
         self._job_secret_key = job_secret_key
         self._client = client
@@ -224,7 +226,9 @@ class Reconciler:
             async with self._reading:
                 await asyncio.to_thread(self._specs.examine, job)
         snapshot, decision = await self._look_and_decide(job, key)
-        if _creates_again(snapshot, decision) and not await self._is_current(job, key):
+        # The first objects of a new job are not worth a read: it was there a moment ago.
+        is_again = snapshot.status.phase is not None and decision.creates
+        if is_again and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
             return NEXT_LOOK
@@ -233,6 +237,8 @@ class Reconciler:
         if not is_wanted():
             return 0.0
         acted = bool(decision.actions) and not faults
+        if acted and self._dry_run_passed is not None and decision.has_dry_runs:
+            self._dry_run_passed(job)
         if faults:
             fault = gravest(faults)
             log.info("refused", seen=fault.seen.name, times=len(faults), by=_words(fault))
@@ -482,14 +488,3 @@ def _words(fault: Fault) -> str:
 def _log_phase(before: Status, after: str) -> None:
     if before.phase != after:
         log.info("phase", before=before.phase, after=after)
-
-
-def _creates_again(snapshot: Snapshot, decision: Decision) -> bool:
-    """Tell whether a job that has been started before is to get objects.
-
-    The first ones of a new job are not worth a read: it was there a moment ago.
-    """
-    return snapshot.status.phase is not None and any(
-        isinstance(action, Create | CreateCompanion | CreateSchedulingObject)
-        for action in decision.actions
-    )

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from decimal import Decimal
 from math import inf
 from typing import Any, Final, Protocol
@@ -19,18 +18,19 @@ from typing import Any, Final, Protocol
 import structlog
 
 from di_api.expected_completion import ExpectedCompletion
-from di_api.field_error import InvalidSpec
+from di_api.field_error import InvalidSpec, mapping
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
 from di_api.ownership import is_controlled_by
 from di_operator.allocator.arrivals import ask_for_arrivals
-from di_operator.allocator.changes import Changes, News
+from di_operator.allocator.changes import Changes, News, asks_for_nodes
 from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, Step, Words, granted, step
+from di_operator.allocator.granting import NOTHING_SAID, Step, Words, step
 from di_operator.allocator.grants.withdrawals import KeptOut, RefusedWrite
 from di_operator.allocator.inventory import Unreadable
 from di_operator.allocator.job import NodeList
+from di_operator.allocator.look import Look
 from di_operator.allocator.policy import Policy
 from di_operator.allocator.present_goodput import present_goodput
 from di_operator.allocator.queue_report import by_amount, queue_states
@@ -43,7 +43,7 @@ from di_operator.clock import Clock
 from di_operator.controller import JobKey
 from di_operator.informer_state import INDEX_JOB, index_value
 from di_operator.largest_node import LargestNode
-from di_operator.lifecycle.placement import Grant
+from di_operator.lifecycle.placement import Grant, is_placed, read_placement
 from di_operator.lifecycle.reasons import Reason
 from di_operator.lifecycle.specs import SpecReader
 from di_operator.supervision import Duty
@@ -55,6 +55,7 @@ Object = Mapping[str, Any]
 
 FORECAST_SHARE: Final = 0.01
 """Of the period: how long may be thought about who will start when."""
+_NO_WORD_YET: Final = "waiting for the allocator"
 # Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
 # many pods along.
 SETTLE = 0.2
@@ -77,22 +78,6 @@ class Observer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What a look begins with; `everything`: all jobs are reconsidered."""
-
-    reader: ClusterReader
-    changes: Changes
-    words: Words
-    now: datetime
-    everything: bool
-    over: frozenset[str]
-    """Namespaces that have changed too much of their jobs lately."""
-
-    def read(self) -> SchedulingSnapshot:
-        return self.reader.read(granted=granted(self.words), now=self.now)
-
-
 class Scheduler:
     """One policy at work on all jobs; run it on the leader alone."""
 
@@ -111,6 +96,7 @@ class Scheduler:
         observer: Observer,
         kind_label: str | None = None,
         forecaster: Policy | None = None,
+        needs_dry_runs: bool = False,
     ) -> None:
         """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
         of the cluster.
@@ -118,8 +104,10 @@ class Scheduler:
         `quotas` are asked before a grant; None: they are not. `period` is the time in seconds
         between two reconsiderations of all jobs, `kind_label` the label whose value is a node's
         kind; None: all nodes are of one. `forecaster` is another one of the policy, for its memory
-        is its own: it is asked when jobs that wait will start; None: none is.
+        is its own: it is asked when jobs that wait will start; None: none is. With
+        `needs_dry_runs` no job gets nodes before `dry_run_passed` was called for its spec.
         """
+        self._needs_dry_runs = needs_dry_runs
         self._policy = policy
         self._forecaster = forecaster
         self._caches = caches
@@ -165,21 +153,50 @@ class Scheduler:
                 reason=Reason.GRANT_WITHDRAWN,
                 message=kept.message,
             )
+        if self._lacks_dry_run(job):
+            return Grant(
+                reason=Reason.WAITING_FOR_NODES,
+                message=_NO_WORD_YET,
+                needs_dry_run=uid not in self._news.answered,
+            )
         if (word := self._words.get(uid)) is not None:
             start = None if word.has else self._starts.get(uid)
             return word.grant if start is None else replace(word.grant, expected_start=start)
         if (left_out := self._unreadable.get(uid)) is not None:
             message = f"cannot be allocated: {left_out.reason}"
             return Grant(reason=Reason.NOT_ALLOCATABLE, message=message)
+        return self._no_word(job)
+
+    def _no_word(self, job: Object) -> Grant:
         try:
             spec = self._read_spec(job)
         except InvalidSpec:
             return Grant()
         if spec.scheduling.gang and not spec.preemptible:
-            return Grant(reason=Reason.WAITING_FOR_NODES, message="waiting for the allocator")
+            return Grant(reason=Reason.WAITING_FOR_NODES, message=_NO_WORD_YET)
         return Grant()
 
-    def refused(self, job: JobKey, message: str, *, is_of_server: bool) -> None:
+    def _lacks_dry_run(self, job: Object) -> bool:
+        """Whether the API server has to be asked about a job's pods before it may have nodes."""
+        metadata = job["metadata"]
+        if not self._needs_dry_runs or not asks_for_nodes(job):
+            return False
+        word = self._words.get(metadata["uid"])
+        placement = mapping(job.get("status")).get("placement")
+        has = word.has if word is not None else is_placed(read_placement(placement) or {})
+        return not has and not self._news.dry_runs.have_passed(
+            metadata["uid"], metadata.get("generation")
+        )
+
+    def dry_run_passed(self, job: Object) -> None:
+        """Take in that the API server would create the pods of a job's spec."""
+        metadata = job["metadata"]
+        if self._news.on_dry_run(metadata["uid"], metadata.get("generation")):
+            self._changed.set()
+
+    def refused(
+        self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool = False
+    ) -> None:
         """Take in that the API server refused a write for a job, or failed on it (5xx)."""
         found = self._caches[DIJOBS].get(job.namespace, job.name)
         if found is None:
@@ -189,6 +206,8 @@ class Scheduler:
             message=message,
             at=self._clock.now(),
             is_of_server=is_of_server,
+            generation=found["metadata"].get("generation"),
+            is_dry_run=is_dry_run,
         )
         if self._news.on_refused(write):
             self._changed.set()
@@ -236,7 +255,7 @@ class Scheduler:
             if not self._news.asking:
                 self._put_down()
                 self._words, self._starts, self._seen = NOTHING_SAID, {}, None
-                self._kept_out = {}
+                self._kept_out, self._news.kept_out = {}, frozenset()
                 await self._next_change(self._period, SETTLE)
                 continue
             passed = self._clock.monotonic() - reconsidered
@@ -245,7 +264,7 @@ class Scheduler:
             if everything:
                 self._news.everything = False
                 reconsidered = self._clock.monotonic()
-            look = _Look(
+            look = Look(
                 reader=self._take_up(),
                 changes=self._news.drain(),
                 words=self._words,
@@ -255,6 +274,7 @@ class Scheduler:
             )
             began = self._clock.monotonic()
             self._tell(*await asyncio.to_thread(self._think, look))
+            self._news.answered.difference_update(write.uid for write in look.changes.refused)
             lasted = self._clock.monotonic() - began
             if everything:
                 took = lasted
@@ -293,7 +313,10 @@ class Scheduler:
         """The reader; one that knows nothing is told of everything there is."""
         if self._reader is None:
             self._reader = ClusterReader(
-                self._read_spec, kind_label=self._kind_label, queues=queues_of(self._policy)
+                self._read_spec,
+                kind_label=self._kind_label,
+                queues=queues_of(self._policy),
+                needs_dry_runs=self._needs_dry_runs,
             )
             self._news.begin(
                 Changes.all(
@@ -303,6 +326,7 @@ class Scheduler:
                     pods=self._caches[PODS].items(),
                     others=self._others.items(),
                     quotas=self._quotas.items() if self._quotas is not None else (),
+                    dry_runs=self._news.dry_runs.items(),
                 )
             )
         return self._reader
@@ -312,7 +336,7 @@ class Scheduler:
         self._news.end()
 
     def _think(
-        self, look: _Look
+        self, look: Look
     ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
         """Everything that takes time; beside the event loop."""
         look.reader.take(look.changes)
@@ -357,7 +381,7 @@ class Scheduler:
             is_over=lambda: self._clock.monotonic() >= until,
         )
 
-    def _optimize(self, look: _Look, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
+    def _optimize(self, look: Look, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
         jobs = held_back(snapshot.jobs, snapshot.held, look.over)
         held = {key: snapshot.held[key] for key in jobs}
         answer: Mapping[str, NodeList] | None = self._ask(
@@ -365,7 +389,7 @@ class Scheduler:
         )
         return answer
 
-    def _give_what_is_left(self, look: _Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
+    def _give_what_is_left(self, look: Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
         """Ask the policy for jobs of namespaces beyond their budget, on what is left then."""
         waiting = {
             snapshot.uids[key]
@@ -403,7 +427,7 @@ class Scheduler:
         return found
 
     def _set_aside(
-        self, look: _Look, found: Mapping[str, str], snapshot: SchedulingSnapshot
+        self, look: Look, found: Mapping[str, str], snapshot: SchedulingSnapshot
     ) -> bool:
         for key, why in found.items():
             log.warning("the policy fails on a job", job=key, error=why)
@@ -449,8 +473,9 @@ class Scheduler:
             self._news.everything = True
             self._changed.set()
         for uid in changed & now.keys():
+            self._news.dry_runs.forget(uid)
             log.info("grant withdrawn", job=now[uid].key, message=now[uid].message)
-        self._kept_out = now
+        self._kept_out, self._news.kept_out = now, now.keys()
         return {(now.get(uid) or before[uid]).key for uid in changed}
 
     def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:

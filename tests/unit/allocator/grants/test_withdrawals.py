@@ -37,19 +37,41 @@ ALL_SLOTS = placed(learner="a a a a b b b b")
 class Bench:
     """Jobs on two nodes of four slots, looked at by one policy; nothing makes their pods."""
 
-    def __init__(self, *jobs: Object, policy: Policy | None = None) -> None:
-        self.reader = ClusterReader(read_spec)
+    def __init__(
+        self, *jobs: Object, policy: Policy | None = None, needs_dry_runs: bool = False
+    ) -> None:
+        self.reader = ClusterReader(read_spec, needs_dry_runs=needs_dry_runs)
         self.policy = policy or FitPolicy()
         self.now = NOW
         self.words = NOTHING_SAID
         nodes = [node("a", 4), node("b", 4)]
         self.reader.take(Changes.all(jobs=jobs, departed=[], nodes=nodes, pods=[], others=[]))
 
-    def refuse(self, name: str, message: str = REFUSED, *, is_of_server: bool = False) -> None:
+    def refuse(
+        self,
+        name: str,
+        message: str = REFUSED,
+        *,
+        is_of_server: bool = False,
+        is_dry_run: bool = False,
+        generation: int = 1,
+    ) -> None:
         write = RefusedWrite(
-            uid=f"uid-{name}", message=message, at=self.now, is_of_server=is_of_server
+            uid=f"uid-{name}",
+            message=message,
+            at=self.now,
+            is_of_server=is_of_server,
+            is_dry_run=is_dry_run,
+            generation=generation,
         )
         self.reader.take(Changes(refused=[write]))
+
+    def pass_dry_run(self, name: str, generation: int = 1) -> None:
+        self.reader.take(Changes(dry_runs={f"uid-{name}": generation}))
+
+    def edit(self, body: Object, generation: int) -> None:
+        metadata = {**body["metadata"], "generation": generation}
+        self.reader.put_job({**body, "metadata": metadata})
 
     def see(self, *pods: Object) -> None:
         for found in pods:
@@ -257,17 +279,46 @@ def test_what_was_refused_is_forgotten_with_the_job() -> None:
     assert len(bench.has("x")) == 8
 
 
-def test_a_suspended_job_does_not_escape_its_delay() -> None:
+@pytest.mark.proves("allocation.md#a-grant-is-a-lease/gets-another-spec-while-it-is-kept-out")
+def test_a_corrected_spec_ends_the_delay_of_a_withdrawn_grant() -> None:
     body = large("x")
     bench = Bench(body)
-    bench.look()
+    for _ in range(3):
+        bench.look()
+        bench.refuse("x")
+        bench.look(after=ALL)
+        bench.look(after=1)
+        assert bench.is_kept_out("x")
+        bench.look(after=600)
     bench.refuse("x")
     bench.look(after=ALL)
-    for suspend in (True, False):
-        changed = {**body, "spec": {**body["spec"], "suspend": suspend}}
-        bench.reader.put_job(changed)
-        bench.look(after=1)
     assert bench.is_kept_out("x")
+    # Reports change the job, too, but not its spec.
+    bench.edit(body, generation=1)
+    bench.look(after=1)
+    assert bench.is_kept_out("x")
+    bench.edit(body, generation=2)
+    bench.look(after=1)
+    assert len(bench.has("x")) == 8
+    # What it asks for now is judged as that of a new job.
+    bench.refuse("x", generation=2)
+    bench.look(after=ALL)
+    assert bench.next_due == bench.now + spread(FIRST_DELAY, "uid-x")
+
+
+def test_a_job_that_runs_does_not_end_its_delay_by_scaling_itself() -> None:
+    growing = task("learner", 8, minReplicas=2)
+    body = job("x", growing, phase="Pending")
+    bench = Bench(body)
+    bench.look()
+    bench.see(*learners(3))
+    bench.refuse("x")
+    bench.look(after=1)
+    bench.look(after=ALL)
+    assert len(bench.has("x")) == 3
+    bench.edit(body, generation=2)
+    bench.look(after=1)
+    assert len(bench.has("x")) == 3
 
 
 def test_a_refusal_for_a_job_that_gave_up_its_nodes_does_not_count() -> None:

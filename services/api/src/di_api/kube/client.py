@@ -194,16 +194,19 @@ class KubeClient:
         namespace: str | None = None,
         *,
         subresource: str | None = None,
+        dry_run: bool = False,
         timeout: float | None = None,
     ) -> Object:
         """Create an object in `namespace`, else in the one its metadata names.
 
         With `subresource` ("binding", "eviction", "token") that is created on the object whose
-        name the body's metadata gives.
+        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
         """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
         path = wire.create_path(target, subresource)
+        if dry_run:
+            path = wire.url_path(path, {"dryRun": "All"})
         return await self._call("POST", path, target, body=body, timeout=timeout)
 
     async def patch(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
 from di_api.field_error import mapping
+from di_operator.allocator.grants.dry_runs import DryRuns
 from di_operator.allocator.grants.resource_quotas import Bound, read_bounds
 from di_operator.allocator.grants.withdrawals import RefusedWrite
 from di_operator.allocator.rounds.budgets import ChangeBudgets
@@ -16,6 +18,7 @@ from di_operator.lifecycle.pods import is_finished, refusal_of
 Object = Mapping[str, Any]
 
 _NO_MARKS: Final = (False, False)
+_NO_DRY_RUNS: Final[Mapping[str, object]] = MappingProxyType({})
 
 Found: TypeAlias = dict[str, tuple[bool, Object]]
 """Objects by UID as they were seen last, and whether they are still there."""
@@ -33,6 +36,8 @@ class Changes:
     quotas: Found = field(default_factory=dict)
     refused: list[RefusedWrite] = field(default_factory=list)
     """Writes for jobs that the API server refused."""
+    dry_runs: dict[str, object] = field(default_factory=dict)
+    """By UID of the job: the generation of its spec whose pods the API server would create."""
 
     @classmethod
     def all(
@@ -44,6 +49,7 @@ class Changes:
         pods: Iterable[Object],
         others: Iterable[Object],
         quotas: Iterable[Object] = (),
+        dry_runs: Mapping[str, object] = _NO_DRY_RUNS,
     ) -> Self:
         """Everything there is, and the jobs that are gone, for a reader that knows nothing."""
         return cls(
@@ -52,6 +58,7 @@ class Changes:
             pods=_found(pods),
             others=_found(others),
             quotas=_found(quotas),
+            dry_runs=dict(dry_runs),
         )
 
 
@@ -63,6 +70,9 @@ class News:
         asking: UIDs of the jobs that may want something. Without any, all pods of the cluster come
             and go without being looked at.
         budgets: what namespaces have changed lately.
+        dry_runs: jobs whose pods the API server would create.
+        kept_out: UIDs of the jobs that wait because their pods are refused.
+        answered: UIDs of the jobs whose dry runs were refused since the last look.
         departed: jobs that are gone, by UID, for the caller to forget with the last of their pods.
             None: nobody would, as on a standby.
     """
@@ -71,6 +81,9 @@ class News:
         """`monotonic` returns seconds."""
         self._monotonic = monotonic
         self.budgets = ChangeBudgets()
+        self.dry_runs = DryRuns()
+        self.kept_out: Set[str] = frozenset()
+        self.answered: set[str] = set()
         self.everything = True
         self.asking: set[str] = set()
         self.departed: dict[str, Object] | None = None
@@ -107,6 +120,7 @@ class News:
             self.asking.add(uid)
         else:
             self.asking.discard(uid)
+            self.dry_runs.forget(uid)
         status = mapping(job.get("status"))
         finished, admitted = status.get("completionTimestamp") is not None, status.get("admitted")
         # Reports and phases on the way change nothing about who may have what.
@@ -124,7 +138,8 @@ class News:
             return False
         if is_users and not self.budgets.spend(job["metadata"]["namespace"], self._monotonic()):
             return False
-        self.everything = True
+        # Edits of a job whose pods are refused must not evict others again and again.
+        self.everything |= now is None or uid not in self.kept_out
         return True
 
     def on_node(self, kind: str, node: Object) -> bool:
@@ -181,6 +196,17 @@ class News:
         if self._changes is None or write.uid not in self.asking:
             return False
         self._changes.refused.append(write)
+        if write.is_dry_run:
+            self.answered.add(write.uid)
+        return True
+
+    def on_dry_run(self, uid: str, generation: object) -> bool:
+        """Take in that the API server would create a job's pods; whether it wants a look."""
+        if uid not in self.asking:
+            return False
+        self.dry_runs.put(uid, generation)
+        if self._changes is not None:
+            self._changes.dry_runs[uid] = generation
         return True
 
     def _note(self, uid: str, now: object) -> bool:

@@ -28,6 +28,7 @@ from di_operator.allocator.admitted import within_admitted
 from di_operator.allocator.changes import Changes, asks_for_nodes
 from di_operator.allocator.failures import with_growth, without_avoided
 from di_operator.allocator.gangs import keep_room, rest_of, was_let_go, without
+from di_operator.allocator.grants.dry_runs import DryRuns
 from di_operator.allocator.grants.resource_quotas import ResourceQuotas
 from di_operator.allocator.grants.withdrawals import KeptOut, Withdrawals
 from di_operator.allocator.guarantees import bar_gangs
@@ -70,6 +71,7 @@ class _Ours:
     """A job that the allocator looks after, as it was read."""
 
     known: KnownJob
+    generation: object
     status: Status
     placed: NodeList
     """By its status."""
@@ -92,13 +94,21 @@ class ClusterReader:
     """Keeps what the allocator knows of the cluster; belongs to one thread."""
 
     def __init__(
-        self, read_spec: ReadSpec, *, kind_label: str | None = None, queues: Queues = NO_QUEUES
+        self,
+        read_spec: ReadSpec,
+        *,
+        kind_label: str | None = None,
+        queues: Queues = NO_QUEUES,
+        needs_dry_runs: bool = False,
     ) -> None:
         """`read_spec` is from a job to its spec; it may raise InvalidSpec. `kind_label` is the
         label whose value is a node's kind; None: all are of one. `queues` bound what jobs of their
-        namespaces may have.
+        namespaces may have. With `needs_dry_runs` a job without nodes and pods is in no snapshot
+        before its dry runs have passed.
         """
         self._read_spec = read_spec
+        self._needs_dry_runs = needs_dry_runs
+        self._dry_runs = DryRuns()
         self._queues = queues
         # By the UID of a job that the allocator does not decide on, in a namespace with a queue.
         self._besides = Ledger()
@@ -140,6 +150,8 @@ class ClusterReader:
                 (put if is_there else remove)(body)
         for write in changes.refused:
             self._withdrawals.put(write)
+        for uid, generation in changes.dry_runs.items():
+            self._dry_runs.put(uid, generation)
 
     def put_job(self, job: Object) -> None:
         """Take in a DIJob of any kind as it is now."""
@@ -156,6 +168,7 @@ class ClusterReader:
         self._reports.forget(uid)
         self._refusals.forget(uid)
         self._withdrawals.forget(uid)
+        self._dry_runs.forget(uid)
         self._departed[uid] = job
         self._stale.add(uid)
 
@@ -259,14 +272,19 @@ class ClusterReader:
             key, has = job.known.info.key, granted.get(uid, job.placed)
             info = job.known.at(now, held=has, attained=job.status.attained(now))
             if self._withdrawals.knows(uid):
-                decided = self._withdrawals.decide(uid, info, has, job.pods, now)
+                decided = self._withdrawals.decide(
+                    uid, info, has, job.pods, now, generation=job.generation
+                )
                 if isinstance(decided, str):
+                    self._dry_runs.forget(uid)
                     kept_out[uid] = KeptOut(key=key, preemptible=info.preemptible, message=decided)
                     continue
                 info, left = decided
                 if left != has:
                     cut.add(key)
                 has = left
+            if not has and self._lacks_dry_run(uid, job):
+                continue
             uids[key], held[key] = uid, has
             info = self._refusals.bar(uid, info, now)
             info = without_avoided(info, job.avoided, now)
@@ -304,6 +322,11 @@ class ClusterReader:
             next_due=self._withdrawals.next_due(now),
             besides=besides,
         )
+
+    def _lacks_dry_run(self, uid: str, job: _Ours) -> bool:
+        """Whether the API server has to be asked about a job's pods before it may have nodes."""
+        is_asked = self._needs_dry_runs and not any(job.pods.values())
+        return is_asked and not self._dry_runs.have_passed(uid, job.generation)
 
     def _within_accounts(
         self, jobs: dict[str, JobInfo], held: Mapping[str, NodeList]
@@ -359,6 +382,7 @@ class ClusterReader:
             else:
                 self._reports.forget(uid)
                 self._withdrawals.forget(uid)
+                self._dry_runs.forget(uid)
         elif departed is not None:
             if pods:
                 self._read_departed(uid, departed, pods)
@@ -394,6 +418,7 @@ class ClusterReader:
             return
         self._ours[uid] = _Ours(
             known=known,
+            generation=job["metadata"].get("generation"),
             status=status,
             placed=placed,
             present=own.present,

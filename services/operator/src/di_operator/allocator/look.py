@@ -1,18 +1,40 @@
-"""From lists of the cluster's objects, as anybody may read them, to where jobs are tried. Pure."""
+"""What a look of the allocator at the cluster begins with; and a look at lists of the cluster's
+objects, as any user may read them, to where jobs are tried. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from di_api.ownership import controller_uid
 from di_operator.allocator.changes import Changes
+from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.forecast import Surroundings
+from di_operator.allocator.granting import Words, granted
 from di_operator.allocator.policy import Policy
+from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
 from di_operator.lifecycle.specs import read_spec
 
 Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look begins with; `everything`: all jobs are reconsidered."""
+
+    reader: ClusterReader
+    changes: Changes
+    words: Words
+    now: datetime
+    everything: bool
+    over: frozenset[str]
+    """Namespaces that have changed too much of their jobs lately."""
+
+    def read(self) -> SchedulingSnapshot:
+        """Return the cluster as it is known now."""
+        return self.reader.read(granted=granted(self.words), now=self.now)
 
 
 def look_at(

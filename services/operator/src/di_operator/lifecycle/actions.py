@@ -6,6 +6,7 @@ at the same time, a change of label is a barrier (the Service stands before the 
 What counts as success is part of the meaning of each action:
 
 - a create that meets an object controlled by the same job (same owner UID) has succeeded;
+- a dry run has succeeded when the create would, or when the API server does not judge it;
 - a delete that meets nothing, or an object of another UID, has succeeded;
 - a delete or a patch that meets a newer resourceVersion is decided again from a newer snapshot.
 
@@ -41,6 +42,24 @@ class Create:
     def label(self) -> str:
         """What is done to what, in one word."""
         return f"Create{self.resource.kind}"
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The body, built now."""
+        return self.recipe.build()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """Ask the API server whether it would create an object; nothing is stored."""
+
+    resource: Resource
+    recipe: Recipe
+
+    @property
+    def label(self) -> str:
+        """What is done to what, in one word."""
+        return f"DryRun{self.resource.kind}"
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -205,4 +224,4 @@ Creation: TypeAlias = (
     Create | CreateCompanion | CreateSchedulingObject | PatchSchedulingObject | Replace
 )
 """What may stand among the creations of a plan."""
-Action: TypeAlias = Creation | Delete | Reclaim | Patch
+Action: TypeAlias = Creation | DryRun | Delete | Reclaim | Patch

@@ -9,7 +9,13 @@ from di_api.companions import CompanionKind
 from di_api.kube.resources import Resource
 from di_api.spec import JobSpec, Priority
 from di_operator.builders.pinning import Binding
-from di_operator.lifecycle.actions import Action
+from di_operator.lifecycle.actions import (
+    Action,
+    Create,
+    CreateCompanion,
+    CreateSchedulingObject,
+    DryRun,
+)
 from di_operator.lifecycle.reasons import EventType, Problem, Reason
 
 
@@ -86,3 +92,14 @@ class Decision:
     lacks_companions: bool = False
     looks_for: tuple[tuple[Resource, str], ...] = ()
     upkeep: tuple[Action, ...] = ()
+
+    @property
+    def creates(self) -> bool:
+        """Whether the job gets objects."""
+        kinds = Create | CreateCompanion | CreateSchedulingObject
+        return any(isinstance(action, kinds) for action in self.actions)
+
+    @property
+    def has_dry_runs(self) -> bool:
+        """Whether the API server is asked about the job's pods."""
+        return any(isinstance(action, DryRun) for action in self.actions)

@@ -35,6 +35,8 @@ class Grant:
     """When a job that waits will have room, as far as that can be told."""
     batch_size: int | None = None
     """Samples that its learners should train on together between two updates; None: no advice."""
+    needs_dry_run: bool = False
+    """Whether the job gets no nodes before the API server has accepted its pods in a dry run."""
 
 
 def read_placement(raw: object) -> Placement | None:

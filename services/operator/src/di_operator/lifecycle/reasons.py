@@ -108,8 +108,9 @@ class Reason(_Declared):
         "GrantWithdrawn",
         "Warning",
         "Pending: the API server refused what the job needs to use the nodes that the allocator "
-        "had granted it, so these went back; the message has its words and when the job is tried "
-        "again. The delays grow from 15 seconds to ten minutes",
+        "had granted it, so these went back, or it refused the job's pods in a dry run before any "
+        "grant; the message has its words and when the job is tried again. The delays grow from 15 "
+        "seconds to ten minutes",
     )
     UNSCHEDULABLE = (
         "Unschedulable",

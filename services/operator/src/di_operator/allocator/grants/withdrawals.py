@@ -3,7 +3,10 @@
 A grant is a lease. The API server may refuse the pods that a grant is for: a quota, Pod Security, a
 policy, a missing PriorityClass. Nodes that are granted then idle, and others may have been evicted
 for them. So a grant without its pods is withdrawn `GRACE` after the first refusal, whatever the
-refusal was. The job is kept out with growing delays and then tried again.
+refusal was. The job is kept out with growing delays and then tried again. A job whose pods are
+refused in a dry run before it has nodes is kept out at once, in the same way.
+
+A job that is kept out is tried when its spec changes, too: that may be the correction.
 
 What exists of a job is not withdrawn while it is enough to run: the job keeps its size until the
 delay is over.
@@ -39,17 +42,21 @@ class RefusedWrite:
         at: aware.
         is_of_server: the server failed (5xx) and did not judge the object; the delay then stays at
             its shortest, for the failure may end at any moment.
+        generation: of the spec that the write was for.
+        is_dry_run: whether the API server was asked before the job had nodes.
     """
 
     uid: str
     message: str
     at: datetime
     is_of_server: bool = False
+    generation: object = None
+    is_dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptOut:
-    """A job whose grant is withdrawn: it waits, and no policy is asked about it.
+    """A job whose pods are refused: it waits without nodes, and no policy is asked about it.
 
     Attributes:
         key: of the job, `<namespace>/<name>`.
@@ -65,6 +72,7 @@ class KeptOut:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Withdrawal:
     message: str
+    generation: object
     delay: timedelta
     until: datetime
     sizes: Mapping[str, int] | None
@@ -124,7 +132,14 @@ class Withdrawals:
         return min((time for time in times if time > now), default=None)
 
     def decide(
-        self, uid: str, job: JobInfo, held: NodeList, pods: Mapping[str, int], now: datetime
+        self,
+        uid: str,
+        job: JobInfo,
+        held: NodeList,
+        pods: Mapping[str, int],
+        now: datetime,
+        *,
+        generation: object = None,
     ) -> tuple[JobInfo, NodeList] | str:
         """Return a job and its nodes as a policy is to see them, or why it is kept out.
 
@@ -134,8 +149,13 @@ class Withdrawals:
             held: what it is granted.
             pods: by task, how many of its pods exist and are not ending, or have succeeded.
             now: aware.
+            generation: of its spec.
         """
-        self._judge(uid, job, held, pods, now)
+        kept = self._withdrawn.get(uid)
+        # One that runs on changes its own size, again and again: its delay would never be over.
+        if kept is not None and kept.sizes is None and kept.generation != generation:
+            del self._withdrawn[uid]
+        self._judge(uid, job, held, pods, now, generation=generation)
         found = self._withdrawn.get(uid)
         if found is None or found.until <= now:
             return job, held
@@ -144,10 +164,22 @@ class Withdrawals:
         return _not_above(job, found.sizes), _cut(held, found.sizes)
 
     def _judge(
-        self, uid: str, job: JobInfo, held: NodeList, pods: Mapping[str, int], now: datetime
+        self,
+        uid: str,
+        job: JobInfo,
+        held: NodeList,
+        pods: Mapping[str, int],
+        now: datetime,
+        *,
+        generation: object,
     ) -> None:
-        before = self._withdrawn.get(uid)
-        if not held:
+        before, refused = self._withdrawn.get(uid), self._refused.get(uid)
+        if refused is not None and refused.is_dry_run:
+            self._drop(uid)
+            waits = before is not None and before.until > now
+            if not held and not waits and refused.generation == generation:
+                self._withdrawn[uid] = _withdrawn(refused, before, now, generation)
+        elif not held:
             # What was refused was for nodes that the job has given up since.
             self._drop(uid)
         elif all(len(held.task(task.name)) <= pods.get(task.name, 0) for task in job.tasks):
@@ -155,12 +187,14 @@ class Withdrawals:
             # A job that keeps its size proves nothing about a larger one.
             if before is not None and _exceeds(pods, before.sizes or {}):
                 del self._withdrawn[uid]
-        elif (refused := self._refused.get(uid)) is None:
+        elif refused is None:
             return
         elif (number := sum(pods.values())) > self._pods.setdefault(uid, number):
             self._drop(uid)
         elif now >= refused.at + GRACE:
-            found = _withdrawn(job, pods, refused, before, now)
+            found = replace(
+                _withdrawn(refused, before, now, generation), sizes=_kept_sizes(job, pods)
+            )
             # While the API server fails, what exists is worth more than the nodes of the rest.
             is_kept = uid in self._taken_up or refused.is_of_server
             if found.sizes is not None or not (number and is_kept):
@@ -169,28 +203,32 @@ class Withdrawals:
 
 
 def _withdrawn(
-    job: JobInfo,
-    pods: Mapping[str, int],
-    refused: RefusedWrite,
-    before: _Withdrawal | None,
-    now: datetime,
+    refused: RefusedWrite, before: _Withdrawal | None, now: datetime, generation: object
 ) -> _Withdrawal:
     delay = FIRST_DELAY
     if before is not None and not refused.is_of_server:
         delay = min(2 * before.delay, LONGEST_DELAY)
+    until = now + spread(delay, refused.uid)
+    what = (
+        "no nodes are granted, because a dry run of the job's pods was refused"
+        if refused.is_dry_run
+        else f"the grant was withdrawn {round(GRACE.total_seconds())} s after a write was refused"
+    )
+    return _Withdrawal(
+        message=f"{what}; the next try is at {format_time(until)}: {refused.message}",
+        generation=generation,
+        delay=delay,
+        until=until,
+        sizes=None,
+    )
+
+
+def _kept_sizes(job: JobInfo, pods: Mapping[str, int]) -> Mapping[str, int] | None:
+    """What a job can run with of its pods, by task; None: they are too few."""
     # Whole replicas: of one that lacks a pod the others are of no use.
     sizes = {task.name: pods.get(task.name, 0) // task.unit * task.unit for task in job.tasks}
     is_enough = all(sizes[task.name] >= least(job, task) for task in job.tasks)
-    until = now + spread(delay, refused.uid)
-    return _Withdrawal(
-        message=(
-            f"the grant was withdrawn {round(GRACE.total_seconds())} s after a write was refused; "
-            f"the next try is at {format_time(until)}: {refused.message}"
-        ),
-        delay=delay,
-        until=until,
-        sizes=sizes if is_enough else None,
-    )
+    return sizes if is_enough else None
 
 
 def _exceeds(pods: Mapping[str, int], sizes: Mapping[str, int]) -> bool:

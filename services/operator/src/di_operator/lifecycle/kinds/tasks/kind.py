@@ -20,6 +20,7 @@ from di_operator.lifecycle.failure.pause import note_ignored
 from di_operator.lifecycle.kinds.kind import Kind
 from di_operator.lifecycle.kinds.tasks.allocation import judge_allocation
 from di_operator.lifecycle.kinds.tasks.completion import end_of_frozen, judge_completion
+from di_operator.lifecycle.kinds.tasks.dry_run import dry_runs
 from di_operator.lifecycle.kinds.tasks.plan import plan_tasks
 from di_operator.lifecycle.kinds.tasks.requests import requests_of
 from di_operator.lifecycle.kinds.tasks.restart import judge_failures
@@ -47,6 +48,10 @@ class WithTasks(Kind):
     @override
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
         if verdict := judge_allocation(snapshot, now):
+            if snapshot.grant is not None and snapshot.grant.needs_dry_run:
+                slots = _slots(snapshot.name, snapshot.tasks, None)
+                asked = dry_runs(snapshot, slots, settings)
+                verdict = replace(verdict, actions=(*verdict.actions, *asked))
             # The time of a job runs on while its grant is withdrawn.
             return judge_pending(snapshot, now) or verdict
         job, spec = snapshot.name, snapshot.spec

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import ANNOTATION_JOB_SECRET, NODES_FILE_THRESHOLD
-from di_api.spec import Task
+from di_api.spec import JobSpec, Task
 from di_api.validation import MAX_NODE_LISTS
 from di_operator.builders.access import Access, job_secret
 from di_operator.builders.checkpoint import Checkpoints
@@ -19,6 +19,7 @@ from di_operator.builders.configmap import (
     has_groups,
     is_as_written,
 )
+from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.ports import JobPorts
 from di_operator.builders.task_service import service_environment
@@ -199,42 +200,7 @@ def _creations(
             f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
         )
     actions.extend(_lists(snapshot, files, groups))
-    policy = snapshot.spec.failure_policy
-    frame = PodFrame(
-        job=snapshot.job,
-        replicas=Counter(slot.task.name for slot in snapshot.slots),
-        restarts=snapshot.status.restarts,
-        attempts=snapshot.status.restart_attempts,
-        replica_attempts=snapshot.status.replica_attempts,
-        volumes=snapshot.spec.volumes,
-        nodes=nodes,
-        by_file=_is_by_file(snapshot),
-        server_url=settings.server_url,
-        access=Access(
-            token_audience=settings.token_audience,
-            server_ca=settings.server_ca,
-            job_secret=_secret(snapshot, settings),
-        ),
-        binding=settings.binding,
-        kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
-        priority_class=settings.priority_class(snapshot.spec),
-        checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
-        avoided=snapshot.status.avoided_nodes,
-        checked=checked_tasks(snapshot),
-        keeps_last_words=policy is not None,
-        grouped=grouped_tasks(snapshot),
-        in_place=frozenset(
-            task.name
-            for task in snapshot.tasks
-            if policy is not None and policy.may_restart_in_place(task.name)
-        ),
-        ports=JobPorts.of(snapshot.uid, snapshot.tasks),
-        gang=gang_of(snapshot),
-        provisioned=provisioned_of(snapshot),
-        topology=snapshot.spec.scheduling.topology,
-        domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
-        services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
-    )
+    frame = pod_frame(snapshot, snapshot.spec, nodes, settings)
     for slot in slots:
         record = snapshot.status.ledger.record(slot.task.name, slot.key)
         recipe = PodRecipe(
@@ -251,6 +217,53 @@ def _creations(
         recipe = PodRecipe(frame=frame, task=task, index=number, rank=None)
         actions.append(Create(resource=PODS, recipe=recipe))
     return actions, None
+
+
+def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Settings) -> PodFrame:
+    """Return what all pods of the job that are made now have in common.
+
+    Args:
+        snapshot: of the job.
+        spec: its spec.
+        nodes: the addresses of its pods.
+        settings: of this installation.
+    """
+    policy = spec.failure_policy
+    return PodFrame(
+        job=snapshot.job,
+        replicas=Counter(slot.task.name for slot in snapshot.slots),
+        restarts=snapshot.status.restarts,
+        attempts=snapshot.status.restart_attempts,
+        replica_attempts=snapshot.status.replica_attempts,
+        volumes=spec.volumes,
+        nodes=nodes,
+        by_file=_is_by_file(snapshot),
+        server_url=settings.server_url,
+        access=Access(
+            token_audience=settings.token_audience,
+            server_ca=settings.server_ca,
+            job_secret=_secret(snapshot, settings),
+        ),
+        binding=settings.binding,
+        kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
+        priority_class=settings.priority_class(spec),
+        checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        avoided=snapshot.status.avoided_nodes,
+        checked=checked_tasks(snapshot),
+        keeps_last_words=policy is not None,
+        grouped=grouped_tasks(snapshot),
+        in_place=frozenset(
+            task.name
+            for task in snapshot.tasks
+            if policy is not None and policy.may_restart_in_place(task.name)
+        ),
+        ports=JobPorts.of(snapshot.uid, snapshot.tasks),
+        gang=gang_of(snapshot),
+        provisioned=provisioned_of(snapshot),
+        topology=spec.scheduling.topology,
+        domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
+        services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
+    )
 
 
 def _secret(snapshot: Snapshot, settings: Settings) -> str | None:
