@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from di_orchestrator.pods.lobby import Lobby
 from di_orchestrator.pods.proof import HEADER, HEADER_DRAIN, Proof, is_drain_token, secret_of
 
 log = logging.getLogger("di_orchestrator")
 
 MAX_BODY = 64 * 1024 * 1024
 IDLE_SECONDS = 30
-"""After which a connection that brings nothing is closed."""
+"""After which a connection of a pod of the job that brings nothing is closed."""
+STRANGER_SECONDS = 30.0
+"""Within which the body of a request without a proof has to arrive."""
+STRANGERS = 8
+"""Requests without a proof that are answered at a time for one source, where others need none."""
 ANSWER_SECONDS = 5.0
 """How long the end waits until those who have asked have their answer."""
 
@@ -49,6 +58,8 @@ class Reply:
     body: bytes = b""
 
 
+_TOO_MANY = Reply(503, b"too many requests without a proof from one source")
+
 Answering = Callable[[Asked], Reply]
 
 
@@ -59,7 +70,9 @@ class Hub:
             ...                         # and meanwhile `answer` is called, from many threads
 
     `di.call` proves that it asks for a pod of the same job; others get HTTP 401. Outside a job, and
-    in one that an operator before this version made, everybody is answered.
+    in one that an operator before this version made, everybody is answered. A connection has ten
+    seconds for the head of its first request, and no thread before that. Without a proof it gets
+    one answer.
 
     Args:
         answer: what to say; a LookupError, TypeError or ValueError is the asker's fault (HTTP 400),
@@ -84,11 +97,11 @@ class Hub:
         self._in_hand = _InHand()
         secret = secret_of(os.environ) if job_only else None
         door = _Door(secret, frozenset(public), drain)
-        self._server = _listening(port, _handler(answer, most_bytes, self._in_hand, door))
-        self.port: int = self._server.server_address[1]
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), daemon=True, name="di-hub"
-        ).start()
+        self._handler = _handler(answer, most_bytes, self._in_hand, door)
+        listener = _listening(port)
+        self.port: int = listener.getsockname()[1]
+        self._lobby = Lobby(listener, self._begin)
+        threading.Thread(target=self._lobby.serve, daemon=True, name="di-hub").start()
 
     def __enter__(self) -> Hub:
         return self
@@ -98,9 +111,24 @@ class Hub:
 
     def close(self) -> None:
         """Answer nobody any more, but those who have asked, for five seconds."""
-        self._server.shutdown()
+        self._lobby.close()
         self._in_hand.are_answered(ANSWER_SECONDS)
-        self._server.server_close()
+
+    def _begin(self, sock: socket.socket, address: tuple[str, int], head: bytes) -> None:
+        try:
+            threading.Thread(
+                target=self._serve, args=(sock, address, head), daemon=True, name="di-hub-answer"
+            ).start()
+        except RuntimeError:
+            # The process may have no more threads.
+            sock.close()
+
+    def _serve(self, sock: socket.socket, address: tuple[str, int], head: bytes) -> None:
+        # What `answer` raises is told elsewhere; who goes without a word is nothing to tell of.
+        with contextlib.suppress(OSError), contextlib.closing(sock):
+            sock.settimeout(IDLE_SECONDS)
+            self._handler(sock, address, head)
+            sock.shutdown(socket.SHUT_WR)
 
 
 @dataclass(frozen=True)
@@ -129,31 +157,56 @@ class _NotOfThisJob(Exception):
     """The request has no proof, or another one's."""
 
 
-def _listening(port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
+def _listening(port: int) -> socket.socket:
+    # With the usual short queue, whoever finds it full comes again a second later.
+    backlog = 1024
     try:
-        return _ServerOfBothFamilies(("", port), handler)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
+        family = socket.AF_INET6
+        return socket.create_server(("", port), family=family, backlog=backlog, dualstack_ipv6=True)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise
         # The system has no IPv6.
-        return _Server(("", port), handler)
+        return socket.create_server(("", port), backlog=backlog)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    # With the usual queue of five, whoever finds it full comes again a second later.
-    request_queue_size = 1024
+class _Received(io.RawIOBase):
+    """A connection as a file, of which the head was read before."""
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of those who go without a word: what `answer` raises is told elsewhere."""
+    def __init__(self, sock: socket.socket, head: bytes) -> None:
+        self._sock = sock
+        self._head = memoryview(head)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        if not self._head:
+            return self._sock.recv_into(into)
+        count = min(len(into), len(self._head))
+        into[:count], self._head = self._head[:count], self._head[count:]
+        return count
 
 
-class _ServerOfBothFamilies(_Server):
-    address_family = socket.AF_INET6
+class _Sources:
+    """How many requests without a proof are being answered, by source."""
 
-    def server_bind(self) -> None:
-        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        super().server_bind()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def place(self, source: str) -> Iterator[bool]:
+        """Whether there is one for a request; while it is answered it has it."""
+        with self._lock:
+            has_place = self._counts[source] < STRANGERS
+            self._counts[source] += has_place
+        try:
+            yield has_place
+        finally:
+            with self._lock:
+                self._counts[source] -= has_place
+                self._counts = +self._counts
 
 
 class _InHand:
@@ -187,14 +240,27 @@ def _reply(answer: Answering, asked: Asked) -> Reply:
         return Reply(500, repr(error).encode())
 
 
-def _handler(
-    answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door
-) -> type[BaseHTTPRequestHandler]:
+_Handling = Callable[[socket.socket, "tuple[str, int]", bytes], object]
+"""Answers the requests of a connection, of which that was read."""
+
+
+def _handler(answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door) -> _Handling:
+    sources = _Sources()
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = IDLE_SECONDS
-        # Head and body go together: of two small packets the second waits for an acknowledgement.
-        wbufsize = -1
+
+        def __init__(self, sock: socket.socket, address: tuple[str, int], head: bytes) -> None:
+            self._head = head
+            # There is no server: the lobby takes connections.
+            super().__init__(sock, address, cast("Any", None))
+
+        def setup(self) -> None:
+            self.connection = self.request
+            self.rfile = io.BufferedReader(_Received(self.connection, self._head))
+            # Head and body go together: of two small packets the second waits for an
+            # acknowledgement.
+            self.wfile = self.connection.makefile("wb")
 
         def do_GET(self) -> None:
             self._answer()
@@ -211,7 +277,15 @@ def _handler(
         def _answer(self) -> None:
             with in_hand:
                 try:
-                    asked = self._asked()
+                    proven = door.lets_in(self.command, self.path, self.headers)
+                    if not proven:
+                        raise _NotOfThisJob(
+                            "only pods of the job are answered here; di.call proves it"
+                        )
+                    if isinstance(proven, Proof):
+                        self._send(_reply(answer, self._asked(proven)))
+                    else:
+                        self._answer_stranger()
                 except _NotOfThisJob as error:
                     self.close_connection = True
                     self._send(Reply(401, str(error).encode()))
@@ -219,27 +293,45 @@ def _handler(
                     # What was not read of the body is no next request.
                     self.close_connection = True
                     self._send(Reply(400, repr(error).encode()))
-                else:
-                    self._send(_reply(answer, asked))
 
-        def _asked(self) -> Asked:
-            proven = door.lets_in(self.command, self.path, self.headers)
-            if not proven:
-                raise _NotOfThisJob("only pods of the job are answered here; di.call proves it")
+        def _answer_stranger(self) -> None:
+            # One answer: the next request might never come, or never end.
+            self.close_connection = True
+            if door.secret is None:
+                self._send(_reply(answer, self._asked(None)))
+                return
+            with sources.place(self.client_address[0]) as has_place:
+                reply = _reply(answer, self._asked(None)) if has_place else _TOO_MANY
+                self._send(reply)
+
+        def _asked(self, proof: Proof | None) -> Asked:
             length = int(self.headers.get("Content-Length") or 0)
             if not 0 <= length <= most_bytes:
                 raise ValueError(f"a body has at most {most_bytes} bytes")
-            body = self.rfile.read(length)
+            body = self._body_of_stranger(length) if proof is None else self.rfile.read(length)
             if len(body) < length:
                 raise ConnectionError("it went before it had said all")
-            if isinstance(proven, Proof) and not proven.is_of(body):
+            if proof is not None and not proof.is_of(body):
                 raise _NotOfThisJob("the proof is of another body")
             parts = urlsplit(self.path)
             return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
 
+        def _body_of_stranger(self, length: int) -> bytes:
+            """Read a body, all of it within a time: a byte now and then does not prolong it."""
+            until, body = time.monotonic() + STRANGER_SECONDS, bytearray()
+            while len(body) < length:
+                self.connection.settimeout(max(0.001, until - time.monotonic()))
+                if not (part := self.rfile.read1(length - len(body))):
+                    break
+                body += part
+            self.connection.settimeout(IDLE_SECONDS)
+            return bytes(body)
+
         def _send(self, reply: Reply) -> None:
             self.send_response(reply.status)
             self.send_header("Content-Length", str(len(reply.body)))
+            if self.close_connection:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(reply.body)
             self.wfile.flush()

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,27 @@ def test_a_pod_of_another_job_takes_no_part(folder: tuple[Path, ExitStack]) -> N
     pods.start(1, secret="of this job")
     assert [each["with"] for each in pods.exchanges(0)] == [1]
     assert [each["with"] for each in pods.exchanges(1)] == [0]
+
+
+@pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/a-node-check-port-22271")
+def test_silent_connections_of_one_address_are_bounded(folder: tuple[Path, ExitStack]) -> None:
+    pods = Pods(*folder, replicas=2)
+    pods.start(0, SPARE_SECONDS=DEADLINE)
+    first = (address(0), pods.port)
+
+    def connect(source: str) -> socket.socket | None:
+        with suppress(ConnectionRefusedError):
+            sock = socket.create_connection(first, DEADLINE, (source, 0))
+            return folder[1].enter_context(sock)
+        return None
+
+    wait_until(lambda: connect("127.22.8.1"), what="the first pod to listen")
+    silent = [connect("127.22.8.2") for _ in range(default_node_check.MOST_UNHEARD + 1)]
+    refused = silent[-1]
+    assert refused is not None
+    assert refused.recv(1) == b""
+    pods.start(1)
+    assert [each["with"] for each in pods.exchanges(0)] == [1]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

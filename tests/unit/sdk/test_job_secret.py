@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 import di_orchestrator as di
 from di_api import names
 from di_operator.builders import access
-from di_orchestrator import calls, hub
+from di_orchestrator import calls
 from di_orchestrator.pods import proof
 
 SECRET = access.job_secret(b"k" * 32, "uid-1")
@@ -169,10 +170,14 @@ def test_slow_strangers_stop_no_pod_of_the_job(port: int) -> None:
 
 
 def test_a_system_without_ipv6_has_a_hub_for_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise OSError(97, "Address family not supported by protocol")
+    create = socket.create_server
 
-    monkeypatch.setattr(hub, "_ServerOfBothFamilies", refused)
+    def refused(address: tuple[str, int], **options: Any) -> socket.socket:
+        if options.get("family") == socket.AF_INET6:
+            raise OSError(97, "Address family not supported by protocol")
+        return create(address, **options)
+
+    monkeypatch.setattr(socket, "create_server", refused)
     with di.Hub(answer, 0) as found:
         assert di.call("GET", f"http://127.0.0.1:{found.port}/x") == b"/x"
 

@@ -95,8 +95,8 @@ def test_an_incomplete_request_is_not_handled(other: Other, url: str) -> None:
 def test_an_answer_is_sent_in_one_packet(url: str) -> None:
     """In two the second waits for an acknowledgement, which takes its time."""
     host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
-        for _ in range(2):
+    for _ in range(2):
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             connection.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
             assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
 

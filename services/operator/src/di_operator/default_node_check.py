@@ -48,6 +48,8 @@ MEETING_SECONDS = 2 * ROUNDS * (EXCHANGE_SECONDS + SPARE_SECONDS)
 """For all that comes after the gathering: a round has two exchanges in a row at most."""
 AGAIN_AFTER, AGAIN_AT_MOST = 0.2, 5.0
 MOST_CALLS = 64
+MOST_UNHEARD = 64
+"""Connections of one address that have not said their first line; pods of one node may share it."""
 
 
 def plain_product() -> Any:
@@ -272,6 +274,7 @@ class Participant:
         self.exchanges: list[dict[str, Any]] = []
         self.meeting: Meeting | None = None
         self.calls: dict[str, asyncio.Future[Any]] = {}
+        self.unheard: dict[str, int] = {}
 
     async def run(self) -> None:
         """Exchange with whom it is told to. Raises what keeps it from that."""
@@ -297,7 +300,7 @@ class Participant:
     async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a connection for what its first line says."""
         try:
-            said = await asyncio.wait_for(hear(reader), SPARE_SECONDS)
+            said = await self.first_line(reader, str(writer.get_extra_info("peername")[0]))
             if not is_proven(self.secret, said):
                 writer.close()
             elif "token" in said:
@@ -308,6 +311,20 @@ class Participant:
                 writer.close()
         except Exception:  # whoever it was
             writer.close()
+
+    async def first_line(self, reader: asyncio.StreamReader, source: str) -> Any:
+        """What a connection says first. Raises ConnectionError if too many of its source say
+        nothing."""
+        waiting = self.unheard.get(source, 0)
+        if waiting >= MOST_UNHEARD:
+            raise ConnectionError("too many connections that say nothing")
+        self.unheard[source] = waiting + 1
+        try:
+            return await asyncio.wait_for(hear(reader), SPARE_SECONDS)
+        finally:
+            self.unheard[source] -= 1
+            if not self.unheard[source]:
+                del self.unheard[source]
 
     def call(self, token: str) -> asyncio.Future[Any]:
         """The connection for an exchange; whether it comes or the order first is chance."""
