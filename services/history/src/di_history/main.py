@@ -39,7 +39,7 @@ _GRACE_SECONDS: Final = _READ_SECONDS + STATEMENT_SECONDS
 _DAY: Final = 86_400_000
 _BESIDE_REQUESTS: Final = 3
 """Connections to the database: of the follower, the writer and the sweeper."""
-_BOUNDS: Final = Bounds(
+BOUNDS: Final = Bounds(
     handshake_seconds=_READ_SECONDS,
     read_seconds=_READ_SECONDS,
     queue_seconds=float(STATEMENT_SECONDS),
@@ -125,7 +125,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         front=Front(
             app,
             threads=settings.threads,
-            bounds=_BOUNDS,
+            bounds=BOUNDS,
             refusal=lambda _status, message: failure_body(message),
             tls=certificate.context if certificate else None,
             tls_port=settings.tls_port,
