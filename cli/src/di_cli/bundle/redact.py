@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from di_cli.bundle.known import REDACTED, KnownSecrets
 from di_cli.bundle.secrets import (
-    REDACTED,
     cleaned,
     forms_of,
     in_text,
@@ -20,9 +20,10 @@ _LEFT_OUT: Final = frozenset(
 )
 """Fields and annotations: repetitions of the object, and names of registries' Secrets."""
 _DEEPEST: Final = 100
+_NONE_KNOWN: Final = KnownSecrets()
 
 
-def redacted(value: Any, known: Sequence[str] = ()) -> Any:
+def redacted(value: Any, known: KnownSecrets = _NONE_KNOWN) -> Any:
     """An object without its secrets; texts without those that are known from elsewhere too.
 
     A Secret is nothing but its kind.
@@ -30,14 +31,15 @@ def redacted(value: Any, known: Sequence[str] = ()) -> Any:
     return _redacted(value, known, 0)
 
 
-def known_secrets(values: Iterable[Any]) -> tuple[str, ...]:
-    """All that is secret in objects and texts, and how else it may look, the longest first: a
-    program may print what its environment has."""
-    found = {form for value in values for secret in _secrets(value, 0) for form in forms_of(secret)}
-    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+def known_secrets(values: Iterable[Any]) -> KnownSecrets:
+    """All that is secret in objects and texts, and how else it may look: a program may print what
+    its environment has."""
+    return KnownSecrets(
+        form for value in values for secret in _secrets(value, 0) for form in forms_of(secret)
+    )
 
 
-def _redacted(value: Any, known: Sequence[str], depth: int) -> Any:
+def _redacted(value: Any, known: KnownSecrets, depth: int) -> Any:
     if depth > _DEEPEST:
         return REDACTED
     if isinstance(value, str):
@@ -56,7 +58,7 @@ def _redacted(value: Any, known: Sequence[str], depth: int) -> Any:
     return value
 
 
-def _mapping(value: Mapping[str, Any], known: Sequence[str], depth: int) -> dict[str, Any]:
+def _mapping(value: Mapping[str, Any], known: KnownSecrets, depth: int) -> dict[str, Any]:
     if value.get("kind") == "Secret" and "apiVersion" in value:
         return {"kind": "Secret", "data": REDACTED}
     found: dict[str, Any] = {}

@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-REDACTED: Final = "[redacted]"
-SHORTEST: Final = 5
-"""Of a secret that is looked for everywhere: shorter ones are in every other word."""
+from di_cli.bundle.known import REDACTED, SHORTEST, KnownSecrets
+
+_NONE_KNOWN: Final = KnownSecrets()
 _SHORTEST_NUMBER: Final = 8
 _LONGEST_KEY: Final = 8192
 """Characters of a private key."""
@@ -108,11 +108,9 @@ def is_secret_flag(word: str) -> bool:
     return word.startswith("-") and "=" not in word and _NAME.search(word) is not None
 
 
-def cleaned(text: str, known: Iterable[str] = ()) -> str:
-    """A text without its secrets, and without those that are known from elsewhere, the longest of
-    them first."""
-    for value in known:
-        text = text.replace(value, REDACTED)
+def cleaned(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
+    """A text without its secrets, and without those that are known from elsewhere."""
+    text = known.without(text)
     for shape in _SHAPES:
         text = shape.sub(_without, text)
     return "".join(_cleaned_line(line) for line in text.splitlines(keepends=True))
