@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_cli.bundle.contents import Material, files
+from di_cli.bundle.known import REDACTED
 from di_cli.bundle.redact import redacted
-from di_cli.bundle.secrets import LONGEST_LINE, REDACTED, cleaned
+from di_cli.bundle.secrets import LONGEST_LINE, cleaned
 from di_operator.builders.access import HEADER_DRAIN
 
 SECRET = "s3cr3t-Hunter2"
