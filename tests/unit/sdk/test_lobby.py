@@ -103,6 +103,7 @@ def test_a_head_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_lobby_that_closes_closes_those_who_wait() -> None:
     with opened() as guests:
         sock = guests.come()
+        guests.lobby.close()
     assert is_closed(sock)
     sock.close()
 

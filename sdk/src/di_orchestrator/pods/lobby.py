@@ -94,7 +94,9 @@ class Lobby:
         self._is_over.set()
 
     def close(self) -> None:
-        """Take no more connections, and close those that wait."""
+        """Take no more connections, and close those that wait; a second time does nothing."""
+        if not self._is_open:
+            return
         self._is_open = False
         self._wake.send(b".")
         self._is_over.wait()
