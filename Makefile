@@ -129,7 +129,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 
 .PHONY: generate
 generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
-	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
+	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/dijob.md
 	@$(BIN)/python -m tools.documents
 
 .PHONY: release

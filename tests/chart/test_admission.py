@@ -6,10 +6,11 @@ import base64
 import re
 
 import pytest
+import yaml
 
 from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_operator.certificate_plan import CA_CERTIFICATE
-from tests.chart.chart import GIVEN_SECRETS, Chart, Object, Rendered
+from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Object, Rendered
 
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -278,6 +279,43 @@ def test_the_policies_follow_the_values(chart: Chart, values: tuple[str, ...], l
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         found = {name.removeprefix("di-di-orchestrator-") for name in rendered.of_kind(kind)}
         assert found == set(left.split())
+
+
+BARE = ("webhook.enabled=false", *GIVEN_SECRETS)
+
+
+@pytest.mark.proves("operations.md#values/admissionpolicies-jobs")
+@pytest.mark.parametrize(
+    ("values", "is_there"),
+    [
+        ((), False),
+        (BARE, True),
+        (("admissionPolicies.jobs=Always",), True),
+        ((*BARE, "admissionPolicies.jobs=Never"), False),
+        ((*BARE, "admissionPolicies.enabled=false"), False),
+        ((*BARE, "watchNamespace=team"), False),
+    ],
+    ids=["webhook", "no webhook", "always", "never", "no policies", "no cluster roles"],
+)
+def test_the_rules_of_jobs_stand_in_for_the_webhook(
+    chart: Chart, values: tuple[str, ...], is_there: bool
+) -> None:
+    rendered = chart.render(*values)
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        assert ("di-di-orchestrator-jobs" in rendered.of_kind(kind)) == is_there
+
+
+def test_the_rules_of_jobs_are_those_of_the_file(chart: Chart) -> None:
+    policy, binding = yaml.safe_load_all((CHART / "files/dijobs-policy.yaml").read_text())
+    name = "di-di-orchestrator-jobs"
+    rendered = chart.render(*BARE)
+    assert rendered.one("ValidatingAdmissionPolicy", name)["spec"] == policy["spec"]
+    bound = rendered.one("ValidatingAdmissionPolicyBinding", name)["spec"]
+    assert bound == {**binding["spec"], "policyName": name}
+    narrow = chart.render(*BARE, "watchNamespace=team", "rbac.allowClusterRoles=true")
+    selected = narrow.one("ValidatingAdmissionPolicyBinding", name)["spec"]["matchResources"]
+    labels = {"kubernetes.io/metadata.name": "team"}
+    assert selected == {"namespaceSelector": {"matchLabels": labels}}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_no_object_of_the_schema_takes_unknown_keys() -> None:
         "server.pdb.minAvailable=1",
         "server.auth.modus=off",
         "admissionPolicies.on=true",
+        "admissionPolicies.jobs=true",
         "crds.install=true",
         "certificates.issuer.names=x",
         "webhook.extraEnv[0].nam=X",

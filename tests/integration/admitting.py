@@ -1,4 +1,4 @@
-"""The webhook registered for a namespace of a test."""
+"""The webhook, or the policy, that judges the jobs of a test's namespace."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import yaml
+
 from di_api import names
 from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_api.kube.errors import ApiError, Invalid
+from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from tests.integration.conftest import CRD_FILE
 from tests.integration.webhook_process import VALIDATING, WebhookProcess, configurations
 from tests.waiting import wait_until_async
+
+POLICY_FILE = CRD_FILE.with_name("dijobs-policy.yaml")
+POLICIES, POLICY_BINDINGS = (
+    Resource(
+        group="admissionregistration.k8s.io",
+        version="v1",
+        plural=plural,
+        kind=kind,
+        namespaced=False,
+    )
+    for plural, kind in (
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    )
+)
 
 
 def manifest(name: str = "cartpole", **spec: Any) -> dict[str, Any]:
@@ -60,6 +78,42 @@ def admitting(webhook: WebhookProcess, config: KubeConfig, namespace: str) -> It
     async def withdraw(client: KubeClient) -> None:
         await client.delete(MUTATING_WEBHOOKS, namespace)
         await client.delete(VALIDATING_WEBHOOKS, namespace)
+
+    call(config, register)
+    yield
+    call(config, withdraw)
+
+
+@contextmanager
+def policing(config: KubeConfig, namespace: str) -> Iterator[None]:
+    """Have the API server judge jobs of the namespace by the policy; it does when this begins."""
+    policy, binding = yaml.safe_load_all(POLICY_FILE.read_text())
+    for body in (policy, binding):
+        body["metadata"]["name"] = namespace
+    here = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    binding["spec"] |= {"policyName": namespace, "matchResources": {"namespaceSelector": here}}
+
+    async def register(client: KubeClient) -> None:
+        await client.create(POLICIES, policy)
+        await client.create(POLICY_BINDINGS, binding)
+        wrong = manifest("probe")
+        wrong["spec"]["tasks"] *= 2
+
+        async def refuses() -> bool:
+            try:
+                await client.create(DIJOBS, wrong, namespace)
+            except Invalid as error:
+                if namespace not in error.message:
+                    raise
+                return True
+            await client.delete(DIJOBS, "probe", namespace)
+            return False
+
+        await wait_until_async(refuses, what="the API server to judge by the policy")
+
+    async def withdraw(client: KubeClient) -> None:
+        await client.delete(POLICY_BINDINGS, namespace)
+        await client.delete(POLICIES, namespace)
 
     call(config, register)
     yield

@@ -153,8 +153,9 @@ def test_a_living_job_may_be_scaled_but_not_rewritten(
     assert code == 0, text
     code, text = kubectl(*patch, json.dumps(rewrite))
     assert code != 0
-    # By the CRD, before the webhook is asked.
-    assert "spec.tasks: Invalid value: template of a task may not change" in text
+    path = "spec.tasks[0].template.spec.containers[0].image"
+    why = "may not change while the job exists; delete it and create it anew"
+    assert f'{path}: "other": {why} (task "learner")' in text
 
 
 @pytest.mark.proves("security.md#admission", "operations.md#availability/all-of-the-webhook")

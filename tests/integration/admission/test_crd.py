@@ -143,7 +143,6 @@ BAD = {
         lambda s: first(s)["template"]["spec"]["containers"][0].update(imagee="busybox"),
         'unknown field "spec.tasks[0].template.spec.containers[0].imagee"',
     ),
-    "no tasks": (lambda s: s.pop("tasks"), "exactly one of tasks and coordinated must be given"),
     "a task without a template": (
         lambda s: first(s).pop("template"),
         "spec.tasks[0].template: Required value",
@@ -155,10 +154,6 @@ BAD = {
     "replicas as text": (
         lambda s: first(s).update(replicas="two"),
         'spec.tasks[0].replicas in body must be of type integer: "string"',
-    ),
-    "more replicas than a job may have pods": (
-        lambda s: first(s).update(replicas=100_000),
-        "spec.tasks: Invalid value: a job may have 4096 pods",
     ),
     "an unknown type": (
         lambda s: first(s).update(type="lerner"),
@@ -360,37 +355,5 @@ def test_a_stored_job_that_a_stricter_schema_would_refuse_can_still_be_written(
         # The tasks are one value to the API server: who changes one has to put all of them right.
         refused = patch([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 2}])
         assert "spec.tasks[1].maxReplicas" in refused.stderr
-    finally:
-        kubectl("delete", f"crd/dijobs.{GROUP}", "--ignore-not-found")
-
-
-def without_bound(spec: dict[str, Any]) -> None:
-    rules = spec["properties"]["tasks"]["x-kubernetes-validations"]
-    rules[:] = [rule for rule in rules if "4096" not in rule["rule"]]
-
-
-def test_a_job_from_before_the_bound_may_be_scaled_within_what_it_could_reach(
-    kubectl: Kubectl, kube_config: KubeConfig, namespace: str
-) -> None:
-    def change(field: str, value: int) -> subprocess.CompletedProcess[str]:
-        patch = [{"op": "replace", "path": f"/spec/tasks/1/{field}", "value": value}]
-        name = (f"dijobs.{GROUP}", "cartpole", "-n", namespace)
-        return kubectl("patch", *name, "--type=json", "-p", json.dumps(patch))
-
-    old = spec_with(lambda s: s["tasks"][1].update(maxReplicas=100_000))
-    asyncio.run(install_crd(kube_config, of_other_group(without_bound)))
-    try:
-        made = apply(kubectl, namespace, {**old, "apiVersion": f"{GROUP}/v2alpha1"})
-        assert made.returncode == 0, made.stderr
-        asyncio.run(install_crd(kube_config, of_other_group(lambda _: None)))
-
-        def is_bound() -> bool:
-            return "a job may have 4096 pods" in change("maxReplicas", 100_001).stderr
-
-        wait_until(is_bound, what="the bound to hold")
-        for field, value in (("replicas", 5), ("maxReplicas", 50_000), ("replicas", 3)):
-            done = change(field, value)
-            assert done.returncode == 0, done.stderr
-        assert "a job may have 4096 pods" in change("maxReplicas", 60_000).stderr
     finally:
         kubectl("delete", f"crd/dijobs.{GROUP}", "--ignore-not-found")

@@ -217,7 +217,7 @@ def _validation(
         if len(reasons) == MAX_ERRORS_SHOWN or size > MAX_SHOWN_BYTES:
             is_cut = True
             break
-        reasons.append(worded(error))
+        reasons.append(worded(error, request.object))
         size += sum(map(len, reasons[-1]))
     if not reasons:
         return {"allowed": True}

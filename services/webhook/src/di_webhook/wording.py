@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from di_api.field_error import FieldError
+from di_api.field_error import FieldError, items, mapping
+from di_api.names import DNS_LABEL
 from di_api.spec import CleanPodPolicy
 
 _COORDINATED: Final = "spec.coordinated."
 _POLICY: Final = "spec.cleanPodPolicy"
 _POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 _LONGEST_SHOWN: Final = 80
+_TASK: Final = re.compile(r"spec\.tasks\[(?P<index>[0-9]{1,9})\]")
+_NAME: Final = re.compile(DNS_LABEL)
 
 
-def in_older_words(error: FieldError) -> tuple[str, str]:
+def in_older_words(error: FieldError, _: Mapping[str, Any]) -> tuple[str, str]:
     """Path of the field and text, for writers of the versions before the newest one.
 
     What is below `spec.coordinated` stands in the spec itself there. Programs look for the
@@ -30,6 +35,21 @@ def in_older_words(error: FieldError) -> tuple[str, str]:
     return here.path, str(here)
 
 
-def in_words(error: FieldError) -> tuple[str, str]:
-    """Path of the field and text, for writers of the newest version."""
-    return error.path, str(error)
+def in_words(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
+    """Path of the field and text, for writers of the newest version.
+
+    The path has a task's index, and the text ends with its name too: a reader of a long manifest
+    finds it by that.
+    """
+    return error.path, f"{error}{_task(error.path, job)}"
+
+
+def _task(path: str, job: Mapping[str, Any]) -> str:
+    """The name of the task that a path leads into, to be appended; empty if it has none."""
+    found = _TASK.match(path)
+    tasks = items(mapping(job.get("spec")).get("tasks"))
+    if found is None or int(found["index"]) >= len(tasks):
+        return ""
+    task = mapping(tasks[int(found["index"])])
+    name = task.get("name", task.get("type"))
+    return f' (task "{name}")' if isinstance(name, str) and _NAME.fullmatch(name) else ""

@@ -12,13 +12,12 @@ import yaml
 from di_api import conversion, names
 from di_api.defaults import with_defaults
 from di_api.phase import Phase
-from di_api.spec import MAX_PODS, CleanPodPolicy, Priority, TaskType
+from di_api.spec import CleanPodPolicy, Priority, TaskType
 from di_api.validation import validate_job
 from tests.unit.api.jobs import job, of_spec, task
 
-CRD = yaml.safe_load(
-    (Path(__file__).parents[4] / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text("utf-8")
-)
+FILES = Path(__file__).parents[4] / "charts/di-orchestrator/files"
+CRD = yaml.safe_load((FILES / "dijobs-crd.yaml").read_text("utf-8"))
 VERSION, *OLDER_VERSIONS = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]
 SPEC: dict[str, Any] = ROOT["spec"]["properties"]
@@ -133,13 +132,12 @@ def test_a_number_has_the_limits_of_the_library(
         assert [e.path for e in shape] == ([] if is_allowed else [path])
 
 
-def test_the_crd_bounds_the_pods_of_a_job() -> None:
-    rules = SPEC["tasks"]["x-kubernetes-validations"]
-    created, changed = [each for each in rules if "sum" in each["rule"]]
-    assert created["rule"].endswith(f"<= {MAX_PODS}")
-    assert f"<= {MAX_PODS} ||" in changed["rule"]
-    for rule in (created, changed):
-        assert f"a job may have {MAX_PODS} pods" in rule["message"]
+def test_a_status_write_evaluates_no_rule() -> None:
+    """The API server evaluates the CRD's rules at each write of the status, over the whole spec."""
+    assert "x-kubernetes-validations" not in json.dumps(CRD)
+    policy, _ = yaml.safe_load_all((FILES / "dijobs-policy.yaml").read_text("utf-8"))
+    (asked,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert asked["resources"] == [names.PLURAL]
 
 
 @pytest.mark.proves("dijob.md#spec/volumes", "dijob.md#spec/tasks-list-of-1-to-64-see-below")

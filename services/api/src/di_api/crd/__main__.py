@@ -1,6 +1,6 @@
 """Writes what is generated into the files that hold it, or checks that they are up to date.
 
-python -m di_api.crd charts/di-orchestrator/files/*-crd.yaml docs/dijob.md
+python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/dijob.md
 
 A file of YAML or Markdown has it between markers. A JSON file is the schema of a pod template as
 a whole, the only thing that needs an API server:
@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from di_api.crd.changes import finished_job
 from di_api.crd.core_schema import Schema, pod_template_schema
 from di_api.crd.document import markers, place, place_lines
+from di_api.crd.policy import validations
 from di_api.crd.spec_schema import SpecSchemas
 from di_api.crd.tables import table
 from di_api.validation.core_types import pod_template
@@ -72,8 +72,8 @@ def _generated(file: Path, text: str, template: Schema) -> str:
 
 
 def _schema(name: str, template: Schema) -> dict[str, Any]:
-    if name == "FinishedJob":
-        return {"x-kubernetes-validations": [finished_job()]}
+    if name == "Validations":
+        return {"validations": validations()}
     schemas = SpecSchemas(template)
     specs = {
         "AggregatorConfigSpec": schemas.aggregator_config,

@@ -1,7 +1,7 @@
-"""The CRD's rules about changes, which hold with the webhook away too: from what may change.
+"""The policy's rules about changes, from what may change; those of a DIJobTask are in its CRD.
 
 They say with `has` what is not always there: with optionals (`.?`) the API server takes the cost
-of the rules for boundless.
+of a CRD's rules for boundless.
 """
 
 from __future__ import annotations

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
 from di_api.conversion import fields_of_older_versions
-from di_api.crd.changes import fixed_fields, fixed_in_items, may_change
+from di_api.crd.changes import fixed_fields, may_change
 from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
 from di_api.crd.document import Shared
 from di_api.names import DNS_LABEL, LONGEST_PORT_NAME, MAX_LABEL, PORT_NAME
 from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.bounds import MAX_INT32
-from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
-from di_api.spec.failure import ExitCodes, FailureRule
 from di_api.spec.job import JobSpec
 from di_api.spec.job_task import JobTaskSpec
 from di_api.spec.kinds import (
@@ -42,32 +41,16 @@ from di_api.spec.kinds import (
     Volumes,
     Whole,
 )
-from di_api.spec.task import Task
-from di_api.validation.relations import of_job
-from di_api.validation.relations.of_task import OF_TASK
 from di_api.validation.relations.row import Rule
 
-_RULES: Final = "x-kubernetes-validations"
-_RELATIONS: Final[dict[type, list[Rule]]] = {
-    JobSpec: [rule for row in of_job.OF_SPEC for rule in row.rules],
-    Checkpoint: [rule for row in of_job.OF_CHECKPOINT for rule in row.rules],
-    Task: [rule for row in OF_TASK for rule in row.rules],
-    FailureRule: [*of_job.OF_FAILURE_RULE],
-    ExitCodes: [*of_job.OF_EXIT_CODES],
-    JobTaskSpec: [
-        {
-            # Asked of what is written to the scale subresource, too.
-            "rule": "self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas",
-            # Not by string(), whose cost the API server takes for boundless.
-            "messageExpression": "'the task may have %d to %d replicas (minReplicas, maxReplicas "
-            "of the task in the job)'.format([self.minReplicas, self.maxReplicas])",
-            "message": "replicas must be between minReplicas and maxReplicas",
-            "fieldPath": ".replicas",
-        },
-    ],
-}
-_RELATIONS_IN_LISTS: Final[dict[type, list[Rule]]] = {
-    Task: [rule for row in of_job.OF_TASKS for rule in row.rules]
+_OF_JOB_TASK: Final[Rule] = {
+    # Asked of what is written to the scale subresource, too.
+    "rule": "self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas",
+    # Not by string(), whose cost the API server takes for boundless.
+    "messageExpression": "'the task may have %d to %d replicas (minReplicas, maxReplicas "
+    "of the task in the job)'.format([self.minReplicas, self.maxReplicas])",
+    "message": "replicas must be between minReplicas and maxReplicas",
+    "fieldPath": ".replicas",
 }
 # Without an enumeration: the webhook knows older spellings and has better words.
 _OLDER_POLICY: Final[Schema] = {
@@ -89,9 +72,7 @@ class SpecSchemas:
             f"What to run. While the job exists only {', '.join(changing[:-1])} and {changing[-1]} "
             "may change; once it has finished, nothing."
         )
-        schema = self._object(JobSpec)
-        rules = schema[_RULES] + fixed_fields(JobSpec)
-        return {"type": "object", "description": about, **schema, _RULES: rules}
+        return {"type": "object", "description": about, **self._object(JobSpec)}
 
     def older(self) -> Schema:
         """Of the spec in the versions of coordinated jobs, where `spec.coordinated` is the spec."""
@@ -116,31 +97,28 @@ class SpecSchemas:
     def job_task(self) -> Schema:
         """Of the spec of a DIJobTask."""
         about = "What the task is to have; spec.tasks of the job has it all."
-        schema = self._object(JobTaskSpec)
-        rules = schema[_RULES] + fixed_fields(JobTaskSpec)
-        return {"type": "object", "description": about, **schema, _RULES: rules}
+        rules = [_OF_JOB_TASK, *fixed_fields(JobTaskSpec)]
+        return {"type": "object", "description": about, **self._object(JobTaskSpec, rules)}
 
-    def _object(self, owner: type, *, in_list: bool = False) -> Schema:
-        """`in_list`: of an item, where rules cannot tell what it was before."""
+    def _object(self, owner: type, rules: Sequence[Rule] = ()) -> Schema:
         declared = fields_of(owner).values()
         required = [e.name for e in declared if e.is_required and not e.declared.default_from]
-        rules = _RELATIONS.get(owner, [])
         return {
             **({"required": required} if required else {}),
-            **({_RULES: rules} if rules else {}),
-            "properties": {each.name: self._field(each, in_list=in_list) for each in declared},
+            **({"x-kubernetes-validations": [*rules]} if rules else {}),
+            "properties": {each.name: self._field(each) for each in declared},
         }
 
-    def _field(self, field: Field, *, in_list: bool = False) -> Schema:
+    def _field(self, field: Field) -> Schema:
         about = {"description": field.declared.about.replace("`", "")}
         default = {} if field.default is None else {"default": field.default}
         match kind := field.kind:
             case PodTemplate() | TemplatePatch():
                 return {**about, **self._template(kind)}
             case Struct():
-                return self._struct(field, kind, about, in_list=in_list)
+                return self._struct(kind, about)
             case Structs():
-                return {"type": "array", **about, **self._list(field, kind, in_list=in_list)}
+                return {"type": "array", **about, **self._list(kind)}
             case Labels() | Texts() | Values() | Volumes() | Companions():
                 return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
             case Quantities():
@@ -155,26 +133,18 @@ class SpecSchemas:
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         return loose_template_schema(self.template) if kind.is_loose else self.template
 
-    def _struct(self, field: Field, kind: Struct, about: Schema, *, in_list: bool) -> Schema:
-        schema = {"type": "object", **about, **self._object(kind.of, in_list=in_list)}
-        if not field.is_fixed and (rules := fixed_fields(kind.of)):
-            schema[_RULES] = schema.get(_RULES, []) + rules
+    def _struct(self, kind: Struct, about: Schema) -> Schema:
+        schema = {"type": "object", **about, **self._object(kind.of)}
         # The same for all roles, in all versions.
         return Shared("role", schema) if kind.of is RolePods else schema
 
-    def _list(self, field: Field, kind: Structs, *, in_list: bool) -> Schema:
-        """Not a map by name: what writes one of its items writes all.
-
-        Of a list in a list's items the outer one says whether they may change.
-        """
-        fixed = [] if field.declared.may_change or in_list else fixed_in_items(field)
-        rules = [*_RELATIONS_IN_LISTS.get(kind.of, []), *fixed]
+    def _list(self, kind: Structs) -> Schema:
+        """Not a map by name: what writes one of its items writes all."""
         return {
             **({"minItems": kind.least} if kind.least else {}),
             "maxItems": kind.most,
             "x-kubernetes-list-type": "atomic",
-            **({_RULES: rules} if rules else {}),
-            "items": {"type": "object", **self._object(kind.of, in_list=True)},
+            "items": {"type": "object", **self._object(kind.of)},
         }
 
     def _items(self, kind: Labels | Texts | Values | Volumes | Companions) -> Schema:

@@ -17,7 +17,7 @@ MAX_ITEMS: Final = 1024
 MAX_NESTED_ITEMS: Final = 256
 """The same of a list whose items have lists or maps: containers, terms of an affinity."""
 MAX_TASKS: Final = 64
-"""Most tasks in a job; bounds the cost of the CRD's rules, which compare tasks pairwise."""
+"""Most tasks in a job; bounds the cost of rules, which compare tasks pairwise."""
 MAX_PODS: Final = 4096
 """Most pods of a job, of each task the larger of `replicas` and `maxReplicas` counted."""
 MAX_VACANT: Final = 1024

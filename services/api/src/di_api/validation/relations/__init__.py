@@ -1,7 +1,7 @@
-"""Rules of a DIJob spec that relate fields to each other, for the library and for the CRD.
+"""Rules of a DIJob spec that relate fields to each other, for the library and for the policy.
 
-Each is a row: what the library finds, in its own words, beside what a rule of the CRD can say of it
-within the cost that the API server allows. What the CRD refuses the library refuses too.
+Each is a row: what the library finds, in its own words, beside what a rule of the policy
+(`di_api.crd.policy`) can say of it. What the policy refuses the library refuses too.
 
 The library's half and those of `tasks`, `replicas` and `templates` read the raw spec (defaults
 applied), not a loaded one, so that a mistyped field elsewhere does not hide them: all errors come

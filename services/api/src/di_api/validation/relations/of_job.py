@@ -236,8 +236,6 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
         is_all=False,
     ),
 )
-# Of all tasks a rule takes one value, so it does not ratchet within them: a bound that older jobs
-# may pass is asked of new jobs (`optionalOldSelf`) and of those that grow.
 OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
     Relation(
         errors=lambda whole: reused_task_names(whole.tasks),
@@ -260,12 +258,8 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
         errors=lambda whole: total_errors(whole.spec),
         rules=(
             {
-                "rule": f"oldSelf.hasValue() || self.{_PODS} <= {MAX_PODS}",
-                "optionalOldSelf": True,
-                "message": _TOO_MANY,
-            },
-            {
-                "rule": f"self.{_PODS} <= {MAX_PODS} || self.{_PODS} <= oldSelf.{_PODS}",
+                "rule": f"self.{_PODS} <= {MAX_PODS}",
+                "unless": f"self.{_PODS} <= oldSelf.{_PODS}",
                 "message": _TOO_MANY,
             },
         ),

@@ -10,7 +10,10 @@ from di_api.field_error import FieldError
 from di_api.validation.tasks import Tasks
 
 Rule: TypeAlias = dict[str, Any]
-"""One of `x-kubernetes-validations`."""
+"""`rule`: CEL about `self`, of a change also about `oldSelf`; `message`; `fieldPath` below `self`.
+
+`unless` is CEL about both, under which a job that breaks the rule may change. Without it a job that
+broke the rule before may."""
 Scope = TypeVar("Scope")
 
 
@@ -31,9 +34,9 @@ class One(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation(Generic[Scope]):
-    """A row: the errors that the library finds, and the CRD's rules about the same."""
+    """A row: the errors that the library finds, and the policy's rules about the same."""
 
     errors: Callable[[Scope], Iterator[FieldError]]
     rules: tuple[Rule, ...] = ()
     is_all: bool = True
-    """Whether the CRD's rules refuse all that the library refuses by the row."""
+    """Whether the policy's rules refuse all that the library refuses by the row."""

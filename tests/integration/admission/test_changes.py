@@ -1,13 +1,16 @@
-"""Which fields of a job may change, as the CRD alone says; the library says the same."""
+"""Which fields of a job may change, by the webhook and by the policy; the library says the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from di_api.defaults import with_defaults
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import Invalid
 from di_api.kube.resources import DIJOBS
@@ -15,8 +18,12 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.kube.wire import JSON_PATCH
 from di_api.names import API_VERSION, KIND
 from di_api.phase import Phase
+from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_api.spec.weight import weigh
 from di_api.validation import validate_update
-from tests.integration.conftest import definition, fresh_namespace
+from tests.integration.admitting import admitting, policing
+from tests.integration.conftest import ApiServer, definition, fresh_namespace
+from tests.integration.webhook_process import webhook_process
 
 Object = dict[str, Any]
 
@@ -148,7 +155,7 @@ COORDINATED_CHANGES: dict[str, tuple[object, ...]] = {
     "learner": (None,),
     "replicas": ([{"name": "one", "role": "collector"}],),
 }
-# Of what the schema does not know its rules cannot see the change: the webhook alone refuses it.
+# The schema does not know what is in them; no rule of the policy compares them, but the webhook.
 UNSEEN = {"coordinator": ({"template": template("other")},)}
 UNSEEN_IN_TASKS = {"leaderTemplatePatch": (LABELLED,)}
 
@@ -200,48 +207,103 @@ def test_every_field_is_tried() -> None:
     assert set(COORDINATED_CHANGES | UNSEEN) == set(COORDINATED)
 
 
-@pytest.fixture(scope="module")
-def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, str]]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A namespace with jobs to be changed, and who judges their changes."""
+
+    kube: SyncKubeClient
+    namespace: str
+    judge: str
+    jobs: dict[str, Object]
+
+
+@pytest.fixture(scope="module", params=["policy", "webhook"])
+def place(
+    request: pytest.FixtureRequest,
+    api_server: ApiServer,
+    kube_config: KubeConfig,
+    crd: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Place]:
     assert crd
-    with fresh_namespace(kube_config) as namespace, SyncKubeClient(config=kube_config) as kube:
-        yield kube, namespace
+    judge = request.param
+    with (
+        fresh_namespace(kube_config) as namespace,
+        SyncKubeClient(config=kube_config, timeout=60) as kube,
+        ExitStack() as judges,
+    ):
+        # As jobs that were made while no one judged them.
+        jobs = {name: create(kube, namespace, name, spec) for name, spec in JOBS.items()}
+        for name, phase in PHASES.items():
+            status = {"status": {"phase": phase}}
+            kube.patch(DIJOBS, name, status, namespace, subresource="status")
+        if judge == "policy":
+            judges.enter_context(policing(kube_config, namespace))
+        else:
+            folder = tmp_path_factory.mktemp("webhook")
+            webhook = judges.enter_context(webhook_process(folder, api_server.host_address))
+            judges.enter_context(admitting(webhook, kube_config, namespace))
+        yield Place(kube, namespace, judge, jobs)
 
 
-def create(place: tuple[SyncKubeClient, str], name: str, spec: Object) -> Object:
-    kube, namespace = place
+def create(kube: SyncKubeClient, namespace: str, name: str, spec: Object) -> Object:
     body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec}
     return kube.create(DIJOBS, body, namespace)
 
 
-def refused(place: tuple[SyncKubeClient, str], job: Object, spec: Object) -> str:
-    """The API server's words against another spec of the job; empty if it takes it."""
-    kube, namespace = place
+def refused(place: Place, name: str, spec: Object) -> str:
+    """The message that refuses another spec of the job; empty if the change is made."""
     patch = [{"op": "replace", "path": "/spec", "value": spec}]
     try:
-        kube.patch(DIJOBS, job["metadata"]["name"], patch, namespace, content_type=JSON_PATCH)
+        place.kube.patch(DIJOBS, name, patch, place.namespace, content_type=JSON_PATCH)
     except Invalid as error:
         return error.message
     return ""
 
 
-@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
+@pytest.mark.proves(
+    "dijob.md#what-may-change/while-the-job-exists",
+    "dijob.md#without-the-webhook/fields-that-may-not-change-and-all",
+)
 @pytest.mark.parametrize("what", CASES)
-def test_the_crd_and_the_library_agree_on_a_change_of(
-    place: tuple[SyncKubeClient, str], what: str
-) -> None:
-    before, after = CASES[what]
-    job = create(place, NAMES_OF_JOBS[what], before)
-    errors = validate_update(job, {**job, "spec": after})
-    words = refused(place, job, after)
-    if what.partition(" ")[0].removeprefix("coordinated.") in UNSEEN | UNSEEN_IN_TASKS:
+def test_a_change_is_judged_as_by_the_library(place: Place, what: str) -> None:
+    name = NAMES_OF_JOBS[what]
+    after = CASES[what][1]
+    errors = validate_update(place.jobs[name], {**place.jobs[name], "spec": after})
+    message = refused(place, name, after)
+    unseen = what.partition(" ")[0].removeprefix("coordinated.") in UNSEEN | UNSEEN_IN_TASKS
+    if unseen and place.judge == "policy":
         assert errors
-        assert words == ""
+        assert message == ""
     elif errors:
-        assert "may not" in words
-        # No deeper: what is fixed is compared as a whole.
-        assert ".".join(errors[0].path.partition("[")[0].split(".")[:2]) in words
+        assert "may not" in message
+        # No deeper: the policy compares what is fixed as a whole.
+        assert any(_field(error.path) in message for error in errors)
     else:
-        assert words == ""
+        assert message == ""
+
+
+def _field(path: str) -> str:
+    """The field of the spec that a path leads into."""
+    return ".".join(path.partition("[")[0].split(".")[:2])
+
+
+OF_ONE_TASK = {
+    f"a task's {name} to {value}": name
+    for name, values in TASK_CHANGES.items()
+    for value in values
+    if name not in ("name", "type")
+}
+
+
+@pytest.mark.parametrize("what", OF_ONE_TASK)
+def test_a_refused_change_of_a_task_names_it_by_index_and_name(place: Place, what: str) -> None:
+    name = NAMES_OF_JOBS[what]
+    message = refused(place, name, CASES[what][1])
+    if message:
+        assert "spec.tasks[1]" in message
+        assert '(task "buffer")' in message
+        assert OF_ONE_TASK[what] in message
 
 
 MAY_CHANGE = {
@@ -251,40 +313,58 @@ MAY_CHANGE = {
 }
 
 
-@pytest.mark.parametrize("what", [w for w in MAY_CHANGE if w != "a task's name to its type"])
-@pytest.mark.parametrize("phase", [phase.value for phase in Phase if phase.is_finished])
-def test_once_it_has_finished_nothing_changes(
-    place: tuple[SyncKubeClient, str], what: str, phase: str
-) -> None:
-    kube, namespace = place
-    before, after = MAY_CHANGE[what]
+FINISHED = [phase.value for phase in Phase if phase.is_finished]
+FILLED_IN = "a task's name to its type"
+# The mutating webhook keeps the limit that a job has had.
+PUT_BACK = "a task's backoffLimit to None"
+
+
+def large() -> Object:
+    """The spec of most tasks, and almost as many bytes as one may have."""
+    environment = [{"name": f"V{number}", "value": "x" * 20} for number in range(90)]
+    container = {"name": "di-container", "image": "busybox", "env": environment}
+    task = {"type": "none", "template": {"spec": {"containers": [container]}}}
+    return {"tasks": [{**task, "name": f"task-{n}", "replicas": 1} for n in range(64)]}
+
+
+def _jobs() -> Iterator[tuple[str, Object]]:
+    """Names and specs of all jobs that the tests change."""
+    for what, (before, _) in CASES.items():
+        yield NAMES_OF_JOBS[what], before
+        if what in MAY_CHANGE:
+            yield from ((f"{NAMES_OF_JOBS[what]}-{phase.lower()}", before) for phase in FINISHED)
+    yield "largest", large()
+
+
+JOBS = dict(_jobs())
+PHASES = {name: phase for name in JOBS for phase in FINISHED if name.endswith(f"-{phase.lower()}")}
+
+
+@pytest.mark.parametrize("what", [w for w in MAY_CHANGE if w != FILLED_IN])
+@pytest.mark.parametrize("phase", FINISHED)
+def test_once_it_has_finished_nothing_changes(place: Place, what: str, phase: str) -> None:
     name = f"{NAMES_OF_JOBS[what]}-{phase.lower()}"
-    job = create(place, name, before)
-    kube.patch(DIJOBS, name, {"status": {"phase": phase}}, namespace, subresource="status")
-    assert "spec: Invalid value: may not change, the job has finished" in refused(place, job, after)
-    # What it is does not keep its metadata and status from being written.
+    message = refused(place, name, MAY_CHANGE[what][1])
+    if place.judge == "webhook" and what == PUT_BACK:
+        kept = place.kube.get(DIJOBS, name, place.namespace)["spec"]
+        assert with_defaults(kept) == with_defaults(place.jobs[name]["spec"])
+    else:
+        assert "spec: " in message or "spec." in message
+        assert "may not change, the job has finished" in message
+    # Its metadata and status can still be written.
+    kube, namespace = place.kube, place.namespace
     kube.patch(DIJOBS, name, {"metadata": {"labels": {"a": "b"}}}, namespace)
     kube.patch(DIJOBS, name, {"status": {"restarts": 1}}, namespace, subresource="status")
 
 
-def test_the_webhook_may_fill_in_a_name_although_the_job_has_finished(
-    place: tuple[SyncKubeClient, str],
-) -> None:
-    kube, namespace = place
-    before, after = CASES["a task's name to its type"]
-    job = create(place, "filled-in", before)
-    status = {"status": {"phase": "Failed"}}
-    kube.patch(DIJOBS, "filled-in", status, namespace, subresource="status")
-    assert refused(place, job, after) == ""
+def test_the_webhook_may_fill_in_a_name_although_the_job_has_finished(place: Place) -> None:
+    name = f"{NAMES_OF_JOBS[FILLED_IN]}-failed"
+    assert refused(place, name, MAY_CHANGE[FILLED_IN][1]) == ""
 
 
-def test_the_largest_job_can_be_scaled(place: tuple[SyncKubeClient, str]) -> None:
+def test_the_largest_job_can_be_scaled(place: Place) -> None:
     # The API server bounds what the rules may cost when they run, too.
-    environment = [{"name": f"V{number}", "value": "x" * 100} for number in range(120)]
-    container = {"name": "di-container", "image": "busybox", "env": environment}
-    task = {"type": "none", "template": {"spec": {"containers": [container]}}}
-    spec = {"tasks": [{**task, "name": f"task-{n}", "replicas": 1} for n in range(64)]}
-    job = create(place, "largest", spec)
-    scaled = deepcopy(spec)
+    scaled = large()
+    assert weigh(scaled).size > MAX_SPEC_BYTES * 3 // 4
     scaled["tasks"][63]["replicas"] = 2
-    assert refused(place, job, scaled) == ""
+    assert refused(place, "largest", scaled) == ""

@@ -1,0 +1,177 @@
+"""The validations of the ValidatingAdmissionPolicy on DIJobs, from the rows of relations and from
+what may change.
+
+The API server asks a policy about the creation and the change of a job and never about its status.
+Rules of the CRD it evaluates at each write of the status too, in time that grows with the spec.
+
+What the CRD did with rules by itself stands here in the expressions: a rule holds where its object
+exists, and a job that broke it before may go on breaking it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.crd.changes import finished_job, fixed_fields, fixed_in_items
+from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_api.spec.declared import fields_of
+from di_api.spec.job import JobSpec
+from di_api.spec.kinds import Struct, Structs
+from di_api.validation.relations import of_job
+from di_api.validation.relations.of_task import OF_TASK
+from di_api.validation.relations.row import Relation, Rule
+
+Validation = dict[str, Any]
+
+_ITEM: Final = "item"
+_NAME: Final = "(has({0}.name) ? {0}.name : {0}.type)"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rule's `self` stands in a job: `spec.failurePolicy.rules[].onExitCodes`.
+
+    Of a list's items each is `self` in turn.
+    """
+
+    path: str
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of fields below the job, those of lists whose items are meant with `[]`."""
+        return self.path.split(".") if self.path else []
+
+    @property
+    def list_of_items(self) -> str:
+        """The path of the list whose items are meant; empty if none is."""
+        return self.path.rpartition("[]")[0]
+
+
+_ROOT: Final = Place("")
+_SPEC: Final = Place("spec")
+_TASKS: Final = Place("spec.tasks")
+_TASK: Final = Place("spec.tasks[]")
+
+
+# JSON without the backslashes of its texts, once the spaces after commas are gone: so it refuses
+# nothing that `di_api.spec.weight` takes.
+_WEIGHT: Final[Rule] = {
+    "rule": f"bytes('%s'.format([self]).replace(', ', ',')).size() <= {MAX_SPEC_BYTES}",
+    "message": f"a job may have {MAX_SPEC_BYTES} bytes of spec as JSON; make it smaller, or put it "
+    "into a ConfigMap or the image",
+}
+
+
+def validations() -> list[Validation]:
+    """All validations; the API server answers with the first that a job fails."""
+    return [
+        *(_of_change(place, rule) for place, rule in _changes()),
+        *(_of_value(place, rule) for place, rule in _values()),
+    ]
+
+
+def _changes() -> Iterator[tuple[Place, Rule]]:
+    yield _ROOT, finished_job()
+    for rule in fixed_fields(JobSpec):
+        yield _SPEC, rule
+    for field in fields_of(JobSpec).values():
+        rules: Sequence[Rule] = ()
+        # What is fixed as a whole is compared as a whole.
+        if isinstance(field.kind, Struct) and not field.is_fixed:
+            rules = fixed_fields(field.kind.of)
+        elif isinstance(field.kind, Structs) and not field.is_fixed:
+            rules = () if field.declared.may_change else fixed_in_items(field)
+        yield from ((Place(f"{_SPEC.path}.{field.name}"), rule) for rule in rules)
+
+
+def _values() -> Iterator[tuple[Place, Rule]]:
+    yield _SPEC, _WEIGHT
+    rows: tuple[tuple[Place, Sequence[Relation[Any]]], ...] = (
+        (_SPEC, of_job.OF_SPEC),
+        (_TASKS, of_job.OF_TASKS),
+        (_TASK, OF_TASK),
+        (Place("spec.checkpoint"), of_job.OF_CHECKPOINT),
+    )
+    for place, relations in rows:
+        yield from ((place, rule) for row in relations for rule in row.rules)
+    failure = "spec.failurePolicy.rules[]"
+    yield from ((Place(failure), rule) for rule in of_job.OF_FAILURE_RULE)
+    yield from ((Place(f"{failure}.onExitCodes"), rule) for rule in of_job.OF_EXIT_CODES)
+
+
+def _of_change(place: Place, rule: Rule) -> Validation:
+    changed = _in(place.steps, "object", rule["rule"], "oldObject")
+    found: Validation = {
+        "expression": f"oldObject == null || {changed}",
+        "message": _message(place, rule),
+    }
+    if place == _TASKS and "t." in rule["rule"]:
+        # The rule compares all tasks at once, in linear time. Which one it is only a refusal needs:
+        # the rule of a list of the one task, against that of the task of that name.
+        alone = _bound(rule["rule"], "[item]", "[other]")
+        same_name = f"{_NAME.format('other')} == {_NAME.format('item')}"
+        same = f"oldObject.spec.tasks.exists(other, {same_name} && {alone})"
+        found["messageExpression"] = _named(place.path, f"!{same}", rule["message"])
+    return found
+
+
+def _of_value(place: Place, rule: Rule) -> Validation:
+    holds = _in(place.steps, "object", rule["rule"])
+    unless = rule.get("unless")
+    if unless:
+        grown = _in(place.steps, "object", unless, "oldObject")
+        before = f"oldObject != null && {grown}"
+    else:
+        # It was broken before.
+        before = f"oldObject != null && !{_in(place.steps, 'oldObject', rule['rule'])}"
+    found: Validation = {"expression": f"{holds} || {before}", "message": _message(place, rule)}
+    if listed := place.list_of_items:
+        rest = place.path.removeprefix(f"{listed}[]").split(".")[1:]
+        breaks = f"!{_in(rest, _ITEM, rule['rule'])}"
+        below = "".join(f".{name}" for name in rest) + rule.get("fieldPath", "")
+        found["messageExpression"] = _named(listed, breaks, rule["message"], below)
+    return found
+
+
+def _in(steps: Sequence[str], value: str, rule: str, old: str = "", depth: int = 0) -> str:
+    """CEL: the rule holds for each `self` below `value`, and `oldSelf` at the same place of `old`,
+    where both exist."""
+    if not steps:
+        return f"({_bound(rule, value, old)})"
+    first, *rest = steps
+    name = first.removesuffix("[]")
+    exist = [f"!has({owner}.{name})" for owner in (value, old) if owner]
+    if name == "spec":
+        exist = []  # Required by the schema.
+    inner, before = f"{value}.{name}", f"{old}.{name}" if old else ""
+    if name == first:
+        held = _in(rest, inner, rule, before, depth)
+    else:
+        item = f"{_ITEM}{depth}"
+        held = f"{inner}.all({item}, {_in(rest, item, rule, depth=depth + 1)})"
+    return f"({' || '.join([*exist, held])})" if exist else held
+
+
+def _bound(rule: str, value: str, old: str) -> str:
+    """A rule with its `self` and `oldSelf`."""
+    values = {"self": value, "oldSelf": old}
+    replaced: Callable[[re.Match[str]], str] = lambda found: values[found[0]]  # noqa: E731
+    return re.sub(r"\b(?:self|oldSelf)\b", replaced, rule)
+
+
+def _message(place: Place, rule: Rule) -> str:
+    return f"{place.path}{rule.get('fieldPath', '')}: {rule['message']}".removeprefix(".")
+
+
+def _named(listed: str, breaks: str, message: str, below: str = "") -> str:
+    """CEL: a message with the index of the first item of a list that `breaks` holds for, and with
+    the name of a task."""
+    items = f"object.{listed}"
+    index = f"string({items}.indexOf({_ITEM}))"
+    name = f" + ' (task \"' + {_NAME.format(_ITEM)} + '\")'" if listed == _TASKS.path else ""
+    text = f"'{listed}[' + {index} + ']{below}'{name} + {json.dumps(': ' + message)}"
+    return f"{items}.filter({_ITEM}, {breaks}).map({_ITEM}, {text})[0]"
