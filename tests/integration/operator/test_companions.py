@@ -8,7 +8,7 @@ import pytest
 
 from di_api.companions import CompanionKind
 from di_api.kube.errors import Invalid
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, Resource
+from di_api.kube.resources import CONFIGMAPS, Resource
 from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -82,20 +82,3 @@ async def test_the_definition_refuses_what_it_can_without_the_webhook(
 ) -> None:
     with pytest.raises(Invalid, match=words.replace(".", r"\.")):
         await testbed.submit(job("a", task(), companions=[companion]))
-
-
-@with_testbed
-async def test_the_definition_lets_none_be_changed(testbed: Testbed, namespace: str) -> None:
-    made = await testbed.submit(job("a", task(), companions=[CONFIG]))
-    (kept,) = made["spec"]["companions"]
-    assert kept == CONFIG
-    changes: list[list[Object] | None] = [
-        None,
-        [CONFIG, CLAIM],
-        [CONFIG | {"data": {"who": "else"}}],
-        [CONFIG | {"metadata": {"name": "$(JOB)"}}],
-    ]
-    for change in changes:
-        with pytest.raises(Invalid, match="may not change while the job exists"):
-            await testbed.client.patch(DIJOBS, "a", {"spec": {"companions": change}}, namespace)
-    await testbed.patch("a", {"suspend": True})
