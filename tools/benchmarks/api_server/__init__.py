@@ -1,0 +1,1 @@
+"""Measurements of what the API server does for a request."""
