@@ -184,6 +184,18 @@ def _cases() -> Iterator[tuple[str, Object, Object]]:
         for value in values:
             tasks = [first, changed(second, name, value)]
             yield f"{name} to {value}", MANY, {**MANY, "tasks": tasks}
+    near = {"tasks": ["learner"], "required": "example.com/rack", "colocate": "Task"}
+    placed: Object = {**MANY, "scheduling": {"topology": [near]}}
+    for what, constraints in (
+        ("one less", []),
+        ("one more", [near, {**near, "tasks": ["buffer"]}]),
+        ("of other tasks", [{**near, "tasks": ["buffer"]}]),
+        ("another colocate", [{**near, "colocate": "Replica"}]),
+        ("another required", [{**near, "required": "example.com/zone"}]),
+        ("preferred", [changed({**near, "preferred": near["required"]}, "required", None)]),
+    ):
+        after = {**placed, "scheduling": {"topology": constraints}}
+        yield f"topology: {what}", placed, after
     named = [{"name": "learner", **first}, second]
     yield "a task's name to its type", MANY, {**MANY, "tasks": named}
     yield "the order of tasks", MANY, {**MANY, "tasks": [second, first]}
