@@ -108,7 +108,8 @@ soak: setup ## 50,000 admissions, 100,000 requests while all is rolled and kille
 	@$(AS_ROOT) $(BIN)/python -m tools.soak $(if $(SHORT),--seconds 300)
 
 .PHONY: bench
-bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 50 s)
+bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 2 minutes)
+	@$(AS_ROOT) $(BIN)/python -m tools.prepare bench "control plane" rival
 	@$(AS_ROOT) $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
 
 .PHONY: verify

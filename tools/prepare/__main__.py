@@ -1,11 +1,11 @@
 """Fetch and build, in one step, what tests need before the first of them runs.
 
-    python -m tools.prepare [check|test|all] [GROUP ...]
+    python -m tools.prepare [check|test|all|bench] [GROUP ...]
 
-`check`, `test` and `all` are the test commands `make check`, `make test` and `make test-all`;
-groups are those of `tools/prepare/items.py`, all if none is given. The table of all items is
-`tools/prepare/table.py`. Items that are ready take no time. A run in which something fails goes on
-with the rest, and ends with exit code 1.
+`check`, `test`, `all` and `bench` are the commands `make check`, `make test`, `make test-all` and
+`make bench`; groups are those of `tools/prepare/items.py`, all if none is given. The table of all
+items is `tools/prepare/table.py`. Items that are ready take no time. A run in which something fails
+goes on with the rest, and ends with exit code 1.
 """
 
 from __future__ import annotations

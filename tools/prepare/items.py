@@ -9,9 +9,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-Command = Literal["check", "test", "all"]
-COMMANDS: Final[Sequence[Command]] = ("check", "test", "all")
-"""The test commands; each needs what those before it need."""
+Command = Literal["check", "test", "all", "bench"]
+COMMANDS: Final[Sequence[Command]] = ("check", "test", "all", "bench")
+"""The commands; each needs what those before it need, in the groups that it names."""
 Group = Literal[
     "browser",
     "containers",
@@ -24,6 +24,7 @@ Group = Literal[
     "peers",
     "prometheus",
     "release",
+    "rival",
     "soak",
     "storage",
 ]

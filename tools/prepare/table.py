@@ -36,6 +36,7 @@ PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
     "kueue": ("all", "kueue"),
     "cert-manager": ("all", "peers"),
     "scheduler-plugins": ("all", "peers"),
+    "training-operator": ("bench", "rival"),
 }
 """Components of `di_cluster.binaries`: the first command that needs each, and what for."""
 PACKAGES: Final[Sequence[tuple[Command, Group, Mapping[str, Packages]]]] = (

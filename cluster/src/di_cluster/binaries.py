@@ -172,6 +172,18 @@ COMPONENTS = (
         stamps={f"{_STAMP}.gitVersion": "v1.34.7"},
         manifests=("sigs.k8s.io/scheduler-plugins", ("config/crd/bases/*.yaml",)),
     ),
+    Component(
+        name="training-operator",
+        version="1.9.3",
+        # It cannot print its version either.
+        programs={"training-operator": ("--version",)},
+        built_as={"training-operator": "training-operator.v1"},
+        stamps={},
+        manifests=(
+            "github.com/kubeflow/training-operator",
+            ("manifests/base/crds/kubeflow.org_pytorchjobs.yaml",),
+        ),
+    ),
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

@@ -23,6 +23,7 @@ MODULES = {
     "scheduler-plugins": r"sigs\.k8s\.io/scheduler-plugins v(\S+)",
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
     "kueue": r"sigs\.k8s\.io/kueue v(\S+)",
+    "training-operator": r"github\.com/kubeflow/training-operator v(\S+)",
     "keda": r"github\.com/kedacore/keda/v2 v(\S+)",
 }
 

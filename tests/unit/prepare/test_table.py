@@ -13,7 +13,7 @@ from di_cluster.binaries import COMPONENTS, component_of
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tools.prepare.__main__ import main
-from tools.prepare.items import Item, needed_by
+from tools.prepare.items import COMMANDS, Item, needed_by
 from tools.prepare.table import EXAMPLES, PROGRAMS, ROOT, items
 
 HERE = Path(__file__).resolve().parent
@@ -52,7 +52,7 @@ def test_no_test_installs_packages_by_itself() -> None:
 
 
 def test_items_depend_on_items_of_the_table_that_the_same_command_needs() -> None:
-    for command in ("check", "test", "all"):
+    for command in COMMANDS:
         needed = {item.name for item in needed_by(table().values(), command)}
         for item in needed_by(table().values(), command):
             assert needed >= set(item.after), item.name
