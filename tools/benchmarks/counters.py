@@ -41,6 +41,8 @@ OPERATOR = frozenset(
         ("PUT", "configmaps"),
         ("DELETE", "configmaps"),
         ("PATCH", "dijobs/status"),
+        ("PUT", "pytorchjobs"),
+        ("PUT", "pytorchjobs/status"),
         ("POST", "events"),
         ("PATCH", "events"),
     )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from di_api.kube.client import KubeClient
-from di_api.kube.resources import DIJOBS, PODS, Resource
-from di_api.names import LABEL_JOB
+from di_api.kube.resources import PODS, Resource
 from tests.waiting import wait_until_async
 from tools.benchmarks.stream import follow
+from tools.benchmarks.workloads import DIJOB, JobType
 
 Object = dict[str, Any]
 
@@ -36,9 +36,10 @@ class Follower:
     It keeps moments only, not objects: it shares the machine with what it measures.
     """
 
-    def __init__(self, client: KubeClient, namespace: str) -> None:
+    def __init__(self, client: KubeClient, namespace: str, *, job_type: JobType = DIJOB) -> None:
         self._client = client
         self._namespace = namespace
+        self._job_type = job_type
         self._tasks: list[asyncio.Task[None]] = []
         self.jobs: dict[str, Seen] = {}
         self.finished: dict[str, float] = {}
@@ -46,7 +47,7 @@ class Follower:
         self.on_finished: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
-        for resource, note in ((DIJOBS, self._on_job), (PODS, self._on_pod)):
+        for resource, note in ((self._job_type.resource, self._on_job), (PODS, self._on_pod)):
             begun = asyncio.Event()
             self._tasks.append(asyncio.create_task(self._follow(resource, note, begun)))
             await asyncio.wait_for(begun.wait(), 20)
@@ -90,7 +91,7 @@ class Follower:
                 note(kind, body)
 
     def _on_job(self, _: str, body: Object) -> None:
-        phase = (body.get("status") or {}).get("phase")
+        phase = self._job_type.phase(body)
         if phase is None:
             return
         name = body["metadata"]["name"]
@@ -102,7 +103,7 @@ class Follower:
 
     def _on_pod(self, kind: str, body: Object) -> None:
         metadata = body["metadata"]
-        job = (metadata.get("labels") or {}).get(LABEL_JOB)
+        job = (metadata.get("labels") or {}).get(self._job_type.label)
         if job is None:
             return
         name = metadata["name"]

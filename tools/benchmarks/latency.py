@@ -30,7 +30,7 @@ class LatencyResult(TypedDict):
     jobs: int
     running_seen: int
     create_to_pods_ms: Spread
-    ready_to_running_ms: Spread
+    ready_to_running_ms: Spread | None
 
 
 class AloneResult(LatencyResult):
@@ -149,11 +149,12 @@ def _has_pods(seen: Seen) -> bool:
 
 def _result(trial: Session, created: Mapping[str, float]) -> LatencyResult:
     jobs = {name: trial.follower.seen(name) for name in created}
+    running = ready_to_running(jobs.values())
     return {
         "jobs": len(jobs),
         "running_seen": sum("Running" in seen.phases for seen in jobs.values()),
         "create_to_pods_ms": samples.spread(
             [max(seen.pods.values()) - created[name] for name, seen in jobs.items()]
         ),
-        "ready_to_running_ms": samples.spread(ready_to_running(jobs.values())),
+        "ready_to_running_ms": samples.spread(running) if running else None,
     }

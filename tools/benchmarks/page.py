@@ -1,4 +1,4 @@
-"""Brings docs/performance.md up to date: tables and plots between its marks."""
+"""Brings docs/performance.md up to date: tables and plots between marks of parts."""
 
 from __future__ import annotations
 
@@ -8,32 +8,43 @@ from typing import Any
 
 from tools.benchmarks import plots, report
 
-BEGIN = "<!-- measured: written by make bench -->"
-END = "<!-- end of what make bench writes -->"
+BEGIN = "<!-- measured: {}, written by make bench -->"
+END = "<!-- end of {} -->"
 
 
-def write(results: Mapping[str, Any], docs: Path) -> None:
-    """Replace what is between the marks and draw the plots.
+def write(results: Mapping[str, Any], docs: Path, *, is_whole: bool) -> None:
+    """Replace what is between the marks of each part whose phases have run.
 
     Raises:
         ValueError: the page has lost its marks.
     """
     path = docs / "performance.md"
-    images = [
-        f"![{caption}](images/{plots.file_name(name)})" for name, caption in plots.CAPTIONS.items()
-    ]
-    path.write_text(replace(path.read_text(), "\n\n".join([report.tables(results), *images])))
-    plots.draw(results, docs / "images")
+    text = path.read_text()
+    for name, phase, found in (
+        ("rival", "jobs_of_4", report.rival(results)),
+        ("requests", "requests", report.requests(results)),
+    ):
+        if found:
+            text = replace(text, name, f"{found}\n\n{report.conditions(results, [phase])}")
+    if is_whole:
+        images = [
+            f"![{caption}](images/{plots.file_name(name)})"
+            for name, caption in plots.CAPTIONS.items()
+        ]
+        text = replace(text, "results", "\n\n".join([report.tables(results), *images]))
+        plots.draw(results, docs / "images")
+    path.write_text(text)
 
 
-def replace(text: str, measured: str) -> str:
-    """The page with new results.
+def replace(text: str, part: str, measured: str) -> str:
+    """The page with new results of a part.
 
     Raises:
         ValueError: it has no marks.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    begin_mark, end_mark = BEGIN.format(part), END.format(part)
+    before, begin, rest = text.partition(begin_mark)
+    _, end, after = rest.partition(end_mark)
     if not begin or not end:
-        raise ValueError(f"the page needs the marks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{measured}\n{END}{after}"
+        raise ValueError(f"the page needs the marks {begin_mark} and {end_mark}")
+    return f"{before}{begin_mark}\n{measured}\n{end_mark}{after}"

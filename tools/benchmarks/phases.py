@@ -8,8 +8,9 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,12 @@ from tools.benchmarks import (
     members,
     memory,
     node,
+    requests,
     rest_scaling,
     throughput,
 )
 from tools.benchmarks.session import session
-from tools.benchmarks.testbed import CEILING, OPERATOR, control_plane
+from tools.benchmarks.testbed import CEILING, OPERATOR, RIVAL, control_plane
 from tools.benchmarks.throughput import Run
 from tools.benchmarks.workloads import Workload
 
@@ -69,29 +71,41 @@ async def node_alone(bench: Bench) -> Results:
 
 
 def compared(
-    full: Workload, order: Sequence[str], *, seconds: float
+    full: Workload, *kinds: str, rounds: int, seconds: float
 ) -> Callable[[Bench], Awaitable[Results]]:
-    """Both candidates by turns; rounds that would pass `seconds` are left out."""
+    """Candidates by turns; rounds that would pass `seconds` are left out."""
 
     async def phase(bench: Bench) -> Results:
         async with control_plane(bench.logs) as testbed, testbed.kubelet():
             until = time.monotonic() + seconds
+            order = throughput.turns(*kinds, rounds=rounds)
             runs = await throughput.compare(testbed, bench.workload(full), order=order, until=until)
-        return {"runs": list(map(dataclasses.asdict, runs)), "shares": throughput.shares(runs)}
+        found: Results = {"runs": list(map(dataclasses.asdict, runs))}
+        for kind in kinds[1:]:
+            found[kind] = {
+                "jobs_per_second": throughput.ratios(runs, kind, lambda run: run.jobs_per_second),
+                "api_server_ms": throughput.ratios(runs, kind, throughput.api_server_ms),
+            }
+        return found
 
     return phase
 
 
+async def api_requests(bench: Bench) -> Results:
+    """What each kind of request costs the API server, ours beside the rival's."""
+    async with control_plane(bench.logs) as testbed:
+        return dict(await requests.measure(testbed, bench.logs, count=bench.count(300), rounds=3))
+
+
 async def latencies(bench: Bench) -> Results:
-    """One job alone and beside a job of a thousand pods, under both candidates, and ours at half
-    of what it can do."""
+    """One job alone under us and the rival, beside a job of a thousand pods, and at half of what we
+    can do."""
     found: Results = {}
     burst = bench.workload(Workload(jobs=100, replicas=4))
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
         large = bench.count(1000)
-        async with session(testbed, CEILING, replicas=large) as trial:
-            found["ceiling_alone"] = await latency.alone(trial, bench.count(50))
-            found["ceiling_beside_large"] = await latency.beside_large(trial, large)
+        async with session(testbed, RIVAL, replicas=latency.REPLICAS) as trial:
+            found["rival_alone"] = await latency.alone(trial, bench.count(50))
         async with session(testbed, OPERATOR, replicas=latency.REPLICAS) as trial:
             found["alone"] = await latency.alone(trial, bench.count(100))
             pace = (await throughput.measure(trial, burst)).jobs_per_second
@@ -128,7 +142,7 @@ async def many_jobs(bench: Bench) -> Results:
     runs: list[Run] = [ours, ceiling]
     return {
         "runs": list(map(dataclasses.asdict, runs)),
-        "shares": [round(ours.rates[0] / ceiling.jobs_per_second, 3)],
+        CEILING: {"jobs_per_second": [round(ours.rates[0] / ceiling.jobs_per_second, 3)]},
         "idle": rest,
     }
 
@@ -186,9 +200,10 @@ async def boards(bench: Bench) -> Results:
 
 PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "node": node_alone,
-    "jobs_of_4": compared(FOUR, throughput.ROUNDS, seconds=90),
-    "jobs_of_64": compared(SIXTY_FOUR, throughput.ROUNDS[:2], seconds=120),
-    "job_of_1000": compared(THOUSAND, throughput.ROUNDS[:4], seconds=60),
+    "jobs_of_4": compared(FOUR, OPERATOR, RIVAL, CEILING, rounds=5, seconds=600),
+    "requests": api_requests,
+    "jobs_of_64": compared(SIXTY_FOUR, OPERATOR, CEILING, rounds=1, seconds=120),
+    "job_of_1000": compared(THOUSAND, OPERATOR, CEILING, rounds=2, seconds=60),
     "job_of_4096": largest_job,
     "latency": latencies,
     "tenants": tenants,
@@ -209,7 +224,12 @@ async def run(bench: Bench, names: list[str], results: Results, save: Callable[[
         print(f"== {name}", file=sys.stderr, flush=True)
         found = await PHASES[name](dataclasses.replace(bench, logs=bench.logs / name))
         took = round(time.monotonic() - began, 1)
-        results[name] = {**found, "seconds": took, "load_average_before": round(load, 1)}
+        results[name] = {
+            **found,
+            "date": datetime.now(UTC).date().isoformat(),
+            "seconds": took,
+            "load_average_before": round(load, 1),
+        }
         print(f"== {name}: {took} s", file=sys.stderr, flush=True)
         save()
 

@@ -10,20 +10,11 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tools.benchmarks import report, samples
-from tools.benchmarks.testbed import CEILING, OPERATOR
+from tools.benchmarks.testbed import CEILING, OPERATOR, RIVAL
 
 mpl.use("Agg")
 Results = Mapping[str, Any]
 
-# 200 jobs of 4 pods, medians, measured on a machine of the same kind; see docs/performance.md.
-PEERS = {
-    "Kubeflow training-operator 1.9.4, tuned": 26.6,
-    "Kubeflow training-operator 1.9.4": 1.0,
-    "DI-orchestrator 1.1.3 (Go), tuned": 2.4,
-    "DI-orchestrator 1.1.3 (Go)": 0.58,
-    "Volcano, tuned": 19.0,
-    "Volcano": 4.1,
-}
 _OURS, _BARE, _OTHER = "#1f6f8b", "#99a8b2", "#d9b48f"
 
 
@@ -50,19 +41,19 @@ def draw(results: Results, folder: Path) -> None:
 
 
 def throughput(results: Results) -> Figure:
-    """Jobs a second of 200 jobs of 4 pods, beside others."""
+    """Jobs a second of 200 jobs of 4 pods, under each candidate."""
     rates = {
         kind: samples.median(
             [r["jobs_per_second"] for r in results["jobs_of_4"]["runs"] if r["candidate"] == kind]
         )
-        for kind in (OPERATOR, CEILING)
+        for kind in (OPERATOR, RIVAL, CEILING)
     }
     bars = {
-        **{name: (rate, _OTHER) for name, rate in sorted(PEERS.items(), key=lambda p: p[1])},
+        "Kubeflow training-operator": (rates[RIVAL], _OTHER),
         "DI Orchestrator": (rates[OPERATOR], _OURS),
         "bare client, no decisions": (rates[CEILING], _BARE),
     }
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 2.2), layout="constrained")
     axes = figure.subplots()
     drawn = axes.barh(
         list(bars), [rate for rate, _ in bars.values()], color=[color for _, color in bars.values()]
@@ -103,7 +94,7 @@ def latency(results: Results) -> Figure:
     ):
         places = range(len(cases))
         for shift, key, color in ((0.2, "p99", _BARE), (-0.2, "p50", _OURS)):
-            values = [case[what][key] for case in cases.values()]
+            values = [(case[what] or {key: 0.0})[key] for case in cases.values()]
             drawn = axes.barh([at + shift for at in places], values, 0.4, color=color, label=key)
             axes.bar_label(drawn, fmt="%.0f", padding=3)
         axes.set_yticks(list(places), list(cases))

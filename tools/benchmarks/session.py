@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from di_api.kube.resources import DIJOBS
 from tests.waiting import wait_until_async
 from tools.benchmarks import counters
 from tools.benchmarks.counters import Request
 from tools.benchmarks.follower import Follower
-from tools.benchmarks.testbed import Candidate, Testbed
-from tools.benchmarks.workloads import Workload, job
+from tools.benchmarks.testbed import JOB_TYPES, Candidate, Testbed
+from tools.benchmarks.workloads import Workload
 
 DEADLINE = 900.0
 """Seconds; no run takes as long on any machine that is of use."""
@@ -53,9 +52,9 @@ class Session:
     async def create(self, name: str, replicas: int, *, run_for: float | None) -> float:
         """Create one job; returns the moment it was asked for."""
         moment = time.monotonic()
-        await self.testbed.client.create(
-            DIJOBS, job(name, replicas, run_for=run_for), self.namespace
-        )
+        job_type = JOB_TYPES[self.kind]
+        body = job_type.manifest(name, replicas, run_for)
+        await self.testbed.client.create(job_type.resource, body, self.namespace)
         return moment
 
     async def until_finished(self, *names: str) -> None:
@@ -98,7 +97,6 @@ async def session(
     replicas: int,
     holds: Path | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
-    operator: Sequence[str] = (),
 ) -> AsyncIterator[Session]:
     """Start a candidate and let one job through: it leads, its connections are open."""
     namespace = await testbed.namespace()
@@ -109,9 +107,8 @@ async def session(
             replicas=replicas,
             holds=holds,
             settings=settings,
-            operator=operator,
         ) as candidate,
-        Follower(testbed.client, namespace) as follower,
+        Follower(testbed.client, namespace, job_type=JOB_TYPES[kind]) as follower,
     ):
         found = Session(
             testbed=testbed,

@@ -9,12 +9,12 @@ import shutil
 import sys
 import uuid
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import aiohttp
 import yaml
@@ -31,14 +31,18 @@ from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import counters, processes, workloads
 from tools.benchmarks.account import Account, account
+from tools.benchmarks.rival import PYTORCHJOB, Rival
+from tools.benchmarks.workloads import DIJOB, JobType
 
 CRD_FILE = processes.ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
-OPERATOR, CEILING = "operator", "ceiling"
+OPERATOR, RIVAL, CEILING = "operator", "rival", "ceiling"
+JOB_TYPES: Final[Mapping[str, JobType]] = {OPERATOR: DIJOB, RIVAL: PYTORCHJOB, CEILING: DIJOB}
+"""What the candidates run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A running operator, or the bare client in its place, which serves no metrics."""
+    """A running operator, or another program in its place, of which no metrics are read."""
 
     process: Process
     port: int
@@ -70,6 +74,8 @@ class Testbed:
     ) -> None:
         self.client = client
         self._account = account
+        self._cluster = cluster
+        self._rival: Rival | None = None
         self.kubeconfig = cluster.kubeconfig
         self._logs = logs
         self._numbers = itertools.count(1)
@@ -119,19 +125,17 @@ class Testbed:
         replicas: int,
         holds: Path | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
-        operator: Sequence[str] = (),
     ) -> AsyncIterator[Candidate]:
-        """Run the operator or the bare client for a namespace; the operator with further settings.
+        """Run a candidate for a namespace; the operator with further settings.
 
-        Both are ready when the first job of theirs is done; `replicas` is what the bare client
+        It is ready when its first job is done; `replicas` is what the bare client
         is to be prepared for. With `holds` the operator records there how long its loop was held.
-        `settings` are further variables of the operator, `operator` is its command where it is not
-        that of this environment.
+        `settings` are further variables of the operator.
         """
         environment = {}
         with held_port() as port:
             if kind == OPERATOR:
-                command = [*operator] or [str(Path(sys.executable).with_name("di-operator"))]
+                command = [str(Path(sys.executable).with_name("di-operator"))]
                 if holds is not None:
                     holds.touch()
                     command = [sys.executable, "-m", "tools.benchmarks.holds", str(holds)]
@@ -142,6 +146,9 @@ class Testbed:
                     "DI_OPERATOR_IDENTITY": "benchmark",
                     **settings,
                 }
+            elif kind == RIVAL:
+                rival = await self._installed_rival()
+                command = [*rival.command(namespace, port)]
             else:
                 sample = workloads.job("rehearsal-000000", replicas)
                 sample["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4())}
@@ -153,7 +160,15 @@ class Testbed:
             command = self._account.command(command)
             environment = {**self._account.environment, **environment}
             async with processes.running(command, log=log, environment=environment) as child:
+                if kind == RIVAL:
+                    await rival.mount_secret()
                 yield Candidate(process=child, port=port, log=log)
+
+    async def _installed_rival(self) -> Rival:
+        if self._rival is None:
+            folder = self._logs / "rival-certificates"
+            self._rival = await Rival.installed(self._cluster, self.client, folder)
+        return self._rival
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""How fast many jobs get done, ours and the bare client's by turns."""
+"""How fast many jobs get done, and what they cost, by turns under one candidate after the other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ from tools.benchmarks.counters import Request
 from tools.benchmarks.follower import Seen
 from tools.benchmarks.samples import Spread
 from tools.benchmarks.session import Session, session
-from tools.benchmarks.testbed import CEILING, OPERATOR, Testbed
+from tools.benchmarks.testbed import OPERATOR, Testbed
 from tools.benchmarks.workloads import Workload
 
-CANDIDATE, DRIVER = "candidate", "driver"
+CANDIDATE, API_SERVER, DRIVER = "candidate", "kube-apiserver", "driver"
 PARTS = 10
 """Stretches of a run whose rates are compared."""
 
@@ -50,12 +50,14 @@ class Run:
     running_seen: int
     last_job_has_its_pods: float
     create_to_pods_ms: Spread
-    ready_to_running_ms: Spread
+    ready_to_running_ms: Spread | None
+    """None if no job was seen Running."""
     load_average: float
 
 
-ROUNDS = (OPERATOR, CEILING, CEILING, OPERATOR, OPERATOR, CEILING)
-"""Three rounds. The order turns round each time: a control plane slows down as it fills."""
+def turns(*kinds: str, rounds: int) -> list[str]:
+    """The order of candidates. It turns round each time: a control plane slows down as it fills."""
+    return [kind for number in range(rounds) for kind in kinds[:: -1 if number % 2 else 1]]
 
 
 async def compare(
@@ -63,14 +65,14 @@ async def compare(
 ) -> list[Run]:
     """Run the workload under one candidate after the other.
 
-    Once both had their turn, a run that would not end before `until` (of the monotonic clock) at
+    Once all had their turn, a run that would not end before `until` (of the monotonic clock) at
     the pace of the earlier ones is left out, with those that would follow it.
     """
     runs: list[Run] = []
     began = time.monotonic()
     for kind in order:
         now = time.monotonic()
-        if len(runs) > 1 and now + (now - began) / len(runs) > until:
+        if len(runs) >= len(set(order)) and now + (now - began) / len(runs) > until:
             break
         async with session(testbed, kind, replicas=workload.replicas) as trial:
             runs.append(await measure(trial, workload))
@@ -94,6 +96,7 @@ async def measure(trial: Session, workload: Workload) -> Run:
     follower = trial.follower
     jobs = {name: follower.seen(name) for name in created}
     finished = [moment for name, moment in follower.finished.items() if name in created]
+    running = ready_to_running(jobs.values())
     own = counters.of_operator(writes)
     return Run(
         candidate=trial.kind,
@@ -119,7 +122,7 @@ async def measure(trial: Session, workload: Workload) -> Run:
         create_to_pods_ms=samples.spread(
             [max(seen.pods.values()) - created[name] for name, seen in jobs.items()]
         ),
-        ready_to_running_ms=samples.spread(ready_to_running(jobs.values())),
+        ready_to_running_ms=samples.spread(running) if running else None,
         load_average=round(os.getloadavg()[0], 1),
     )
 
@@ -136,13 +139,20 @@ def ready_to_running(jobs: Iterable[Seen]) -> list[float]:
     ]
 
 
-def shares(runs: Sequence[Run]) -> list[float]:
-    """Our rate as a part of the bare client's, for each two runs that make a round."""
-    rounds = (
-        {run.candidate: run.jobs_per_second for run in runs[at : at + 2]}
-        for at in range(0, len(runs) - 1, 2)
-    )
-    return [round(rates[OPERATOR] / rates[CEILING], 3) for rates in rounds]
+def api_server_ms(run: Run) -> float:
+    """Processor time of the API server a job, in milliseconds."""
+    return run.cpu_ms_per_job[API_SERVER]
+
+
+def ratios(runs: Sequence[Run], other: str, value: Callable[[Run], float]) -> list[float]:
+    """Our value as a part of another candidate's, for each round that both had a turn in."""
+    size = len({run.candidate for run in runs})
+    found = []
+    for at in range(0, len(runs), size):
+        values = {run.candidate: value(run) for run in runs[at : at + size]}
+        if OPERATOR in values and other in values:
+            found.append(round(values[OPERATOR] / values[other], 3))
+    return found
 
 
 class _Usage:

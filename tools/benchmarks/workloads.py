@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from di_api.names import API_VERSION, DI_CONTAINER, KIND
+from di_api.kube.resources import DIJOBS, Resource
+from di_api.names import API_VERSION, DI_CONTAINER, KIND, LABEL_JOB
 from tests.fakes.kubelet import NODE, RUN_FOR
 
 Object = dict[str, Any]
@@ -38,20 +40,20 @@ class Workload:
         return [_NAME.format(number) for number in range(self.jobs)]
 
 
-def job(name: str, replicas: int, *, run_for: float | None = 1.0) -> Object:
-    """A job of one task.
+def template(container: str, run_for: float | None) -> Object:
+    """A template of pods with one container of that name.
 
-    Its pods are bound by the template: kube-scheduler would bind 55 a second by its own rate
-    limit, or 300 where that is raised, and it is not what is measured here.
+    Pods are bound by it: kube-scheduler would bind 55 a second by its own rate limit, or 300 where
+    that is raised, and it is not what is measured here.
     """
     annotations = {} if run_for is None else {RUN_FOR: str(run_for)}
-    template = {
+    return {
         "metadata": {"annotations": annotations},
         "spec": {
             "nodeName": NODE,
             "containers": [
                 {
-                    "name": DI_CONTAINER,
+                    "name": container,
                     "image": "registry.example/train:1",
                     "command": ["python", "-m", "train"],
                     "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
@@ -59,10 +61,48 @@ def job(name: str, replicas: int, *, run_for: float | None = 1.0) -> Object:
             ],
         },
     }
-    task = {"name": "work", "type": "none", "replicas": replicas, "template": template}
+
+
+def job(name: str, replicas: int, *, run_for: float | None = 1.0) -> Object:
+    """A DIJob of one task."""
+    task = {
+        "name": "work",
+        "type": "none",
+        "replicas": replicas,
+        "template": template(DI_CONTAINER, run_for),
+    }
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {"name": name},
         "spec": {"tasks": [task]},
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobType:
+    """Jobs of one resource.
+
+    Attributes:
+        label: of pods: the name of their job.
+        manifest: the object for a name, a number of pods and the seconds for which they run.
+        phase: what a job shows of itself; None if nothing.
+    """
+
+    resource: Resource
+    label: str
+    manifest: Callable[[str, int, float | None], Object]
+    phase: Callable[[Object], str | None]
+
+
+def _phase(job: Object) -> str | None:
+    phase: str | None = (job.get("status") or {}).get("phase")
+    return phase
+
+
+DIJOB: Final = JobType(
+    resource=DIJOBS,
+    label=LABEL_JOB,
+    manifest=lambda name, replicas, run_for: job(name, replicas, run_for=run_for),
+    phase=_phase,
+)
