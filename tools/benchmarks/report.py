@@ -49,9 +49,9 @@ def quick_line(runs: Sequence[Run]) -> str:
     cost = ratios(runs, RIVAL, api_server_ms)
     return (
         f"{samples.median([run.jobs_per_second for run in ours], 1)} jobs/s, "
-        f"{samples.median(rate)} of the rival's; "
+        f"{samples.median(rate):.2f} of the rival's; "
         f"{samples.median([api_server_ms(run) for run in ours], 1)} ms of the API server a job, "
-        f"{samples.median(cost)} of the rival's; "
+        f"{samples.median(cost):.2f} of the rival's; "
         f"{samples.median([run.writes_per_job for run in ours], 1)} writes a job, "
         f"{samples.median([run.cpu_ms_per_job[CANDIDATE] for run in ours], 1)} CPU ms a job"
     )
@@ -144,7 +144,7 @@ def _range(runs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]
 
 def _ratio(against: Mapping[str, Sequence[float]], key: str) -> str:
     values = sorted(against[key])
-    return f"{samples.median(values)} ({values[0]:.2f} to {values[-1]:.2f})"
+    return f"{samples.median(values):.2f} ({values[0]:.2f} to {values[-1]:.2f})"
 
 
 def targets(results: Results) -> Iterator[Target]:
