@@ -24,7 +24,7 @@ from di_api.names import LABEL_JOB
 from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY
 from di_operator.controller import JobKey, Outdated
 from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete, DryRun, Patch, Reclaim, Replace
+from di_operator.lifecycle.actions import Action, Create, Delete, Patch, Reclaim, Replace
 from di_operator.lifecycle.faults import (
     CreateForbidden,
     Fault,
