@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.optimize import LinearConstraint, milp
 
-from di_operator.allocator.choose import Offer
+from di_operator.allocator.sizing.choose import Offer
 
 SECONDS = 60.0
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from di_operator import exit_deadline
 from di_operator.config import load_config
 from di_operator.notification_targets import Format, Happening
+from di_operator.process import exit_deadline
 from di_server.config import load_config as load_server_config
 from di_server.deadline import REQUEST_SECONDS
 from di_webhook.config import load_config as load_webhook_config

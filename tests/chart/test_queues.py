@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from di_operator.allocator.queues import queues_of
-from di_operator.allocator.registry import load_policy
+from di_operator.allocator.policies.registry import load_policy
+from di_operator.allocator.sharing.queues import queues_of
 from tests.chart.chart import Chart
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/teams-queues.md"

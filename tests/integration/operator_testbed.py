@@ -20,10 +20,10 @@ from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES, Resource
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
 from di_api.service.settings import Address
 from di_operator.builders.pinning import Binding
-from di_operator.claim import ClaimTiming
-from di_operator.clock import Clock, SystemClock
 from di_operator.config import Config
+from di_operator.leadership.release_claim import ClaimTiming
 from di_operator.main import operate
+from di_operator.process.clock import Clock, SystemClock
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
 from tests.waiting import DEADLINE, wait_until_async

@@ -16,17 +16,17 @@ from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR
-from di_operator import informer_state
 from di_operator.allocator.policies.goodput import GoodputPolicy
+from di_operator.allocator_loop import Scheduler
 from di_operator.builders.configmap import transform_configmap
-from di_operator.clock import SystemClock
-from di_operator.controller import JobKey
+from di_operator.cluster import informer_state
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import Decision
+from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.specs import SpecCache
-from di_operator.metrics import Metrics
-from di_operator.scheduler import Scheduler
+from di_operator.lifecycle.vocabulary.decision import Decision
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.clock import SystemClock
+from di_operator.process.controller import JobKey
 from di_server.jobs.addresses import addresses
 from di_server.storage import transforms
 from di_server.storage.caches import BY_JOB, Caches

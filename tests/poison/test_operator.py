@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.companions import CompanionKind
-from di_operator import informer_state
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
 from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.cluster import informer_state
 from di_operator.job_tasks.keeper import index_owner
 from di_operator.job_tasks.scalable import has_scalable_tasks, scalable_tasks
 from di_operator.job_tasks.steps import steps
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import Settings
-from di_operator.lifecycle.pods import Pod, failure_text, loss_record
+from di_operator.lifecycle.observed.pods import Pod, failure_text, loss_record
+from di_operator.lifecycle.observed.specs import read_spec
 from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.vocabulary.decision import Settings
 from tests.poison import FEW
 from tests.poison.objects import (
     POD_TEMPLATE,

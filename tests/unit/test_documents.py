@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from di_operator.builders.access import Access
-from di_operator.lifecycle.blockers import BLOCKED_REASONS
-from di_operator.lifecycle.reasons import OF_PHASES, Problem, Reason
+from di_operator.lifecycle.observed.blockers import BLOCKED_REASONS
+from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Problem, Reason
 from tests.e2e.lifecycle.test_blocked import LASTS, TROUBLES
 from tests.monitoring.alert_cases import CASES
 from tools.documents import dashboards, events, metrics

@@ -17,7 +17,7 @@ from di_api.names import ANNOTATION_TRACE
 from di_api.service.otlp import Exported
 from di_api.service.settings import SettingsError
 from di_api.service.tracing import OFF, tracing
-from di_operator.traces import LONGEST, MOST_PODS, NEWS, ScalingTraces
+from di_operator.reconcile.traces import LONGEST, MOST_PODS, NEWS, ScalingTraces
 from di_server.config import load_config
 from tests.fakes.otlp_receiver import OtlpReceiver, receiving
 from tests.unit.lifecycle.cluster_model import running, task

@@ -24,7 +24,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
+from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_simulator.application import Application, load_applications
 from di_simulator.conditions import Condition
 from di_simulator.main import RECORDED

@@ -27,16 +27,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from di_operator.allocator.choose import Offer, choose
 from di_operator.allocator.goodput.fit import Observation, fit
 from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.goodput.params import GoodputModel, GradParams
-from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.model.resources import UNIT
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.registry import load_policy
-from di_operator.allocator.resources import UNIT
+from di_operator.allocator.policies.registry import load_policy
+from di_operator.allocator.sizing.choose import Offer, choose
 from di_simulator.application import Application, load_applications
 from di_simulator.hardware import GPU, Group, make_nodes
 from di_simulator.main import RECORDED

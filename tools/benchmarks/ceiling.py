@@ -30,9 +30,9 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.clock import SystemClock
-from di_operator.concurrency import CONNECTIONS, Writers, spread
-from di_operator.events import EventRecorder
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.process.clock import SystemClock
+from di_operator.process.concurrency import CONNECTIONS, Writers, spread
 from tools.benchmarks.follower import is_ready
 from tools.benchmarks.script import Create, Delete, Script, Step, rehearse
 from tools.benchmarks.stream import follow

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from di_api.expected_completion import ExpectedCompletion
-from di_operator.lifecycle.expected_completion import (
+from di_operator.lifecycle.observed.expected_completion import (
     WRITE_PERIOD,
     Run,
     Spread,
@@ -31,7 +31,7 @@ from di_operator.lifecycle.expected_completion import (
     left_by_pace,
     mark_of,
 )
-from di_operator.lifecycle.reported import Reported
+from di_operator.lifecycle.observed.reported import Reported
 from di_simulator.application import Application, load_applications
 from di_simulator.cluster import Cluster
 from di_simulator.job import RESTART_SECONDS, SimulatedJob

@@ -24,7 +24,7 @@ from typing import Any, Final, TypedDict
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import EVENTS, PODS, SERVICES, Resource
 from di_api.names import OPERATOR_NAME
-from di_operator.lifecycle.status import merge_patch
+from di_operator.lifecycle.observed.status import merge_patch
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes, samples
 from tools.benchmarks.session import DEADLINE, session

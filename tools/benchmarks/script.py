@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 
 from di_api.kube.resources import CONFIGMAPS, SERVICES, Resource
-from di_operator.lifecycle import actions
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.status import merge_patch
+from di_operator.lifecycle.observed.status import merge_patch
+from di_operator.lifecycle.vocabulary import actions
+from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.lifecycle.cluster_model import ClusterModel
 
 Object = dict[str, Any]

@@ -14,12 +14,12 @@ from di_api.kube.cache import WatchCache
 from di_api.kube.resources import Resource
 from di_dashboard.shared.metrics import Metrics as DashboardMetrics
 from di_history.metrics import Metrics as HistoryMetrics
-from di_operator.controller import JobKey
-from di_operator.election import Election
-from di_operator.job_metrics.collect import JobMetrics, Source
+from di_operator.leadership.election import Election
 from di_operator.main import expose
-from di_operator.metrics import Metrics as OperatorMetrics
-from di_operator.queue import KeyQueue
+from di_operator.metrics.jobs.collect import JobMetrics, Source
+from di_operator.metrics.metrics import Metrics as OperatorMetrics
+from di_operator.process.controller import JobKey
+from di_operator.process.queue import KeyQueue
 from di_server.metrics import Metrics as ServerMetrics
 from di_webhook.metrics import Metrics as WebhookMetrics
 

@@ -17,7 +17,7 @@ from di_cli.session import Session
 from di_cli.views.quotas import Pods, Ruling, judge
 
 if TYPE_CHECKING:
-    from di_operator.allocator.trial import Trial
+    from di_operator.allocator.forecast.hypothetical_job import Trial
 
 Object = Mapping[str, Any]
 
@@ -91,7 +91,7 @@ def _of(task: str, pod: Object, count: int) -> Pods:
 
 def _amounts(pod: Object) -> dict[str, Decimal]:
     # As in forecasting.
-    from di_operator.allocator.resources import PODS, UNIT, pod_request  # noqa: PLC0415
+    from di_operator.allocator.model.resources import PODS, UNIT, pod_request  # noqa: PLC0415
 
     found = pod_request(pod)
     return {name: Decimal(amount) / UNIT for name, amount in found.items() if name != PODS}

@@ -27,9 +27,9 @@ from di_cli.views.queues import Queue
 from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
 
 if TYPE_CHECKING:
-    from di_operator.allocator.forecast import Forecast, Surroundings
-    from di_operator.allocator.job import NodeList
-    from di_operator.allocator.trial import Trial
+    from di_operator.allocator.forecast.hypothetical_job import Trial
+    from di_operator.allocator.forecast.what_if import Forecast, Surroundings
+    from di_operator.allocator.model.job import NodeList
 
 Object = dict[str, Any]
 _ASSUMED: Final = "goodput"
@@ -109,7 +109,7 @@ def simulate(
     session: Session, manifest: Object, present: Present, allocator: Allocator
 ) -> Simulation:
     """Try a job in the cluster as it is. Raises CommandError for one that would be refused."""
-    from di_operator.allocator.trial import Trial  # noqa: PLC0415  # not for every command
+    from di_operator.allocator.forecast.hypothetical_job import Trial  # noqa: PLC0415  # not for every command
 
     now = session.now()
     namespace = str(mapping(manifest.get("metadata")).get("namespace") or session.namespace)
@@ -218,8 +218,8 @@ def _ends(present: Present, now: datetime) -> list[End]:
 
 
 def _surroundings(session: Session, present: Present, allocator: Allocator) -> Surroundings:
-    from di_operator.allocator.look import look_at  # noqa: PLC0415  # not for every command
-    from di_operator.allocator.registry import PolicyError, load_policy  # noqa: PLC0415
+    from di_operator.allocator.forecast.cluster_snapshot import look_at  # noqa: PLC0415  # not for every command
+    from di_operator.allocator.policies.registry import PolicyError, load_policy  # noqa: PLC0415
 
     try:
         policy = load_policy(allocator.policy, allocator.arguments) if allocator.policy else None

@@ -21,8 +21,8 @@ from di_local.api.objects import Object, Objects
 from di_local.api.refused import Refused
 from di_local.api.tokens import AUDIENCE, Tokens
 from di_operator import main as operator
-from di_operator.clock import SystemClock
 from di_operator.config import load_config as operator_config
+from di_operator.process.clock import SystemClock
 
 _NAMESPACE: Final = "di-system"
 _END_SECONDS: Final = 15.0

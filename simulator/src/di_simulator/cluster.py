@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.plan import make_plan
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.queues import Queues, queues_of
-from di_operator.allocator.resources import UNIT
+from di_operator.allocator.grants.checked_plan import make_plan
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.model.resources import UNIT
+from di_operator.allocator.sharing.queues import Queues, queues_of
 from di_simulator.conditions import Condition, told
 from di_simulator.hardware import GPU, gpus
 from di_simulator.job import SimulatedJob

@@ -13,7 +13,7 @@ from typing import Final
 
 from di_operator.allocator.goodput.model import UNEXPLORED
 from di_operator.allocator.goodput.params import GoodputModel
-from di_operator.allocator.job import JobInfo
+from di_operator.allocator.model.job import JobInfo
 
 # How many times less work a lying job says it has left.
 _LIE: Final = 10.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.resources import UNIT
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.resources import UNIT
 
 GPU: Final = "nvidia.com/gpu"
 _GROUP = re.compile(r"(?P<kind>[^:,]+):(?P<nodes>\d+)x(?P<gpus>\d+)")

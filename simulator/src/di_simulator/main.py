@@ -32,7 +32,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from di_operator.allocator.registry import PolicyError
+from di_operator.allocator.policies.registry import PolicyError
 from di_simulator.application import load_applications
 from di_simulator.conditions import Condition
 from di_simulator.hardware import Group, parse_groups

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from matplotlib.figure import Figure
 
-from di_operator.allocator.entitlements import Shares, fill_by_weight
+from di_operator.allocator.sharing.fair_shares import Shares, fill_by_weight
 from di_simulator.fairness import gpus_by_tenant, jain_by_round
 from di_simulator.results import Result, Summary
 from di_simulator.workload import tenant_of

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from di_operator.allocator.entitlements import (
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.policies.registry import load_policy
+from di_operator.allocator.sharing.fair_shares import (
     DEFAULT_AGEING,
     DEFAULT_SHARE,
     Shares,
     read_shares,
 )
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.registry import load_policy
 from di_simulator.application import Application
 from di_simulator.cluster import Cluster
 from di_simulator.conditions import Condition

@@ -30,9 +30,9 @@ from di_api.kube.resources import (
 from di_api.kube.wire import JSON_PATCH
 from di_certs.authority import is_issued_by
 from di_certs.inspection import split_certificates
-from di_operator.certificate_plan import CertificateSettings, Leaf
-from di_operator.certificates import CertificateManager
-from di_operator.clock import SystemClock
+from di_operator.certificates.manager import CertificateManager
+from di_operator.certificates.plan import CertificateSettings, Leaf
+from di_operator.process.clock import SystemClock
 from tests.integration.conftest import (
     ApiServer,
     definition,

@@ -19,8 +19,8 @@ from di_api.kube.sync import SyncKubeClient
 from di_api.kube.wire import JSON_PATCH
 from di_certs.authority import Authority
 from di_cluster.commands import run
-from di_operator.certificate_plan import CertificateSettings
-from di_operator.webhook_clients import admission_patch
+from di_operator.certificates.ca_bundles import admission_patch
+from di_operator.certificates.plan import CertificateSettings
 from tests.chart.chart import CHART, GIVEN_SECRETS
 from tests.integration.conftest import ApiServer
 

@@ -16,7 +16,7 @@ from di_api.kube.errors import NotFound
 from di_api.kube.resources import LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_api.kube.sync import SyncKubeClient
 from di_api.names import GROUP
-from di_operator.claim import ClaimTiming
+from di_operator.leadership.release_claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator_testbed import Operator, Testbed, job, on_testbed, task
 from tests.integration.service_accounts import granted_everywhere

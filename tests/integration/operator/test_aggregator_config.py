@@ -14,8 +14,8 @@ from di_api.kube.client import KubeClient
 from di_api.kube.config import KubeConfig
 from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import AGGREGATOR_CONFIGS, CRDS
-from di_operator.clock import SystemClock
-from di_operator.default_aggregator import DefaultAggregator
+from di_operator.cluster.default_aggregator import DefaultAggregator
+from di_operator.process.clock import SystemClock
 from tests.integration.conftest import definition, install_crd
 from tests.unit.api.jobs import template
 from tests.waiting import wait_until_async

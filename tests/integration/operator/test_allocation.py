@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from di_api.kube.resources import DIJOBS, NODES, PODS
-from di_operator.allocator.forecast import Surroundings
-from di_operator.allocator.look import look_at
-from di_operator.allocator.registry import load_policy
-from di_operator.allocator.trial import Trial
+from di_operator.allocator.forecast.cluster_snapshot import look_at
+from di_operator.allocator.forecast.hypothetical_job import Trial
+from di_operator.allocator.forecast.what_if import Surroundings
+from di_operator.allocator.policies.registry import load_policy
 from di_operator.builders.pinning import Binding
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed

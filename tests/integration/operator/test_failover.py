@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from di_api.kube.config import KubeConfig
 from di_api.kube.resources import LEASES
-from di_operator.clock import SystemClock
-from di_operator.leadership import NotLeading
+from di_operator.process.clock import SystemClock
+from di_operator.process.lease_state import NotLeading
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task, with_testbed
 from tests.waiting import DEADLINE
 

@@ -23,7 +23,7 @@ from di_api.serving.probe_server import (
     SlowPages,
     serving,
 )
-from di_operator.health import serve_health
+from di_operator.process.health import serve_health
 from tests.waiting import wait_until
 
 _STRANGER = "127.0.0.2"

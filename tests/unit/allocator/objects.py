@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from di_api.names import API_VERSION, KIND
-from di_operator.allocator.arrivals import LeftRoom
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.job import NodeList
-from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.forecast.arrivals import LeftRoom
+from di_operator.allocator.model.job import NodeList
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.observed.specs import read_spec
 
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

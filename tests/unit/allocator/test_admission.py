@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import Constraints
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import Constraints
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from tests.unit.allocator.worlds import amounts, by_key, counts, job, node, nodes, per_node, task
 
 

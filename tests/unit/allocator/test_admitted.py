@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from di_api.validation import load_leniently
-from di_operator.allocator.admitted import within_admitted
-from di_operator.allocator.changes import News
+from di_operator.allocator.admission.admitted import within_admitted
+from di_operator.allocator.observe.changes import News
 
 
 def job(admitted: object = None, *, preemptible: bool = True) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.allocator.batch import KEPT, advised_batch
 from di_operator.allocator.goodput.model import best_batch
 from di_operator.allocator.goodput.params import BatchLimits
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.sizing.batch_size import KEPT, advised_batch
 from tests.unit.allocator.worlds import elastic, model, nodes
 
 ROOM = nodes(2, gpu=8)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.allocator.choose import Offer, choose
+from di_operator.allocator.sizing.choose import Offer, choose
 from tests.solver import best_worth, worth
 
 

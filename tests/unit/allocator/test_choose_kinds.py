@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.allocator.choose import Offer
-from di_operator.allocator.choose_kinds import Choice, choose_kinds
+from di_operator.allocator.sizing.choose import Offer
+from di_operator.allocator.sizing.choose_node_kinds import Choice, choose_kinds
 from tests.solver import best_worth_on_kinds
 
 Offers = Sequence[Mapping[str, Offer]]

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.ownership import controller_uid
-from di_operator.allocator import reports
-from di_operator.allocator.changes import Changes, News
-from di_operator.allocator.cluster_reader import ClusterReader
 from di_operator.allocator.goodput.fit import fit as real_fit
-from di_operator.allocator.profilings import load_profilings as real_load
-from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.model.profilings import load_profilings as real_load
+from di_operator.allocator.observe import report_cache as reports
+from di_operator.allocator.observe.changes import Changes, News
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import NOW, SLOT, job, node, other, pod, task
 
 Object = dict[str, Any]

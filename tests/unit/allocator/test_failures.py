@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from di_api.timestamps import format_time
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.job import NodeList
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.model.job import NodeList
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import NOW, job, node, placed, task
 
 GI = 1024**3

@@ -14,22 +14,22 @@ from di_api.field_error import InvalidSpec
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import API_VERSION, KIND
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.forecast import Forecast, Surroundings
-from di_operator.allocator.granting import NOTHING_SAID, Words
-from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.look import Look, look_at
-from di_operator.allocator.plan import Change
+from di_operator.allocator.forecast.cluster_snapshot import Look, look_at
+from di_operator.allocator.forecast.hypothetical_job import Trial
+from di_operator.allocator.forecast.what_if import Forecast, Surroundings
+from di_operator.allocator.grants.checked_plan import Change
+from di_operator.allocator.grants.granting import NOTHING_SAID, Words
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.trial import Trial
-from di_operator.clock import SystemClock
-from di_operator.lifecycle.specs import SpecCache
-from di_operator.metrics import Metrics
-from di_operator.scheduler import Scheduler
+from di_operator.allocator_loop import Scheduler
+from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.clock import SystemClock
 from tests.unit.allocator.objects import NOW, job, node, other, pod, task
 from tests.unit.operator.test_scheduler import Cache
 

@@ -9,13 +9,13 @@ import pytest
 
 from di_api.spec import Framework, ProcessGroup, Task, TaskType
 from di_api.validation import load_leniently
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.inventory import KnownJob, read_job, read_node, read_task
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import Constraints, NodeInfo, read_constraints
-from di_operator.allocator.reports import Reports
-from di_operator.allocator.resources import in_units, pod_request, read_resources
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import Constraints, NodeInfo, read_constraints
+from di_operator.allocator.model.resources import in_units, pod_request, read_resources
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.inventory import KnownJob, read_job, read_node, read_task
+from di_operator.allocator.observe.report_cache import Reports
+from di_operator.lifecycle.observed.specs import read_spec
 
 Object = dict[str, Any]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.place import PlacementRequest, Placer
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.placement.place_jobs import PlacementRequest, Placer
 from tests.unit.allocator.worlds import nodes, task
 
 GPU_TASK = task(1, maximum=64, gpu=1)

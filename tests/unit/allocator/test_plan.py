@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.indexes import with_indexes_kept
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import Constraints, Taint
-from di_operator.allocator.plan import Change, make_plan
-from di_operator.allocator.shortage import find_shortage
+from di_operator.allocator.grants.checked_plan import Change, make_plan
+from di_operator.allocator.grants.shortage import find_shortage
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import Constraints, Taint
+from di_operator.allocator.placement.replica_indexes import with_indexes_kept
 from tests.unit.allocator.worlds import amounts, job, node, nodes, task
 
 ROOM = nodes(2, slot=4)

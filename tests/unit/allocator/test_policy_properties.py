@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import Constraints, NodeInfo
-from di_operator.allocator.plan import make_plan
+from di_operator.allocator.grants.checked_plan import make_plan
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import Constraints, NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
 from tests.unit.allocator.worlds import GPU, counts, job, model, node, task, used
 
 POLICIES: Mapping[str, type[FitPolicy] | type[BinpackPolicy] | type[GoodputPolicy]] = {

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from di_operator.allocator.plan import make_plan
+from di_operator.allocator.grants.checked_plan import make_plan
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.registry import GROUP, PolicyError, installed_policies, load_policy
+from di_operator.allocator.policies.registry import (
+    GROUP,
+    PolicyError,
+    installed_policies,
+    load_policy,
+)
 from tests.unit.allocator.worlds import counts, elastic, nodes
 
 OWN = '''
@@ -24,7 +29,7 @@ class FirstNode:
         self.node = node
 
     def allocate(self, job, nodes):
-        from di_operator.allocator.job import NodeList
+        from di_operator.allocator.model.job import NodeList
         return NodeList(tuple((task.name, (self.node,) * task.replicas) for task in job.tasks))
 
     def optimize(self, jobs, nodes, previous):
@@ -128,7 +133,7 @@ def entry(name: str, value: str) -> EntryPoint:
 
 
 def test_two_policies_of_one_name_are_an_error() -> None:
-    fit = entry("fit", "di_operator.allocator.policies.fit:FitPolicy")
+    fit = entry("fit", "di_operator.allocator.policies.best_fit:FitPolicy")
 
     assert load_policy("fit", {}, installed=lambda: [fit, fit])
     with pytest.raises(PolicyError, match="policy fit is registered more than once"):

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.profilings import read_profilings
-from di_operator.allocator.batch import advised_batch
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.present_goodput import present_goodput
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.sizing.batch_size import advised_batch
+from di_operator.allocator.sizing.present_goodput import present_goodput
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import NOW, job, node, task
 
 Object = dict[str, Any]

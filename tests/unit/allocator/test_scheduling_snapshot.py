@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from di_api.validation import load_leniently as load
-from di_operator.allocator.granting import reduced
-from di_operator.allocator.inventory import Unreadable
-from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.present_room import PresentRoom
+from di_operator.allocator.grants.granting import reduced
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.observe.inventory import Unreadable
+from di_operator.allocator.placement.current_free_capacity import PresentRoom
 from di_operator.builders.pinning import pin
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import (
     GANG,
     SLOT,

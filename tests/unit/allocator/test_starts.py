@@ -8,11 +8,11 @@ from itertools import count
 from typing import Any
 
 from di_api.expected_completion import ExpectedCompletion
-from di_operator.allocator.granting import NOTHING_SAID
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.allocator.starts import ENDS, FIRST, expected_starts
+from di_operator.allocator.forecast.expected_starts import ENDS, FIRST, expected_starts
+from di_operator.allocator.grants.granting import NOTHING_SAID
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.policies.best_fit import FitPolicy
 from tests.unit.allocator.objects import NOW, job, pod, snapshot, task
 
 

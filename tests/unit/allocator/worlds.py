@@ -8,9 +8,9 @@ from typing import Any
 
 from di_api.spec import TaskType
 from di_operator.allocator.goodput.params import BatchLimits, GoodputModel, GradParams, PerfParams
-from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.resources import UNIT
+from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.resources import UNIT
 
 GPU = "nvidia.com/gpu"
 SLOT = "slot"

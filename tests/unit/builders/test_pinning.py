@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.node import NodeInfo, read_constraints
+from di_operator.allocator.model.node import NodeInfo, read_constraints
 from di_operator.builders.pinning import Binding, node_of, pin, placed
 
 Object = dict[str, Any]

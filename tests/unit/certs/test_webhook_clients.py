@@ -9,14 +9,14 @@ import pytest
 
 from di_api.admission_rules import ADMISSION_RULES
 from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from di_operator.certificate_plan import CertificateSettings, Leaf
-from di_operator.webhook_clients import (
+from di_operator.certificates.ca_bundles import (
     admission_patch,
     bundles,
     have_rules,
     is_registered,
     names_of,
 )
+from di_operator.certificates.plan import CertificateSettings, Leaf
 
 SETTINGS = CertificateSettings(
     namespace="di-system",

@@ -187,7 +187,7 @@ def test_a_forecast_imports_the_allocator_only(di: Di, words: list[str]) -> None
     di.node("gpu-1", 8)
     di.job("waits", "Pending")
     found = _imported("m.run(sys.argv[1:])", *words)
-    assert "di_operator.allocator.forecast" in found
+    assert "di_operator.allocator.forecast.what_if" in found
     assert not found.intersection(_SLOW)
     others = ("lifecycle.snapshot", "lifecycle.decision", "builders.metadata", "config")
     assert not found.intersection(f"di_operator.{name}" for name in others)

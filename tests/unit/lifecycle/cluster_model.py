@@ -13,9 +13,17 @@ from typing import Any, Self
 from di_api import names
 from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
 from di_operator.builders.configmap import transform_configmap
-from di_operator.informer_state import transform_pod
+from di_operator.cluster.informer_state import transform_pod
 from di_operator.kueue.queueing import Kueue
-from di_operator.lifecycle.actions import (
+from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.observed.status import merge_patch
+from di_operator.lifecycle.policies.companions import wanted_companions
+from di_operator.lifecycle.policies.scheduling_objects import object_key
+from di_operator.lifecycle.read import read_snapshot
+from di_operator.lifecycle.vocabulary.actions import (
     Action,
     Create,
     CreateCompanion,
@@ -27,9 +35,8 @@ from di_operator.lifecycle.actions import (
     Reclaim,
     Replace,
 )
-from di_operator.lifecycle.companions import wanted_companions
-from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
-from di_operator.lifecycle.faults import (
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import (
     CompanionRefused,
     Fault,
     NameTaken,
@@ -37,13 +44,6 @@ from di_operator.lifecycle.faults import (
     gravest,
     on_error,
 )
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.rules import Seen
-from di_operator.lifecycle.scheduling_objects import object_key
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.specs import SpecCache
-from di_operator.lifecycle.status import merge_patch
 from di_server.jobs.profilings import Report, status_patch
 from tests.unit.lifecycle.kubelet_model import START, KubeletModel, Object
 

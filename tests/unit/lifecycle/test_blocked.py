@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from di_api.timestamps import format_time
-from di_operator.informer_state import transform_pod
-from di_operator.lifecycle.blockers import (
+from di_operator.cluster.informer_state import transform_pod
+from di_operator.lifecycle.observed.blockers import (
     BLOCKED_REASONS,
     MAX_TEXT,
     PREPARING_SECONDS,
     Blocker,
     find_blocker,
 )
-from di_operator.lifecycle.pods import Pod
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 from tests.unit.lifecycle.kubelet_model import START

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.faults import CreateForbidden, TemplateRefused
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.lifecycle.write_errors import CreateForbidden, TemplateRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 WAITS = Grant(reason=Reason.WAITING_FOR_NODES, message="waiting", needs_dry_run=True)

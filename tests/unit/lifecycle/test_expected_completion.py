@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from di_api.expected_completion import ExpectedCompletion
 from di_api.timestamps import format_time
-from di_operator.lifecycle.expected_completion import (
+from di_operator.lifecycle.observed.expected_completion import (
     FAREWELL,
     RESIZED,
     STEADY,
@@ -20,7 +20,7 @@ from di_operator.lifecycle.expected_completion import (
     expect,
     spread_at,
 )
-from di_operator.lifecycle.reported import Reported
+from di_operator.lifecycle.observed.reported import Reported
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 TASKS = (task("learner", 2), task("collector", 2))

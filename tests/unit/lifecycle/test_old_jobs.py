@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.field_error import InvalidSpec
-from di_operator.lifecycle.conditions import advance, well_formed
-from di_operator.lifecycle.specs import SpecCache
-from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.vocabulary.conditions import advance, well_formed
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 from tests.unit.lifecycle.test_coordinated import running as running_coordinated
 from tests.unit.lifecycle.test_properties import FAST, STEPS, History

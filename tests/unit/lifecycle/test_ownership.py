@@ -11,7 +11,7 @@ import pytest
 from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
 from di_operator.builders.configmap import configmap_body
 from di_operator.builders.service import service_body
-from di_operator.lifecycle.faults import (
+from di_operator.lifecycle.write_errors import (
     CreateForbidden,
     NameTaken,
     QuotaExceeded,

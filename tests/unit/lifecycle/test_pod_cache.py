@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.pods import Pod, PodCache
+from di_operator.lifecycle.observed.pods import Pod, PodCache
+from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.rules import Case, Rule, rule_for
-from di_operator.lifecycle.snapshot import Snapshot
+from di_operator.lifecycle.vocabulary.rules import Case, Rule, rule_for
 from tests.unit.lifecycle.cluster_model import running, task
 
 
@@ -70,7 +70,7 @@ def test_of_pods_that_failed_alike_the_rules_are_asked_once(
         asked.append(case)
         return rule_for(case)
 
-    monkeypatch.setattr("di_operator.lifecycle.pods.rule_for", note)
+    monkeypatch.setattr("di_operator.lifecycle.observed.pods.rule_for", note)
     snapshot = cluster.snapshot()
     assert [pod.name for pod in snapshot.disrupted] == ["x-learner-3"]
     assert len(snapshot.failed) == 8

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from di_api.phase import Phase
-from di_operator.lifecycle.rules import RULES, Case, Part, Rule, Seen, Then, rule_for
+from di_operator.lifecycle.vocabulary.rules import RULES, Case, Part, Rule, Seen, Then, rule_for
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 from tests.unit.lifecycle.test_coordinated import coordinated
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.specs import Reading, SpecCache, examine
-from di_operator.lifecycle.status import Status, merge_patch
-from di_operator.lifecycle.timestamps import parse_time
+from di_operator.lifecycle.observed.specs import Reading, SpecCache, examine
+from di_operator.lifecycle.observed.status import Status, merge_patch
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 

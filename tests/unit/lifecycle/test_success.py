@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.lifecycle.actions import Delete
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.timestamps import parse_time
+from di_operator.lifecycle.vocabulary.actions import Delete
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 
 POLICY = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30}

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from di_operator.lifecycle.actions import Delete
-from di_operator.lifecycle.faults import CreateForbidden, QuotaExceeded
+from di_operator.lifecycle.vocabulary.actions import Delete
+from di_operator.lifecycle.write_errors import CreateForbidden, QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 QUOTA = QuotaExceeded(message="exceeded quota: compute, requested: pods=1, used: pods=4")

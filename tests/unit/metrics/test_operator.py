@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from di_operator.metrics import Metrics
+from di_operator.metrics.metrics import Metrics
 
 Call = Callable[[Metrics], None]
 CALLS: dict[str, tuple[Call, dict[str, str], float]] = {

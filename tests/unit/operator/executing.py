@@ -12,16 +12,16 @@ from di_api.kube.errors import (
 )
 from di_api.kube.resources import PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.companions import Companions
-from di_operator.concurrency import Tenants, Writers
-from di_operator.controller import JobKey
-from di_operator.executor import Executor
-from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete, DryRun
-from di_operator.lifecycle.faults import (
+from di_operator.cluster.companions import Companions
+from di_operator.cluster.executor import Executor
+from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.lifecycle.vocabulary.actions import Action, Create, Delete, DryRun
+from di_operator.lifecycle.write_errors import (
     Fault,
 )
-from di_operator.scheduling_objects import SchedulingObjects
+from di_operator.process.concurrency import Tenants, Writers
+from di_operator.process.controller import JobKey
+from di_operator.process.lease_state import NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 

@@ -12,19 +12,19 @@ from di_api.kube.errors import ApiError
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND
 from di_operator.builders.configmap import transform_configmap
-from di_operator.companions import Companions
-from di_operator.concurrency import Tenants, Writers
-from di_operator.controller import JobKey
-from di_operator.executor import Executor
-from di_operator.informer_state import transform_job
+from di_operator.cluster.companions import Companions
+from di_operator.cluster.executor import Executor
+from di_operator.cluster.informer_state import transform_job
+from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.cluster.status_writer import StatusWriter
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
-from di_operator.lifecycle.decision import JobEvent, Settings
-from di_operator.lifecycle.pods import Pod, PodReader
-from di_operator.lifecycle.specs import SpecCache
-from di_operator.metrics import Metrics
-from di_operator.reconciler import Reconciler
-from di_operator.scheduling_objects import SchedulingObjects
-from di_operator.status import StatusWriter
+from di_operator.lifecycle.observed.pods import Pod, PodReader
+from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.vocabulary.decision import JobEvent, Settings
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.concurrency import Tenants, Writers
+from di_operator.process.controller import JobKey
+from di_operator.reconcile.reconciler import Reconciler
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from di_operator.concurrency import (
+from di_operator.process.concurrency import (
     AMONG_TENANTS,
     BURST,
     CONCURRENCY,

@@ -12,9 +12,9 @@ from typing import Any
 from typing_extensions import override
 
 from di_api.kube.errors import ApiError, Forbidden, Unavailable
-from di_operator.events import BURST, RATE, EventRecorder, TokenBucket
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.reasons import Reason
+from di_operator.cluster.event_recorder import BURST, RATE, EventRecorder, TokenBucket
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock

@@ -21,11 +21,8 @@ from di_api.kube.errors import (
 )
 from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_api.names import LABEL_JOB
-from di_operator.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY
-from di_operator.controller import JobKey, Outdated
-from di_operator.leadership import NotLeading
-from di_operator.lifecycle.actions import Action, Create, Delete, Patch, Reclaim, Replace
-from di_operator.lifecycle.faults import (
+from di_operator.lifecycle.vocabulary.actions import Action, Create, Delete, Patch, Reclaim, Replace
+from di_operator.lifecycle.write_errors import (
     CreateForbidden,
     Fault,
     NameTaken,
@@ -33,6 +30,9 @@ from di_operator.lifecycle.faults import (
     QuotaExceeded,
     TemplateRefused,
 )
+from di_operator.process.concurrency import BURST, CONCURRENCY, CONNECTIONS, IN_COMPANY
+from di_operator.process.controller import JobKey, Outdated
+from di_operator.process.lease_state import NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.executing import (
     JOB,

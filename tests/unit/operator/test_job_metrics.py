@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from di_operator.job_metrics.choice import MOST_NAMESPACES, SERIES_OF_A_JOB
-from di_operator.job_metrics.collect import JobMetrics, Source
-from di_operator.metrics import Metrics
+from di_operator.metrics.jobs.choice import MOST_NAMESPACES, SERIES_OF_A_JOB
+from di_operator.metrics.jobs.collect import JobMetrics, Source
+from di_operator.metrics.metrics import Metrics
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUNNING: dict[str, Any] = {

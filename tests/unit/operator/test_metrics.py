@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from di_api.kube.store import Store
 from di_api.kube.wire import Object
-from di_operator.informer_state import INDEX_PHASE, index_phase
-from di_operator.metrics import Metrics
+from di_operator.cluster.informer_state import INDEX_PHASE, index_phase
+from di_operator.metrics.metrics import Metrics
 
 
 def job(name: str, phase: str | None = None) -> Object:

@@ -16,12 +16,12 @@ from typing_extensions import override
 
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import Conflict
-from di_operator.clock import SystemClock
-from di_operator.controller import JobKey
-from di_operator.leadership import NotLeading
 from di_operator.notification_targets import Format, Happening, Target, read_targets
 from di_operator.notifications.news import addressees, body, news_of
 from di_operator.notifications.notifier import ATTEMPTS, Notifier
+from di_operator.process.clock import SystemClock
+from di_operator.process.controller import JobKey
+from di_operator.process.lease_state import NotLeading
 from tests.fakes.receiver import Receiver, receiving
 from tests.waiting import wait_until_async
 

@@ -29,8 +29,7 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
-from di_operator.controller import JobKey
-from di_operator.informer_state import (
+from di_operator.cluster.informer_state import (
     INDEX_JOB,
     INDEX_PHASE,
     InformerState,
@@ -39,7 +38,8 @@ from di_operator.informer_state import (
     transform_job,
     transform_pod,
 )
-from di_operator.packed import Packed
+from di_operator.cluster.packed import Packed
+from di_operator.process.controller import JobKey
 
 Object = dict[str, Any]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

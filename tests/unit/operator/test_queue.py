@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from di_operator.queue import KeyedBackoff, KeyQueue, QueueClosed
+from di_operator.process.queue import KeyedBackoff, KeyQueue, QueueClosed
 from tests.unit.operator import virtual_time
 
 

@@ -14,13 +14,13 @@ from structlog.testing import capture_logs
 from di_api.kube.errors import Conflict, Forbidden, Unavailable
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_operator.controller import Outdated
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.decision import Decision
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.reconciler import ATTEMPTS, READ_AT_ONCE
+from di_operator.lifecycle.vocabulary.decision import Decision
+from di_operator.process.controller import Outdated
+from di_operator.reconcile.reconciler import ATTEMPTS, READ_AT_ONCE
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.reconciling import KEY, Bench
@@ -320,8 +320,8 @@ def test_other_tasks_run_between_the_snapshot_and_the_decision(
         order.append("decision")
         return decide(*given)
 
-    monkeypatch.setattr("di_operator.reconciler.read_snapshot", look)
-    monkeypatch.setattr("di_operator.reconciler.decide", note)
+    monkeypatch.setattr("di_operator.reconcile.reconciler.read_snapshot", look)
+    monkeypatch.setattr("di_operator.reconcile.reconciler.decide", note)
     bench.reconcile()
     assert order[:3] == ["look", "another", "decision"]
 

@@ -13,14 +13,15 @@ import pytest
 
 from di_api.kube.errors import Unavailable
 from di_api.kube.resources import DIJOBS
-from di_operator import exit_deadline
-from di_operator.claim import NoClaim
-from di_operator.controller import Controller, JobKey
-from di_operator.events import EventRecorder
-from di_operator.kueue_watch import NoKueue
-from di_operator.leadership import Loss, NotLeading
-from di_operator.metrics import Metrics
-from di_operator.queue import KeyedBackoff, KeyQueue
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.cluster.kueue_watch import NoKueue
+from di_operator.leadership.release_claim import NoClaim
+from di_operator.metrics.metrics import Metrics
+from di_operator.process import exit_deadline
+from di_operator.process.controller import Controller, JobKey
+from di_operator.process.lease_state import Loss, NotLeading
+from di_operator.process.queue import KeyedBackoff, KeyQueue
+from di_operator.process.supervision import Duty, Supervisor
 from di_operator.runtime import (
     CANCEL_SECONDS,
     CANCELLATIONS,
@@ -32,7 +33,6 @@ from di_operator.runtime import (
     RELEASE_SECONDS,
     Runtime,
 )
-from di_operator.supervision import Duty, Supervisor
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock

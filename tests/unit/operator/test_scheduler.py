@@ -13,19 +13,19 @@ from structlog.testing import capture_logs
 from di_api.kube.cache import WatchCache
 from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import JobSpec
-from di_operator.allocator.grants.delays import FIRST_DELAY
-from di_operator.allocator.grants.withdrawals import GRACE
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
 from di_operator.allocator.rounds.budgets import CHANGES, SHORTEST_INTERVAL
-from di_operator.controller import JobKey
-from di_operator.informer_state import INDEX_JOB, index_job
-from di_operator.lifecycle.specs import SpecReader, read_spec
-from di_operator.metrics import Metrics
-from di_operator.scheduler import SETTLE, Scheduler
+from di_operator.allocator.withdrawals.delays import FIRST_DELAY
+from di_operator.allocator.withdrawals.withdrawals import GRACE
+from di_operator.allocator_loop import SETTLE, Scheduler
+from di_operator.cluster.informer_state import INDEX_JOB, index_job
+from di_operator.lifecycle.observed.specs import SpecReader, read_spec
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.controller import JobKey
 from tests.unit.allocator.objects import job, node, numbered, pod, task
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from di_api.kube.resources import DIJOBS, Resource
-from di_operator.concurrency import Tenants, Writers
-from di_operator.controller import JobKey
-from di_operator.metrics import Metrics
-from di_operator.status import StatusWriter
+from di_operator.cluster.status_writer import StatusWriter
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.concurrency import Tenants, Writers
+from di_operator.process.controller import JobKey
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 

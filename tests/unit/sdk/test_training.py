@@ -14,7 +14,7 @@ import pytest
 
 import di_orchestrator as di
 from di_api import names
-from di_operator.allocator.profilings import load_profilings
+from di_operator.allocator.model.profilings import load_profilings
 from di_orchestrator import here, training_run
 from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.job import Job

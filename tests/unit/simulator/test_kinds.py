@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_simulator.application import Application, load_applications
 from di_simulator.cluster import Cluster
 from di_simulator.hardware import Group, make_nodes, parse_groups

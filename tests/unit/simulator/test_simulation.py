@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_simulator.application import Application, load_applications
 from di_simulator.cluster import TASK, Cluster
 from di_simulator.conditions import Condition, told

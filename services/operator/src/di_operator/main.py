@@ -33,48 +33,48 @@ from di_api.service.logs import configure_logs
 from di_api.service.settings import SettingsError, refuse_to_start
 from di_api.service.tracing import tracing
 from di_api.spec import MAX_PODS
-from di_operator.allocator.registry import PolicyError, load_policy
-from di_operator.certificates import CertificateManager, certificate_settings
-from di_operator.claim import ClaimTiming, claim
-from di_operator.clock import Clock, ServerClock, SystemClock
-from di_operator.companions import Companions
-from di_operator.concurrency import CONNECTIONS, Tenants, Writers
-from di_operator.config import Config, load_config
-from di_operator.controller import Controller, JobKey, job_queue
-from di_operator.default_aggregator import DefaultAggregator
-from di_operator.election import Election, SoleReplica, Timing, elect
-from di_operator.events import EventRecorder
-from di_operator.executor import Executor
-from di_operator.exit_deadline import ExitDeadline
-from di_operator.health import serve_health
-from di_operator.informer_state import (
+from di_operator.allocator.policies.registry import PolicyError, load_policy
+from di_operator.allocator_loop import Scheduler
+from di_operator.certificates.manager import CertificateManager, certificate_settings
+from di_operator.certificates.pod_authorities import ServerAuthorities
+from di_operator.cluster.companions import Companions
+from di_operator.cluster.default_aggregator import DefaultAggregator
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.cluster.executor import Executor
+from di_operator.cluster.informer_state import (
     INDEX_PHASE,
     InformerState,
     transform_node,
     transform_other_pod,
 )
-from di_operator.job_metrics.collect import Source
+from di_operator.cluster.kueue_watch import follow_kueue
+from di_operator.cluster.quotas import follow_quotas
+from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.cluster.server_presence import ServerPresence
+from di_operator.cluster.status_writer import StatusWriter
+from di_operator.cluster.watch_caches import WATCH_LIMITS, watch_caches
+from di_operator.config import Config, load_config
 from di_operator.job_secrets.key import SecretKey
 from di_operator.job_tasks.duties import job_task_duties
-from di_operator.kueue_watch import follow_kueue
-from di_operator.leadership import Loss, NotLeading
-from di_operator.lifecycle.decision import Settings
-from di_operator.lifecycle.pods import PodCache
-from di_operator.lifecycle.specs import SpecCache, SpecReader
-from di_operator.metrics import Metrics
+from di_operator.leadership.election import Election, SoleReplica, Timing, elect
+from di_operator.leadership.release_claim import ClaimTiming, claim
+from di_operator.lifecycle.observed.pods import PodCache
+from di_operator.lifecycle.observed.specs import SpecCache, SpecReader
+from di_operator.lifecycle.vocabulary.decision import Settings
+from di_operator.metrics.jobs.collect import Source
+from di_operator.metrics.metrics import Metrics
 from di_operator.notifications.notifier import Notifier
-from di_operator.queue import KeyedBackoff, KeyQueue
-from di_operator.reconciler import Reconciler
+from di_operator.process.clock import Clock, ServerClock, SystemClock
+from di_operator.process.concurrency import CONNECTIONS, Tenants, Writers
+from di_operator.process.controller import Controller, JobKey, job_queue
+from di_operator.process.exit_deadline import ExitDeadline
+from di_operator.process.health import serve_health
+from di_operator.process.lease_state import Loss, NotLeading
+from di_operator.process.queue import KeyedBackoff, KeyQueue
+from di_operator.process.supervision import Duty, Supervisor
+from di_operator.reconcile.reconciler import Reconciler
+from di_operator.reconcile.traces import ScalingTraces
 from di_operator.runtime import Runtime
-from di_operator.scheduler import Scheduler
-from di_operator.scheduling_objects import SchedulingObjects
-from di_operator.server_ca import ServerAuthorities
-from di_operator.server_presence import ServerPresence
-from di_operator.status import StatusWriter
-from di_operator.supervision import Duty, Supervisor
-from di_operator.traces import ScalingTraces
-from di_operator.watches.caches import WATCH_LIMITS, watch_caches
-from di_operator.watches.quotas import follow_quotas
 
 log = structlog.get_logger(__name__)
 

@@ -13,13 +13,13 @@ import structlog
 from di_api.kube.cache import WatchCache
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import Resource
-from di_operator.clock import Clock
-from di_operator.controller import Controller, JobKey
-from di_operator.events import EventRecorder
-from di_operator.informer_state import InformerState
-from di_operator.leadership import Loss, NotLeading
-from di_operator.queue import KeyQueue
-from di_operator.supervision import Duty, Supervisor
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.cluster.informer_state import InformerState
+from di_operator.process.clock import Clock
+from di_operator.process.controller import Controller, JobKey
+from di_operator.process.lease_state import Loss, NotLeading
+from di_operator.process.queue import KeyQueue
+from di_operator.process.supervision import Duty, Supervisor
 
 log = structlog.get_logger(__name__)
 

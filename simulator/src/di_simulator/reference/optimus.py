@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_simulator.hardware import gpus
 from di_simulator.job import SimulatedJob
 from di_simulator.reference.tiresias import spread_largest_first

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_simulator.hardware import gpus
 
 # GPU-seconds after which a job is demoted.

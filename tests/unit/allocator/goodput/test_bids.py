@@ -6,13 +6,13 @@ from typing import Final
 
 import pytest
 
-from di_operator.allocator.bids import make_bids, measured_room
-from di_operator.allocator.choose import Offer
-from di_operator.allocator.choose_bids import Bid, Budget, choose_bids
-from di_operator.allocator.demand import Demand, Option
-from di_operator.allocator.entitlements import Shares
-from di_operator.allocator.free_capacity import FreeCapacity
 from di_operator.allocator.goodput.kinds import Ladder
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.sharing.fair_shares import Shares
+from di_operator.allocator.sizing.bids import make_bids, measured_room
+from di_operator.allocator.sizing.choose import Offer
+from di_operator.allocator.sizing.choose_bids import Bid, Budget, choose_bids
+from di_operator.allocator.sizing.demand import Demand, Option
 from tests.unit.allocator.worlds import GPU, job, nodes, task
 
 DOMINANT: Final = Shares(weights={}, default=1.0, ageing=60.0, dominant=True)

@@ -12,8 +12,8 @@ from di_operator.allocator.goodput.curves import Curves
 from di_operator.allocator.goodput.kinds import Known, Ladder, known_speeds
 from di_operator.allocator.goodput.model import goodput
 from di_operator.allocator.goodput.params import Collecting, GoodputModel
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from tests.unit.allocator.worlds import counts, elastic, job, model, node, task
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from di_operator.allocator.goodput.params import Collecting
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.plan import Change, make_plan
+from di_operator.allocator.grants.checked_plan import Change, make_plan
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from tests.unit.allocator.worlds import by_key, counts, elastic, job, model, node, nodes, task
 

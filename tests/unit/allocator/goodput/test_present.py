@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from di_operator.allocator.goodput.model import goodput
-from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.present_goodput import present_goodput
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.sizing.present_goodput import present_goodput
 from tests.unit.allocator.worlds import elastic, model, nodes
 
 ROOM = nodes(2, gpu=8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from di_operator.allocator.goodput.fit import Observation
 from di_operator.allocator.goodput.params import GradParams
-from di_operator.allocator.profilings import (
+from di_operator.allocator.model.profilings import (
     OBSERVATIONS,
     InvalidProfilings,
     load_profilings,
@@ -87,7 +87,7 @@ def test_observations_are_fitted_if_parameters_are_missing() -> None:
 
 def test_only_the_latest_observations_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Observation] = []
-    monkeypatch.setattr("di_operator.allocator.profilings.fit", seen.extend)
+    monkeypatch.setattr("di_operator.allocator.model.profilings.fit", seen.extend)
     many = [observation(samples=n) for n in range(1, 3 * OBSERVATIONS)]
     load(perfParams=None, observations=many).models()
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from di_api.timestamps import format_time
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.grants.delays import FIRST_DELAY, spread
+from di_operator.allocator.observe.changes import Changes
 from di_operator.allocator.policies.goodput import GoodputPolicy
+from di_operator.allocator.withdrawals.delays import FIRST_DELAY, spread
 from tests.unit.allocator.grants.test_withdrawals import REFUSED, Bench, large, learners
 from tests.unit.allocator.objects import GANG, placed
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.arrivals import ask_for_arrivals
-from di_operator.allocator.granting import NOTHING_SAID, Step, Word, Words, granted, step
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.plan import Change
-from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.reasons import Reason
+from di_operator.allocator.forecast.arrivals import ask_for_arrivals
+from di_operator.allocator.grants.checked_plan import Change
+from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Word, Words, granted, step
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.allocator.objects import job, other, placed, pod, snapshot, task
 
 Object = dict[str, Any]

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.changes import Changes, News
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, Step, step
-from di_operator.allocator.job import WAIT, NodeList
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.refusals import Refusals
+from di_operator.allocator.grants.granting import NOTHING_SAID, Step, step
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.observe.changes import Changes, News
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.refused_nodes import Refusals
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.builders.pinning import pin
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.observed.specs import read_spec
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.allocator.objects import NOW, job, node, placed, pod, task
 
 Object = dict[str, Any]

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.changes import Changes, Found, News
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, Word, granted, step
-from di_operator.allocator.grants.resource_quotas import read_bounds
+from di_operator.allocator.grants.granting import NOTHING_SAID, Word, granted, step
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes, Found, News
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.allocator.queues import NO_QUEUES, queues_of
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.sharing.queues import NO_QUEUES, queues_of
+from di_operator.allocator.withdrawals.resource_quotas import read_bounds
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import GANG, NOW, SLOT, job, node, pod, task
 
 Object = dict[str, Any]

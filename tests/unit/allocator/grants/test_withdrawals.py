@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from di_api.timestamps import format_time
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, granted, step
-from di_operator.allocator.grants.delays import FIRST_DELAY, spread
-from di_operator.allocator.grants.withdrawals import GRACE, LONGEST_MESSAGE, RefusedWrite
-from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.grants.granting import NOTHING_SAID, granted, step
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.lifecycle.specs import read_spec
+from di_operator.allocator.withdrawals.delays import FIRST_DELAY, spread
+from di_operator.allocator.withdrawals.withdrawals import GRACE, LONGEST_MESSAGE, RefusedWrite
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import GANG, NOW, job, node, placed, pod, task
 
 Object = dict[str, Any]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_operator.allocator.backfill import Backfill, read_backfill
-from di_operator.allocator.inventory import read_job
-from di_operator.allocator.job import JobInfo, NodeList
+from di_operator.allocator.admission.backfill import Backfill, read_backfill
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.observe.inventory import read_job
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import NOW
 from tests.unit.allocator.objects import job as manifest
 from tests.unit.allocator.objects import task as declared

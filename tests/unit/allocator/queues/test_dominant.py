@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from di_operator.allocator.dominant import fill_dominant
+from di_operator.allocator.sharing.dominant_shares import fill_dominant
 from tests.unit.allocator.worlds import GPU
 
 ALMOST = 1e-6

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.names import pod_name
-from di_operator.allocator.arrivals import ask_for_arrivals
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, Words, granted, step
-from di_operator.allocator.policies.fit import FitPolicy
+from di_operator.allocator.forecast.arrivals import ask_for_arrivals
+from di_operator.allocator.grants.granting import NOTHING_SAID, Words, granted, step
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator.policy import Policy
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import GANG, NOW, job, node, pod, task
 
 Object = dict[str, Any]

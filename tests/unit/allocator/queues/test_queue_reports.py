@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.arrivals import ask_for_arrivals
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.granting import NOTHING_SAID, step
-from di_operator.allocator.guarantees import bar_gangs
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.plan import make_plan
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.queue_report import by_amount, queue_states
-from di_operator.allocator.queues import Queues, read_queues
-from di_operator.allocator.scheduling_snapshot import SchedulingSnapshot
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.specs import read_spec
-from di_operator.metrics import Metrics
+from di_operator.allocator.admission.guarantees import bar_gangs
+from di_operator.allocator.forecast.arrivals import ask_for_arrivals
+from di_operator.allocator.grants.checked_plan import make_plan
+from di_operator.allocator.grants.granting import NOTHING_SAID, step
+from di_operator.allocator.grants.queue_report import by_amount, queue_states
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.policies.best_fit import FitPolicy
+from di_operator.allocator.sharing.queues import Queues, read_queues
+from di_operator.lifecycle.observed.specs import read_spec
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.metrics.metrics import Metrics
 from tests.unit.allocator import objects
 from tests.unit.allocator.queues.test_queues import gang
 from tests.unit.allocator.worlds import GPU, by_key, nodes

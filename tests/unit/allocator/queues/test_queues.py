@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.allocator.guarantees import bar_gangs
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.plan import make_plan
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.queues import MOST, NO_QUEUES, queues_of, read_queues
-from di_operator.allocator.quotas import Allowance, asked_by
+from di_operator.allocator.admission.guarantees import bar_gangs
+from di_operator.allocator.grants.checked_plan import make_plan
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.policies.best_fit import FitPolicy
+from di_operator.allocator.sharing.queues import MOST, NO_QUEUES, queues_of, read_queues
+from di_operator.allocator.sharing.quotas import Allowance, asked_by
 from tests.unit.allocator.queues.test_shares import by_namespace, wants
 from tests.unit.allocator.test_policy_properties import (
     POLICIES,

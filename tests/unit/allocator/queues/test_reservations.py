@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.changes import Changes
-from di_operator.allocator.cluster_reader import ClusterReader
-from di_operator.allocator.gangs import without
-from di_operator.allocator.inventory import read_node
-from di_operator.allocator.job import JobInfo, TaskInfo
-from di_operator.allocator.policies.fit import FitPolicy
-from di_operator.allocator.reservations import (
+from di_operator.allocator.model.job import JobInfo, TaskInfo
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.gangs import without
+from di_operator.allocator.observe.inventory import read_node
+from di_operator.allocator.observe.reservations import (
     MOST,
     UNTOUCHED,
     Holder,
     WaitingPod,
     reserve,
 )
+from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.builders.pinning import pin
-from di_operator.lifecycle.specs import read_spec
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import (
     NOW,
     SLOT,

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from di_operator.allocator.entitlements import (
+from di_operator.allocator.goodput.sizes import Bounds, sizes
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.sharing.fair_shares import (
     DEFAULT_AGEING,
     Claim,
     Shares,
@@ -20,9 +23,6 @@ from di_operator.allocator.entitlements import (
     fill_by_weight,
     read_shares,
 )
-from di_operator.allocator.goodput.sizes import Bounds, sizes
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.policy import Policy
 from tests.unit.allocator.test_policy_properties import POLICIES, check, settled, some_nodes
 from tests.unit.allocator.worlds import GPU, by_key, counts, job, nodes, task
 

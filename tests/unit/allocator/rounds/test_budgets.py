@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.changes import News
-from di_operator.allocator.job import WAIT, NodeList
+from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.observe.changes import News
 from di_operator.allocator.rounds.budgets import (
     CHANGES,
     SECONDS_PER_CHANGE,

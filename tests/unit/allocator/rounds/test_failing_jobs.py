@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.rounds.failing_jobs import CALLS, FailingJobs, find_failing_jobs
 from tests.unit.allocator import worlds
 from tests.unit.allocator.objects import NOW

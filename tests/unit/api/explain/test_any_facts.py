@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.explain import Cause, Facts, explain, explain_refusal
-from di_operator.lifecycle.reasons import Problem, Reason
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.api.explain.cluster import NOW, facts, job
 
 _WORDS = st.sampled_from(

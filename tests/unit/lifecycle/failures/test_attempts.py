@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from di_api.phase import Phase
-from di_operator.lifecycle.conclude import conclude
-from di_operator.lifecycle.kinds.choose import kind_of
-from di_operator.lifecycle.verdict import Verdict
+from di_operator.lifecycle.build_status import conclude
+from di_operator.lifecycle.job_types.choose import kind_of
+from di_operator.lifecycle.observed.verdict import Verdict
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
 from tests.unit.lifecycle.test_coordinated import FIRST, SECOND, replica

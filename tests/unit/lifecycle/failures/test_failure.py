@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from di_api.timestamps import format_time
-from di_operator.lifecycle.actions import Create
-from di_operator.lifecycle.failure import counting
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.failure import backoff_limit as counting
+from di_operator.lifecycle.vocabulary.actions import Create
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
 from tests.unit.lifecycle.kubelet_model import Object
 

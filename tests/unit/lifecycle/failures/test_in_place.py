@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.kubelet_model import Object
 from tests.unit.lifecycle.scheduling.test_groups import ELASTIC, group, world

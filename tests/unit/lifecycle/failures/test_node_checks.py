@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.informer_state import transform_pod
-from di_operator.lifecycle.check_reports import LONGEST_REPORT
-from di_operator.lifecycle.node_checks import MOST_AVOIDED, slow_nodes
-from di_operator.lifecycle.reasons import Problem
+from di_operator.cluster.informer_state import transform_pod
+from di_operator.lifecycle.observed.check_reports import LONGEST_REPORT
+from di_operator.lifecycle.policies.node_checks import MOST_AVOIDED, slow_nodes
+from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
 
 PROBLEM = "NodeCheckFailed"

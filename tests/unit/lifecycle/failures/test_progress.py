@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.reasons import Problem, Reason
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
 from tests.unit.lifecycle.test_coordinated import FIRST, replica

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.conditions import is_true, well_formed
+from di_operator.lifecycle.vocabulary.conditions import is_true, well_formed
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.test_coordinated import FIRST, replica

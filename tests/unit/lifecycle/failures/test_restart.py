@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from di_operator.lifecycle import losses
-from di_operator.lifecycle.actions import Create, Delete
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.failure import losses
+from di_operator.lifecycle.vocabulary.actions import Create, Delete
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, running, task
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from di_api.companions import CompanionKind
-from di_operator.lifecycle.faults import CompanionRefused
-from di_operator.lifecycle.rules import Seen
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import CompanionRefused
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, job, task
 from tests.unit.lifecycle.test_coordinated import coordinated
 from tests.unit.lifecycle.test_ownership import foreign

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from di_operator.lifecycle.faults import SchedulingObjectRefused
-from di_operator.lifecycle.rules import Seen
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import SchedulingObjectRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 BUDGET = ("PodDisruptionBudget", "x-learner")

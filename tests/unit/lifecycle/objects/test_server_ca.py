@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.lifecycle import server_ca
-from di_operator.lifecycle.actions import Reclaim
+from di_operator.lifecycle.policies import server_ca
+from di_operator.lifecycle.vocabulary.actions import Reclaim
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running
 from tests.unit.lifecycle.test_coordinated import running as running_coordinated
 

@@ -10,8 +10,8 @@ import pytest
 
 from di_api.kube.resources import PODS
 from di_api.timestamps import format_time
-from di_operator.lifecycle.actions import Delete
-from di_operator.lifecycle.drain import LEAVE_SECONDS
+from di_operator.lifecycle.policies.drain import LEAVE_SECONDS
+from di_operator.lifecycle.vocabulary.actions import Delete
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 from tests.unit.lifecycle.objects.test_task_services import PORTS, behind
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.faults import CreateForbidden, QuotaExceeded, TemplateRefused
+from di_operator.lifecycle.write_errors import CreateForbidden, QuotaExceeded, TemplateRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 CORE, FIRST, SECOND = "x-work-0", "x-work-1", "x-work-2"

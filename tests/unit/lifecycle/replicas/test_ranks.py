@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from di_operator.builders.nodes import NodeLists
-from di_operator.lifecycle.actions import Create
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.faults import NodeListsRefused, on_error
-from di_operator.lifecycle.ranks import assign_ranks
+from di_operator.lifecycle.policies.ranks import assign_ranks
+from di_operator.lifecycle.vocabulary.actions import Create
+from di_operator.lifecycle.write_errors import NodeListsRefused, on_error
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 from tests.unit.lifecycle.kubelet_model import Object
 

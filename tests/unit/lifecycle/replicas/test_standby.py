@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.faults import QuotaExceeded
-from di_operator.lifecycle.kinds.tasks.standbys import MADE_ANEW_AFTER
+from di_operator.lifecycle.job_types.tasks.standbys import MADE_ANEW_AFTER
+from di_operator.lifecycle.write_errors import QuotaExceeded
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, job, running, task
 from tests.unit.lifecycle.kubelet_model import Object
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_operator.lifecycle.kinds.tasks.standbys import MADE_ANEW_AFTER
+from di_operator.lifecycle.job_types.tasks.standbys import MADE_ANEW_AFTER
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, task
 from tests.unit.lifecycle.replicas.test_standby import (
     BY,

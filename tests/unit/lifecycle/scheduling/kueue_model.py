@@ -10,7 +10,7 @@ from typing_extensions import override
 from di_api.names import LABEL_QUEUE
 from di_api.timestamps import format_time
 from di_operator.kueue.queueing import NOT_SERVED, Kueue
-from di_operator.lifecycle.actions import Delete, Patch
+from di_operator.lifecycle.vocabulary.actions import Delete, Patch
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 from tests.unit.lifecycle.kubelet_model import Object
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from di_api.expected_completion import ExpectedCompletion
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 from tests.unit.lifecycle.kubelet_model import START
 

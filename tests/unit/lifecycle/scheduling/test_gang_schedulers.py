@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.faults import SchedulingObjectRefused
-from di_operator.lifecycle.rules import Seen
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import SchedulingObjectRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
 from tests.unit.lifecycle.test_ownership import foreign
 

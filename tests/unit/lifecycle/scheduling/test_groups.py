@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import Decision
-from di_operator.lifecycle.reasons import Problem, Reason
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, task
 from tests.unit.lifecycle.kubelet_model import Object
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.faults import QuotaExceeded
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.lifecycle.write_errors import QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 WORDS = "0/3 nodes are available: 3 Insufficient memory."

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from di_operator.builders.pinning import node_of
-from di_operator.lifecycle.placement import Grant
-from di_operator.lifecycle.reasons import Reason
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from di_operator.lifecycle.faults import SchedulingObjectRefused
-from di_operator.lifecycle.rules import Seen
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import SchedulingObjectRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from di_api.kube.resources import WORKLOADS
 from di_operator.kueue.workload import read_all
-from di_operator.lifecycle.actions import Patch
-from di_operator.lifecycle.faults import WorkloadRefused, on_error
-from di_operator.lifecycle.pods import Pod
-from di_operator.lifecycle.workloads import leftover_steps
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.policies.kueue_workloads import leftover_steps
+from di_operator.lifecycle.vocabulary.actions import Patch
+from di_operator.lifecycle.write_errors import WorkloadRefused, on_error
 from tests.unit.lifecycle.cluster_model import Crash, job, task
 from tests.unit.lifecycle.scheduling.kueue_model import (
     CORE,

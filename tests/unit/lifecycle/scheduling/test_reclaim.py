@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_api import names
-from di_operator.lifecycle.actions import Reclaim
+from di_operator.lifecycle.vocabulary.actions import Reclaim
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 POD = "x-collector-1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.allocator.node import (
+from di_operator.allocator.model.node import (
     MOST_CONDITIONS,
     MOST_LABELS,
     Expression,

@@ -13,8 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from di_operator.controller import JobKey
-from di_operator.informer_state import transform_job
+from di_operator.cluster.informer_state import transform_job
 from di_operator.notifications.outbox import (
     BURST,
     MOST_BYTES,
@@ -22,6 +21,7 @@ from di_operator.notifications.outbox import (
     Notification,
     Outbox,
 )
+from di_operator.process.controller import JobKey
 from tests.unit.operator.heavy.bodies import BEYOND, heavy, started
 from tests.unit.operator.test_notifications import AT, Scene
 

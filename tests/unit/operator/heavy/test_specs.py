@@ -14,12 +14,12 @@ import orjson
 import pytest
 
 from di_api.spec.bounds import MAX_SPEC_BYTES
-from di_operator import informer_state
-from di_operator.controller import JobKey
-from di_operator.informer_state import transform_job
-from di_operator.lifecycle import specs
-from di_operator.lifecycle.specs import HEAVY, SPEC_BYTES, Reading, SpecCache, examine
-from di_operator.packed import json_text
+from di_operator.cluster import informer_state
+from di_operator.cluster.informer_state import transform_job
+from di_operator.cluster.packed import json_text
+from di_operator.lifecycle.observed import specs
+from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, Reading, SpecCache, examine
+from di_operator.process.controller import JobKey
 from tests.unit.operator.heavy.bodies import BEYOND, WITHIN, ended, heavy, started
 from tests.unit.operator.reconciling import KEY, Bench
 

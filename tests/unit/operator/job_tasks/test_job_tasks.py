@@ -23,7 +23,7 @@ from di_api.names import (
 from di_local.api.patches import merged, patched
 from di_operator.job_tasks.scalable import scalable_tasks, task_status
 from di_operator.job_tasks.steps import Clash, Make, Remove, Report, Show, Step, Take, steps
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.observed.pods import Pod
 
 Object = dict[str, Any]
 

@@ -15,11 +15,11 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
 from di_api.kube.resources import DIJOB_TASKS, DIJOBS, Resource
 from di_local.api.patches import merged, patched
-from di_operator.controller import JobKey, Outdated
 from di_operator.job_tasks.keeper import SWEEP, JobTasks, index_owner
-from di_operator.leadership import NotLeading
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.pods import Pod
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.process.controller import JobKey, Outdated
+from di_operator.process.lease_state import NotLeading
 from tests.unit.operator.job_tasks.test_job_tasks import job, pod, task
 
 Object = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 
 from di_api.kube.errors import ApiError, Unavailable
 from di_api.kube.resources import LEASES
-from di_operator.claim import LEASE_NAME, Claim, ClaimTiming
-from di_operator.leadership import Loss, NotLeading
+from di_operator.leadership.release_claim import LEASE_NAME, Claim, ClaimTiming
+from di_operator.process.lease_state import Loss, NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock

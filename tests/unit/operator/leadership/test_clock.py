@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from di_operator.clock import ServerClock, SystemClock
+from di_operator.process.clock import ServerClock, SystemClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

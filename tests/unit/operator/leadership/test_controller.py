@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from di_api.kube.errors import Throttled, Unavailable
-from di_operator.controller import Controller, JobKey, Outdated, job_queue
-from di_operator.leadership import Loss
-from di_operator.queue import KeyedBackoff, KeyQueue
+from di_operator.process.controller import Controller, JobKey, Outdated, job_queue
+from di_operator.process.lease_state import Loss
+from di_operator.process.queue import KeyedBackoff, KeyQueue
 from tests.unit.operator import virtual_time
 
 KEY = JobKey("default", "a")

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from di_api.kube.errors import ApiError, Unavailable
 from di_api.kube.resources import LEASES, Resource
-from di_operator.election import Election, Timing
-from di_operator.leadership import Loss, NotLeading
+from di_operator.leadership.election import Election, Timing
+from di_operator.process.lease_state import Loss, NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock

@@ -7,7 +7,7 @@ import sys
 
 _HANGS = """
 import asyncio, threading
-from di_operator.exit_deadline import ExitDeadline
+from di_operator.process.exit_deadline import ExitDeadline
 
 async def main():
     ExitDeadline(seconds={seconds}).start()

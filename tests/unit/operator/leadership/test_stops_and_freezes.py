@@ -24,17 +24,17 @@ from typing_extensions import override
 
 from di_api.kube.errors import ApiError
 from di_api.kube.resources import DIJOBS, LEASES, PODS, Resource
-from di_operator.claim import Claim, ClaimTiming
-from di_operator.concurrency import spread
-from di_operator.controller import Controller, JobKey
-from di_operator.election import Election, Timing
-from di_operator.events import EventRecorder
-from di_operator.kueue_watch import NoKueue
-from di_operator.leadership import Loss, NotLeading
-from di_operator.metrics import Metrics
-from di_operator.queue import KeyedBackoff, KeyQueue
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.cluster.kueue_watch import NoKueue
+from di_operator.leadership.election import Election, Timing
+from di_operator.leadership.release_claim import Claim, ClaimTiming
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.concurrency import spread
+from di_operator.process.controller import Controller, JobKey
+from di_operator.process.lease_state import Loss, NotLeading
+from di_operator.process.queue import KeyedBackoff, KeyQueue
+from di_operator.process.supervision import Supervisor
 from di_operator.runtime import DRAIN_SECONDS, EVENT_DRAIN_SECONDS, Runtime
-from di_operator.supervision import Supervisor
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.test_runtime import Cache
 from tests.unit.operator.virtual_time import VirtualClock, VirtualTimeLoop

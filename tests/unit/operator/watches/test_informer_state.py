@@ -12,13 +12,13 @@ from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS,
 from di_api.names import (
     LABEL_TASK_NAME,
 )
-from di_operator.controller import JobKey
-from di_operator.informer_state import (
+from di_operator.cluster.informer_state import (
     SETTLE_MAX,
     InformerState,
     index_job,
 )
-from di_operator.lifecycle.pods import Pod, PodCache
+from di_operator.lifecycle.observed.pods import Pod, PodCache
+from di_operator.process.controller import JobKey
 from tests.unit.operator.bodies import Object, controlled, pod
 
 KEY = JobKey("ns", "a")

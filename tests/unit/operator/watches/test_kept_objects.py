@@ -17,12 +17,12 @@ from di_api.names import (
     LABEL_POD_NAME,
 )
 from di_operator.builders.pinning import Binding, pin, placed
-from di_operator.informer_state import (
+from di_operator.cluster.informer_state import (
     transform,
     transform_other_pod,
     transform_pod,
 )
-from di_operator.lifecycle.pods import Pod, failure_text, last_words, refusal_of
+from di_operator.lifecycle.observed.pods import Pod, failure_text, last_words, refusal_of
 from tests.unit.operator.bodies import Object, controlled, pod
 
 

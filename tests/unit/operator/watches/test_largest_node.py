@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_operator.largest_node import LargestNode
+from di_operator.cluster.largest_node import LargestNode
 
 GI = 2**30
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, Forbidden, Unavailable
-from di_operator.watches.quotas import ASK_AGAIN, QuotaWatch, transform_quota
+from di_operator.cluster.quotas import ASK_AGAIN, QuotaWatch, transform_quota
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock
 

@@ -18,7 +18,7 @@ from di_api.kube.errors import (
 from di_api.kube.resources import DIJOBS
 from di_api.spec import GangScheduler
 from di_operator.builders.pod_group import KINDS
-from di_operator.controller import Outdated
+from di_operator.process.controller import Outdated
 from tests.unit.operator.reconciling import Bench
 
 Object = dict[str, Any]

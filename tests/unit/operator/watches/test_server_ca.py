@@ -12,7 +12,7 @@ import pytest
 
 from di_api.kube.errors import NotFound, Unavailable
 from di_certs.authority import Authority
-from di_operator.server_ca import MAX_BYTES, ServerAuthorities
+from di_operator.certificates.pod_authorities import MAX_BYTES, ServerAuthorities
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from di_api.kube.errors import ApiError, NotFound, Unavailable
 from di_api.kube.resources import DEPLOYMENTS, DIJOBS
-from di_operator.server_presence import PATIENCE, PERIOD, ServerPresence
+from di_operator.cluster.server_presence import PATIENCE, PERIOD, ServerPresence
 from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 
 READY: dict[str, Any] = {"status": {"readyReplicas": 1}}

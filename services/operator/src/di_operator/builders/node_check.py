@@ -45,4 +45,4 @@ _NODE_NAME: Object = {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 @cache
 def _default_check() -> str:
-    return (resources.files("di_operator") / "default_node_check.py").read_text("utf-8")
+    return (resources.files("di_operator.node_check") / "program.py").read_text("utf-8")

@@ -14,8 +14,8 @@ from di_api import names
 from di_api.kube.client import KubeClient
 from di_api.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from di_api.kube.resources import SECRETS
-from di_operator.certificate_plan import secret_value
-from di_operator.clock import Clock
+from di_operator.certificates.plan import secret_value
+from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)
 

@@ -10,16 +10,16 @@ from typing import Any, Final
 from di_api.kube.cache import WatchCache
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import DIJOB_TASKS, DIJOBS, PODS, Resource
-from di_operator.clock import Clock
+from di_operator.cluster.informer_state import InformerState, transform
 from di_operator.config import Config
-from di_operator.controller import Controller, JobKey, Observer, job_queue
-from di_operator.informer_state import InformerState, transform
 from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner
-from di_operator.leadership import Loss
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.pods import PodReader
-from di_operator.queue import KeyedBackoff
-from di_operator.supervision import Duty
+from di_operator.lifecycle.observed.pods import PodReader
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.process.clock import Clock
+from di_operator.process.controller import Controller, JobKey, Observer, job_queue
+from di_operator.process.lease_state import Loss
+from di_operator.process.queue import KeyedBackoff
+from di_operator.process.supervision import Duty
 
 WORKERS: Final = 4
 """Jobs looked at at the same time: a look is a few writes, and most jobs have no such tasks."""

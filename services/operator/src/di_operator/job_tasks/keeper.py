@@ -16,7 +16,6 @@ from di_api.kube.resources import DIJOB_TASKS, DIJOBS
 from di_api.kube.wire import JSON_PATCH
 from di_api.names import OPERATOR_NAME
 from di_api.ownership import controlling_job
-from di_operator.controller import JobKey, Outdated
 from di_operator.job_tasks.scalable import has_scalable_tasks, scalable_tasks
 from di_operator.job_tasks.steps import (
     Clash,
@@ -30,9 +29,10 @@ from di_operator.job_tasks.steps import (
     owner_name,
     steps,
 )
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.pods import PodReader
-from di_operator.lifecycle.reasons import Problem, Reason
+from di_operator.lifecycle.observed.pods import PodReader
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
+from di_operator.process.controller import JobKey, Outdated
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ from di_api.field_error import items, mapping
 from di_api.ownership import is_controlled_by
 from di_api.phase import Phase
 from di_api.validation import pods_per_replica, standby_pods
-from di_operator.lifecycle.pods import Pod, PodReader, is_marked_standby
+from di_operator.lifecycle.observed.pods import Pod, PodReader, is_marked_standby
 
 Object = Mapping[str, Any]
 _FINISHED = frozenset(phase.value for phase in Phase if phase.is_finished)

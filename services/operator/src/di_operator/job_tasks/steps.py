@@ -24,7 +24,7 @@ from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_jo
 from di_api.vacancies import filled, left_vacant
 from di_operator.builders.metadata import job_labels, object_metadata
 from di_operator.job_tasks.scalable import Object, ScalableTask, scalable_tasks, task_status, whole
-from di_operator.lifecycle.pods import PodReader
+from di_operator.lifecycle.observed.pods import PodReader
 
 Request: TypeAlias = tuple[str, int]
 """Of a DIJobTask the UID, and the generation with the number that somebody wrote."""

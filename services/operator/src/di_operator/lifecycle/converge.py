@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from di_api.names import nodes_config_map_name
 from di_api.phase import Phase
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.plan import Plan
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.verdict import Verdict, count_of, earliest
+from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of, earliest
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def converge(snapshot: Snapshot, steps: Plan) -> Verdict:

@@ -13,33 +13,33 @@ from datetime import datetime
 from di_api.ownership import is_managed_elsewhere
 from di_api.phase import Phase
 from di_operator.kueue.side import Side
-from di_operator.lifecycle.blocked import blocked_time_left, tell_blocked
-from di_operator.lifecycle.cleanup import clean_up
-from di_operator.lifecycle.companions import with_companions
-from di_operator.lifecycle.conclude import conclude
+from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.converge import converge
-from di_operator.lifecycle.deadline import judge_deadline, time_left
-from di_operator.lifecycle.decision import Decision, JobEvent, Settings
-from di_operator.lifecycle.drain import departure_time_left
-from di_operator.lifecycle.frozen import judge_frozen
-from di_operator.lifecycle.groups import tell_groups
-from di_operator.lifecycle.kinds.choose import kind_of
-from di_operator.lifecycle.kinds.kind import Kind
-from di_operator.lifecycle.pending import judge_pending, pending_time_left
-from di_operator.lifecycle.plan import Plan
-from di_operator.lifecycle.progress import judge_progress, progress_time_left
-from di_operator.lifecycle.queued import judge_queue
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.reclaim import reclaim_seen, restored_events
+from di_operator.lifecycle.job_types.choose import kind_of
+from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, earliest
+from di_operator.lifecycle.policies.blocked_pods import blocked_time_left, tell_blocked
+from di_operator.lifecycle.policies.cleanup import clean_up
+from di_operator.lifecycle.policies.companions import with_companions
+from di_operator.lifecycle.policies.deadline import judge_deadline, time_left
+from di_operator.lifecycle.policies.drain import departure_time_left
+from di_operator.lifecycle.policies.kueue_admission import judge_queue
+from di_operator.lifecycle.policies.kueue_workloads import queue_steps
+from di_operator.lifecycle.policies.pending_timeout import judge_pending, pending_time_left
+from di_operator.lifecycle.policies.process_groups import tell_groups
+from di_operator.lifecycle.policies.progress import judge_progress, progress_time_left
+from di_operator.lifecycle.policies.reclaim import reclaim_seen, restored_events
+from di_operator.lifecycle.policies.requested_restart import judge_request
+from di_operator.lifecycle.policies.scheduling_objects import with_scheduling_objects
+from di_operator.lifecycle.policies.server_ca import tell_pods
+from di_operator.lifecycle.policies.suspend import judge_suspension
+from di_operator.lifecycle.policies.ttl import expire
 from di_operator.lifecycle.repairs.services import service_events, service_patches
-from di_operator.lifecycle.requested_restart import judge_request
-from di_operator.lifecycle.scheduling_objects import with_scheduling_objects
-from di_operator.lifecycle.server_ca import tell_pods
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.suspend import judge_suspension
-from di_operator.lifecycle.ttl import expire
-from di_operator.lifecycle.verdict import Verdict, earliest
-from di_operator.lifecycle.workloads import queue_steps
+from di_operator.lifecycle.unreadable_spec import judge_frozen
+from di_operator.lifecycle.vocabulary.decision import Decision, JobEvent, Settings
+from di_operator.lifecycle.vocabulary.reasons import Reason
 
 __all__ = ["Decision", "JobEvent", "Settings", "decide"]
 

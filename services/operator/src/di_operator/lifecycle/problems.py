@@ -12,14 +12,14 @@ from typing import Final
 
 from di_api.group_status import GroupState
 from di_api.wording import describe
-from di_operator.lifecycle.conditions import Aside
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.groups import least_members
-from di_operator.lifecycle.node_checks import Finding, wrong_nodes
-from di_operator.lifecycle.progress import is_undecided, progress_problems
-from di_operator.lifecycle.reasons import Problem, Reason
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.unknown_targets import unknown_targets
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.policies.node_checks import Finding, wrong_nodes
+from di_operator.lifecycle.policies.process_groups import least_members
+from di_operator.lifecycle.policies.progress import is_undecided, progress_problems
+from di_operator.lifecycle.policies.unknown_targets import unknown_targets
+from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 
 REASON_REFUSED: Final = "RulesBroken"
 REASON_UNREADABLE: Final = "Unreadable"

@@ -16,18 +16,18 @@ from di_api.ownership import controlling_job, names_earlier_job
 from di_api.spec import JobSpec, Task, TaskType, Template
 from di_api.stand_ins import StandIns, read_stand_ins, standby_number
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queueing
-from di_operator.lifecycle.kinds.choose import kind_of
-from di_operator.lifecycle.placement import Grant, Placement
-from di_operator.lifecycle.pods import Answers, Pod, PodReader
-from di_operator.lifecycle.rules import Part, Then
-from di_operator.lifecycle.snapshot import (
+from di_operator.lifecycle.job_types.choose import kind_of
+from di_operator.lifecycle.observed.placement import Grant, Placement
+from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader
+from di_operator.lifecycle.observed.snapshot import (
     Slot,
     Snapshot,
     is_before_replica,
     is_before_task,
 )
-from di_operator.lifecycle.specs import Examine, examine
-from di_operator.lifecycle.status import Status
+from di_operator.lifecycle.observed.specs import Examine, examine
+from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.vocabulary.rules import Part, Then
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
@@ -54,8 +54,8 @@ def read_snapshot(
 
     Objects of others may be among them: ownership is judged by the controller reference, so
     the caller may pass too many, never too few. ``read`` is the place for
-    :meth:`~di_operator.lifecycle.specs.SpecCache.examine`, ``read_pod`` that for a
-    :class:`~di_operator.lifecycle.pods.PodCache`, ``aggregator`` the template of the
+    :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`, ``read_pod`` that for a
+    :class:`~di_operator.lifecycle.observed.pods.PodCache`, ``aggregator`` the template of the
     AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
     ``largest_node_memory`` the bytes that the largest node has, where that is known,
     ``companions`` what a look at the job's companions has shown, by their place in the spec,

@@ -20,12 +20,12 @@ from di_api.kube.client import KubeClient
 from di_api.kube.errors import ApiError, NotFound
 from di_api.kube.resources import DIJOBS
 from di_api.names import OPERATOR_NAME
-from di_operator.clock import Clock
-from di_operator.controller import JobKey
-from di_operator.leadership import NotLeading
 from di_operator.notification_targets import Target
 from di_operator.notifications.news import addressees, body, news_of
 from di_operator.notifications.outbox import Notification, Outbox
+from di_operator.process.clock import Clock
+from di_operator.process.controller import JobKey
+from di_operator.process.lease_state import NotLeading
 
 _JSON: Final = {"Content-Type": "application/json"}
 log = structlog.get_logger(__name__)

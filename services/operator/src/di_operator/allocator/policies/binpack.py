@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_operator.allocator.admit import admit
-from di_operator.allocator.admit_shares import admit_by_shares
-from di_operator.allocator.backfill import Backfill, read_backfill
-from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
-from di_operator.allocator.free_capacity import FreeCapacity
-from di_operator.allocator.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.queues import read_queues
+from di_operator.allocator.admission.backfill import Backfill, read_backfill
+from di_operator.allocator.admission.by_shares import admit_by_shares
+from di_operator.allocator.admission.in_order import admit
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
+from di_operator.allocator.sharing.queues import read_queues
 
 _OTHER_WEIGHT = 1.0
 

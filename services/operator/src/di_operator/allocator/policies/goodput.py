@@ -13,14 +13,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_operator.allocator.admit import admit, in_order, tightest
-from di_operator.allocator.bids import make_bids, measured_room
-from di_operator.allocator.choose import Offer, choose
-from di_operator.allocator.choose_kinds import Choice, choose_kinds
-from di_operator.allocator.choose_shares import choose_by_shares
-from di_operator.allocator.demand import Demand, Option, quiet_seconds, ranks, scarcest_of
-from di_operator.allocator.entitlements import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
-from di_operator.allocator.free_capacity import FreeCapacity
+from di_operator.allocator.admission.in_order import admit, in_order, tightest
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves
 from di_operator.allocator.goodput.kinds import Known, Ladder, known_speeds, scaled
@@ -34,11 +27,18 @@ from di_operator.allocator.goodput.objective import (
     speed_of_one,
 )
 from di_operator.allocator.goodput.sizes import Bounds, sizes
-from di_operator.allocator.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.placing import place
-from di_operator.allocator.queues import read_queues
-from di_operator.allocator.quotas import Allowance
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.placement.place_learners import place
+from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
+from di_operator.allocator.sharing.queues import read_queues
+from di_operator.allocator.sharing.quotas import Allowance
+from di_operator.allocator.sizing.bids import make_bids, measured_room
+from di_operator.allocator.sizing.choose import Offer, choose
+from di_operator.allocator.sizing.choose_node_kinds import Choice, choose_kinds
+from di_operator.allocator.sizing.choose_shares import choose_by_shares
+from di_operator.allocator.sizing.demand import Demand, Option, quiet_seconds, ranks, scarcest_of
 
 
 class GoodputPolicy:

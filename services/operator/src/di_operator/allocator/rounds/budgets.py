@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Final
 
-from di_operator.allocator.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
 
 SHORTEST_INTERVAL: Final = 5.0
 """Seconds between two reconsiderations of all jobs, unless the period is shorter."""

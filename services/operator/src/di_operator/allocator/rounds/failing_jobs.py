@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from di_api.wording import describe
-from di_operator.allocator.grants.delays import FIRST_DELAY, LONGEST_DELAY
-from di_operator.allocator.job import JobInfo, NodeList
-from di_operator.allocator.node import NodeInfo
-from di_operator.allocator.policy import Policy
+from di_operator.allocator.model.job import JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.withdrawals.delays import FIRST_DELAY, LONGEST_DELAY
 
 CALLS: Final = 256
 """Calls of the policy that one search makes at most; the jobs it does not reach are found by the

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_api.kube.resources import SERVICES
-from di_operator.lifecycle.actions import Patch, Recipe
-from di_operator.lifecycle.decision import JobEvent
-from di_operator.lifecycle.deletion import is_terminating
-from di_operator.lifecycle.reasons import Reason
-from di_operator.lifecycle.snapshot import Snapshot
-from di_operator.lifecycle.verdict import count_of
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import count_of
+from di_operator.lifecycle.policies.deletion import is_terminating
+from di_operator.lifecycle.vocabulary.actions import Patch, Recipe
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
 
 Object = Mapping[str, Any]
 

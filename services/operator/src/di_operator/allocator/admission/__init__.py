@@ -1,0 +1,1 @@
+"""Decide which jobs are admitted: in order or by shares, with backfill."""

@@ -1,0 +1,301 @@
+"""Admission when namespaces have shares: all or nothing, in order, and what is lent is given back.
+
+Who runs goes on, as under `admit`, but for what its namespace has beyond its part: that makes way,
+the youngest jobs first, as soon as a job waits, or could grow, whose namespace has less than its
+part, and with it would not have more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from di_operator.allocator.admission.backfill import Backfill
+from di_operator.allocator.admission.in_order import (
+    ChooseNode,
+    admit_one,
+    admit_waiting,
+    in_order,
+)
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.resources import total
+from di_operator.allocator.sharing.fair_shares import EXACT, Amounts, Claim, Shares, entitle, fits
+from di_operator.allocator.sharing.quotas import Allowance, asked_by, within_quotas
+
+_ENOUGH: Final = 2
+"""How many times larger a job has to become: to grow costs a restart."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Parts:
+    """Jobs by what they are to their namespace's part, in the order of their precedence.
+
+    `safe` run within it; `due` wait, and are to have so much; `lent` run beyond it, and `less` are
+    those of them of which so much would be within. `short` are those of `safe` that are to have so
+    much more.
+    """
+
+    safe: list[JobInfo] = field(default_factory=list)
+    due: list[JobInfo] = field(default_factory=list)
+    lent: list[JobInfo] = field(default_factory=list)
+    less: dict[str, JobInfo] = field(default_factory=dict)
+    short: list[JobInfo] = field(default_factory=list)
+
+
+def admit_by_shares(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+    *,
+    choose_node: ChooseNode,
+    backfill: Backfill,
+    shares: Shares,
+) -> dict[str, NodeList]:
+    """Return the nodes of every job, as `admit` does."""
+    admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
+    bounded, held = within_quotas(jobs, in_order(jobs), previous)
+    # Whose large job has made way may be due a smaller one in its place, and so on.
+    for _ in {job.namespace for job in jobs.values()}:
+        admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
+        admission.keep((job for job in jobs.values() if not job.preemptible), previous)
+        admission.give_back(in_order(bounded), held, shares)
+        if not any(held.get(key) and not placed for key, placed in admission.answer.items()):
+            break
+        held = admission.answer
+    allowance = Allowance()
+    for key, placed in admission.answer.items():
+        allowance.take(jobs[key], placed)
+    admit_waiting(
+        jobs,
+        nodes,
+        admission.capacity,
+        admission.answer,
+        allowance,
+        choose_node=choose_node,
+        backfill=backfill,
+    )
+    return admission.answer
+
+
+@dataclass(slots=True)
+class _Admission:
+    """An answer that is being made, and what is free beside it."""
+
+    capacity: FreeCapacity
+    answer: dict[str, NodeList]
+    choose_node: ChooseNode
+
+    def keep(self, jobs: Iterable[JobInfo], previous: Mapping[str, NodeList]) -> None:
+        """Leave jobs where they are, as far as that is still possible."""
+        for job in jobs:
+            had = previous.get(job.key, WAIT)
+            if had and self.capacity.take_all(job, had):
+                self.answer[job.key] = had
+
+    def give_back(
+        self, jobs: Iterable[JobInfo], held: Mapping[str, NodeList], shares: Shares
+    ) -> None:
+        """Keep who runs, and start who is due something, in the place of what was lent."""
+        parts = _divide([job for job in jobs if job.preemptible], self.capacity, held, shares)
+        self.keep(parts.safe, held)
+        self.keep(parts.lent, held)
+        lent = [job for job in parts.lent if self.answer[job.key]]
+        for job in parts.due:
+            lent = self.make_room(job, lent)
+        for job in parts.short:
+            lent = self.grow(job, lent)
+        for key, job in parts.less.items():
+            if not self.answer[key]:
+                self.answer[key] = admit_one(self.capacity, job, self.choose_node)
+
+    def make_room(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
+        """Start a job with all that it is due, or else its least size; at the expense of others.
+
+        Nobody makes way in vain. Returns those of `lent` who still run.
+        """
+        for wanted in (_all_or_nothing(job), _least(job)):
+            if (left := self._in_place_of(lent, wanted)) is not None:
+                return left
+        return lent
+
+    def grow(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
+        """Have a job that runs be as large as it is due, or leave it as it is."""
+        had = self.answer[job.key]
+        if not had:
+            return lent
+        self.capacity.book(job, had, -1)
+        left = self._in_place_of(lent, _all_or_nothing(job))
+        if left is None:
+            self.capacity.book(job, had)
+            return lent
+        return left
+
+    def _in_place_of(self, lent: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
+        """Place a job at the expense of those of other namespaces; returns who of `lent` still
+        runs, None if it would be in vain."""
+        others = [other for other in reversed(lent) if other.namespace != job.namespace]
+        gone = self._displaced(job, others)
+        return None if gone is None else [other for other in lent if other.key not in gone]
+
+    def _displaced(self, job: JobInfo, others: list[JobInfo]) -> set[str] | None:
+        """Place a job; returns who made way for it, None if all of them would in vain."""
+        had = {other.key: self.answer[other.key] for other in others}
+        for other in others:
+            self.capacity.book(other, had[other.key], -1)
+        fits = admit_one(self.capacity, job, self.choose_node)
+        self.capacity.book(job, fits, -1)
+        for other in others:
+            self.capacity.book(other, had[other.key])
+        if not fits:
+            return None
+        gone: list[JobInfo] = []
+        while not (placed := admit_one(self.capacity, job, self.choose_node)):
+            gone.append(others[len(gone)])
+            self.capacity.book(gone[-1], had[gone[-1].key], -1)
+        self.answer[job.key] = placed
+        for other in gone:
+            # Some went that were on other nodes.
+            stays = self.capacity.take_all(other, had[other.key])
+            self.answer[other.key] = had[other.key] if stays else WAIT
+        return {other.key for other in gone if not self.answer[other.key]}
+
+
+def _is_enough(replicas: int, had: NodeList, job: JobInfo) -> bool:
+    """Whether a job may be made anew with so many replicas in all: twice as many as it has, or all
+    that it asks for. So it grows a few times at most, whatever comes and goes."""
+    return replicas > len(had) and replicas >= min(_size(job), _ENOUGH * len(had))
+
+
+def _size(job: JobInfo) -> int:
+    """The replicas that a job asks for, of all its tasks."""
+    return sum(task.replicas for task in job.tasks)
+
+
+def _divide(
+    jobs: list[JobInfo],
+    capacity: FreeCapacity,
+    previous: Mapping[str, NodeList],
+    shares: Shares,
+) -> _Parts:
+    parts = _Parts()
+    # What could not run if all others were gone keeps nothing from them.
+    jobs = [job for job in jobs if all(sum(capacity.slots(t)) >= t.minimum for t in job.tasks)]
+    if not jobs:
+        return parts
+    held = {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
+    takes = {job.key: _taken(job, held[job.key]) for job in jobs}
+    # All that it asks for, also while it runs on less.
+    asked = {job.key: _most(takes[job.key], _asked(job)) for job in jobs}
+    free = total(capacity.free)
+    room = shares.measured(total(asked.values()), free)
+    wanted: dict[str, dict[str, float]] = {}
+    for job in jobs:
+        known = wanted.setdefault(job.namespace, dict.fromkeys(room, 0.0))
+        for name in room:
+            known[name] += asked[job.key].get(name, 0)
+    claims = [
+        Claim(job=job, least=_measured(_asked(_least(job)), room), holds=bool(held[job.key]))
+        for job in jobs
+    ]
+    due = entitle(wanted, claims, shares, room)
+    left: dict[str, Amounts] = dict(due.rooms)
+    for claim in sorted(
+        claims, key=lambda claim: (claim.job.key not in due.turns, not claim.holds)
+    ):
+        job = claim.job
+        part = claim.least if job.key in due.turns else left[job.namespace]
+        within, has = _within(claim, part), _measured(takes[job.key], room)
+        if claim.holds and fits(has, part):
+            parts.safe.append(job)
+        elif claim.holds:
+            parts.lent.append(job)
+            if within is not None:
+                parts.less[job.key] = within
+        elif within is not None:
+            parts.due.append(within)
+            has = _measured(_asked(within), room)
+        else:
+            continue
+        if job.key not in due.turns:
+            left[job.namespace] = _less(part, has)
+    safe = {job.key for job in parts.safe} - due.turns
+    parts.short = _larger([claim for claim in claims if claim.job.key in safe], held, left)
+    return parts
+
+
+def _larger(
+    claims: Sequence[Claim], held: Mapping[str, NodeList], left: dict[str, Amounts]
+) -> list[JobInfo]:
+    """Jobs that run on less than they ask for, as large as they are to be of what is left of their
+    namespaces' parts: nobody who waits is due that."""
+    found = []
+    for claim in claims:
+        job = claim.job
+        part = _more(left[job.namespace], _taken(job, held[job.key]))
+        larger = _within(claim, part)
+        if larger is not None and _is_enough(_size(larger), held[job.key], job):
+            found.append(larger)
+            left[job.namespace] = _less(part, _asked(larger))
+    return found
+
+
+def _more(part: Amounts, taken: Amounts) -> dict[str, float]:
+    return {name: amount + taken.get(name, 0) for name, amount in part.items()}
+
+
+def _less(part: Amounts, taken: Amounts) -> dict[str, float]:
+    return {name: max(0.0, amount - taken.get(name, 0)) for name, amount in part.items()}
+
+
+def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}
+
+
+def _measured(amounts: Mapping[str, int], room: Amounts) -> dict[str, float]:
+    return {name: amounts.get(name, 0) for name in room}
+
+
+def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
+    return held if all(name in capacity.index for name in held) else WAIT
+
+
+def _taken(job: JobInfo, held: NodeList) -> dict[str, int]:
+    """What a job takes of each resource."""
+    return asked_by(job, {task.name: len(held.task(task.name)) for task in job.tasks})
+
+
+def _asked(job: JobInfo) -> dict[str, int]:
+    """What it would take of it with all that it asks for."""
+    return asked_by(job, {task.name: task.replicas for task in job.tasks})
+
+
+def _within(claim: Claim, room: Amounts) -> JobInfo | None:
+    """The job as large as it can be in so much room; None: not even its least size."""
+    if not fits(claim.least, room):
+        return None
+    over = {name: amount - claim.least.get(name, 0.0) for name, amount in room.items()}
+    tasks = []
+    for task in claim.job.tasks:
+        more = task.replicas - task.minimum
+        each = [(name, amount) for name in room if (amount := task.resources.get(name, 0))]
+        if each and more > 0:
+            more = min(more, *(int(over[name] * EXACT // amount) for name, amount in each))
+            more -= more % task.unit
+            for name, amount in each:
+                over[name] -= more * amount
+        tasks.append(replace(task, replicas=task.minimum + more))
+    return replace(claim.job, tasks=tuple(tasks))
+
+
+def _all_or_nothing(job: JobInfo) -> JobInfo:
+    return replace(job, tasks=tuple(replace(task, minimum=task.replicas) for task in job.tasks))
+
+
+def _least(job: JobInfo) -> JobInfo:
+    return replace(
+        job,
+        tasks=tuple(replace(task, replicas=min(task.minimum, task.replicas)) for task in job.tasks),
+    )

@@ -1,0 +1,155 @@
+"""Admission in order, all or nothing: what `fit` and `binpack` have in common.
+
+Who has nodes keeps them while they last. The others come by priority, then age. A job gets the
+replicas it asks for, or as many as there is room for, but at least every task's minimum; if that
+is not to be had, nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from di_operator.allocator.admission.backfill import Backfill, Reservation, reserve_for
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo, least
+from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.sharing.quotas import Allowance
+
+
+class ChooseNode(Protocol):
+    """Picks the node of the next replica among those with room for it (`slots` > 0)."""
+
+    def __call__(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int], /) -> int:
+        """Return the row of the node."""
+
+
+def tightest(capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
+    """The node with the fewest places left; the first of equals."""
+    return min((free, row) for row, free in enumerate(slots) if free)[1]
+
+
+def admit(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    previous: Mapping[str, NodeList],
+    *,
+    choose_node: ChooseNode,
+    backfill: Backfill = Backfill.ALL,
+) -> dict[str, NodeList]:
+    """Return the nodes of every job, empty for those that wait.
+
+    Nobody overtakes a job that waits but as `backfill` says, unless it could never fit.
+    """
+    capacity = FreeCapacity(nodes)
+    answer = dict.fromkeys(jobs, WAIT)
+    # What cannot be moved counts first, whatever its priority.
+    allowance = Allowance.beside_fixed(jobs, previous)
+    for job in in_order(jobs):
+        key = job.key
+        had = previous.get(key, WAIT)
+        if not had or (job.preemptible and not allowance.allows(job, had)):
+            continue
+        if capacity.take_all(job, had):
+            answer[key] = had
+            if job.preemptible:
+                allowance.take(job, had)
+        elif not job.preemptible:
+            allowance.take(job, had, -1)
+    admit_waiting(
+        jobs, nodes, capacity, answer, allowance, choose_node=choose_node, backfill=backfill
+    )
+    return answer
+
+
+def admit_waiting(
+    jobs: Mapping[str, JobInfo],
+    nodes: Mapping[str, NodeInfo],
+    capacity: FreeCapacity,
+    answer: dict[str, NodeList],
+    allowance: Allowance,
+    *,
+    choose_node: ChooseNode,
+    backfill: Backfill,
+) -> None:
+    """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
+
+    `allowance` counts what is in `answer`. Whom a quota keeps waiting keeps nobody else waiting.
+    Of `capacity`, which is of no use afterwards, a reservation may be taken.
+    """
+    kept: Reservation | None = None
+    for job in in_order(jobs):
+        if answer[job.key] or (within := allowance.within(job)) is None:
+            continue
+        lifted = kept if kept is not None and kept.outlasts(job) else None
+        if lifted is not None:
+            lifted.book(capacity, -1)
+        answer[job.key] = placed = admit_one(capacity, within, choose_node)
+        if lifted is not None:
+            lifted.book(capacity)
+        allowance.take(job, placed)
+        is_first = backfill is not Backfill.ALL and kept is None and not placed
+        if not is_first or not _could_fit(job, nodes, choose_node):
+            continue
+        if backfill is Backfill.NONE:
+            break
+        running = ((jobs[key], found) for key, found in answer.items() if found)
+        kept = reserve_for(within, capacity, nodes, running)
+        if kept is not None:
+            kept.book(capacity)
+
+
+def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
+    """By priority, then age, then key: an order that never depends on a dict's."""
+    return sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
+
+
+def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> NodeList:
+    """Place as much of a job as it asks for and there is room for, and take that room."""
+    rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
+    for task in job.tasks:
+        # First the minimum of all, so that no task's request takes another's.
+        _grow(capacity, task, rows[task.name], least(job, task), choose_node)
+    if any(len(rows[task.name]) < least(job, task) for task in job.tasks):
+        for task in job.tasks:
+            for row in rows[task.name]:
+                capacity.take(task, row, -1)
+        return WAIT
+    for task in job.tasks:
+        _grow(capacity, task, rows[task.name], task.replicas, choose_node)
+    return NodeList.of(
+        {
+            name: tuple(capacity.nodes[row].name for row in sorted(found))
+            for name, found in rows.items()
+        }
+    )
+
+
+def _grow(
+    capacity: FreeCapacity,
+    task: TaskInfo,
+    rows: list[int],
+    count: int,
+    choose_node: ChooseNode,
+) -> None:
+    while len(rows) < count:
+        begun = len(rows)
+        while len(rows) < begun + task.unit:
+            slots = capacity.slots(task)
+            if not any(slots):
+                give_back(capacity, task, rows, begun)
+                return
+            row = choose_node(capacity, task, slots)
+            capacity.take(task, row)
+            rows.append(row)
+
+
+def give_back(capacity: FreeCapacity, task: TaskInfo, rows: list[int], begun: int) -> None:
+    """Take away the rows of a unit that has no room as a whole."""
+    for row in rows[begun:]:
+        capacity.take(task, row, -1)
+    del rows[begun:]
+
+
+def _could_fit(job: JobInfo, nodes: Mapping[str, NodeInfo], choose_node: ChooseNode) -> bool:
+    return bool(admit_one(FreeCapacity(nodes), job, choose_node))

@@ -1,0 +1,128 @@
+"""A job that is not there yet, as it would be stored: what a forecast is about. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from typing import Any, Final
+
+from di_api.conversion import convert
+from di_api.defaults import with_defaults
+from di_api.field_error import InvalidSpec, mapping
+from di_api.names import API_VERSION
+from di_api.spec import JobSpec, Priority
+from di_api.validation import load_leniently, validate_job
+from di_operator.allocator.model.job import JobInfo, TaskInfo
+from di_operator.allocator.model.node import read_constraints
+from di_operator.allocator.model.resources import Resources, pod_request
+from di_operator.allocator.observe.inventory import read_job
+
+Object = Mapping[str, Any]
+
+COORDINATOR: Final = "coordinator"
+"""The one pod that a job with a coordinator begins with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A job that is tried.
+
+    Attributes:
+        job: as it would be stored, under a name that no other job has.
+        spec: of it.
+    """
+
+    job: Object
+    spec: JobSpec
+
+    @classmethod
+    def of(cls, manifest: Object, *, namespace: str, now: datetime, taken: set[str]) -> Trial:
+        """Take a manifest of any version as it would be admitted; one that says `suspend` is tried
+        as if it were resumed.
+
+        Args:
+            manifest: the job; what it lacks is filled in as at its creation.
+            namespace: where it would be, if it does not say so.
+            now: aware.
+            taken: names of jobs of its namespace.
+
+        Raises InvalidSpec for one that would be refused, ConversionFailed for what is no job.
+        """
+        stored = convert(manifest, API_VERSION)
+        metadata = mapping(stored.get("metadata"))
+        name = str(metadata.get("name") or metadata.get("generateName") or "trial")
+        asked = mapping(stored.get("spec"))
+        spec = {**with_defaults(asked), "suspend": False}
+        free = name if name not in taken else next(_others(name, taken))
+        job = {
+            **stored,
+            "metadata": {
+                **metadata,
+                "name": name,
+                "namespace": metadata.get("namespace") or namespace,
+                "uid": f"trial of {free}",
+                "generation": 1,
+                "creationTimestamp": now.isoformat(),
+            },
+            "spec": spec,
+            "status": {},
+        }
+        if errors := validate_job(job):
+            raise InvalidSpec(tuple(errors))
+        job["metadata"] = {**job["metadata"], "name": free}
+        return cls(job=job, spec=load_leniently(spec))
+
+    @property
+    def uid(self) -> str:
+        """That no job of the cluster has."""
+        return str(self.job["metadata"]["uid"])
+
+    @property
+    def key(self) -> str:
+        """`<namespace>/<name>`."""
+        return f"{self.job['metadata']['namespace']}/{self.job['metadata']['name']}"
+
+    @property
+    def asks_allocator(self) -> bool:
+        """Whether an allocator decides on it, where there is one."""
+        return self.spec.preemptible or self.spec.scheduling.gang
+
+    @property
+    def is_high(self) -> bool:
+        """Whether no other priority is above its own."""
+        return self.spec.priority is Priority.HIGH
+
+    def raised(self) -> Trial:
+        """The same job with high priority."""
+        return Trial(
+            job={**self.job, "spec": {**self.job["spec"], "priority": Priority.HIGH.value}},
+            spec=replace(self.spec, priority=Priority.HIGH),
+        )
+
+    def info(self) -> JobInfo:
+        """What it asks for, by its requests: of one with a coordinator that pod alone.
+
+        Raises ValueError for an invalid quantity.
+        """
+        info = read_job(self.job, self.spec, report=None).info
+        if self.spec.coordinated is None:
+            return info
+        pod = mapping(self.spec.coordinated.coordinator.template).get("spec") or {}
+        return replace(info, tasks=(_one(COORDINATOR, pod_request(pod), pod),))
+
+
+def _one(name: str, resources: Resources, pod: Object) -> TaskInfo:
+    return TaskInfo(
+        name=name,
+        replicas=1,
+        minimum=1,
+        maximum=1,
+        resources=resources,
+        constraints=read_constraints(pod),
+    )
+
+
+def _others(name: str, taken: set[str]) -> Iterator[str]:
+    return (each for number in count(2) if (each := f"{name}-{number}") not in taken)

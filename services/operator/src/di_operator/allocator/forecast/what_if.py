@@ -1,0 +1,232 @@
+"""What the allocator and the cluster's scheduler would do with a job that is not there yet. Pure.
+
+With the allocator's own steps: the job arrives and is asked about alone; when all jobs are
+reconsidered, it is among them. What that changes for others is told by comparing it with what the
+same step would do without the job, so that nobody is blamed for what would happen anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from di_api.ownership import is_controlled_by
+from di_operator.allocator.admission.in_order import admit_one
+from di_operator.allocator.forecast.arrivals import LeftRoom, ask_for_arrivals
+from di_operator.allocator.forecast.hypothetical_job import Trial
+from di_operator.allocator.grants.checked_plan import Change, change_of
+from di_operator.allocator.grants.granting import NOTHING_SAID, Words, granted, step
+from di_operator.allocator.grants.queue_report import QueueState, queue_states
+from di_operator.allocator.grants.shortage import find_shortage
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes
+from di_operator.allocator.observe.cluster_reader import ClusterReader, ReadSpec
+from di_operator.allocator.observe.inventory import Unreadable
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.placement.current_free_capacity import PresentRoom
+from di_operator.allocator.sharing.queues import queues_of
+from di_operator.allocator.sharing.quotas import Allowance
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A job that comes to have other nodes for the new one's sake."""
+
+    key: str
+    change: Change
+    before: NodeList
+    after: NodeList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What becomes of a job.
+
+    Attributes:
+        at_once: the nodes it has as soon as it is there; WAIT: it waits.
+        later: those it has, or is about to have, once all jobs have been reconsidered; those of a
+            job that is none of the allocator's are where there is room, the scheduler's choice may
+            be another.
+        shifts: what that costs others.
+        obstacle: why it does not run at once, empty if it does.
+        impossible: why it would not run if nothing else did, empty if it would.
+    """
+
+    at_once: NodeList
+    later: NodeList
+    shifts: tuple[Shift, ...] = ()
+    obstacle: str = ""
+    impossible: str = ""
+
+    @property
+    def starts(self) -> bool:
+        """Whether it runs by the time at which all jobs have been reconsidered."""
+        return bool(self.at_once or self.later)
+
+
+class Surroundings:
+    """The cluster as it is, and jobs that are tried in it one after the other."""
+
+    def __init__(
+        self,
+        changes: Changes,
+        *,
+        policy: Policy | None,
+        now: datetime,
+        read_spec: ReadSpec,
+        kind_label: str | None = None,
+    ) -> None:
+        """`changes` are all objects there are, `policy` the allocator's; None: there is none, and
+        the cluster's scheduler places all jobs. `now` is aware. `kind_label` is the label whose
+        value is a node's kind.
+        """
+        self._reader = ClusterReader(read_spec, kind_label=kind_label, queues=queues_of(policy))
+        self._reader.take(changes)
+        self._pods = [pod for _, pod in changes.pods.values()]
+        self._jobs = {uid: job for uid, (_, job) in changes.jobs.items()}
+        self._policy = policy
+        self._now = now
+        before = self._read(NOTHING_SAID)
+        # As one who comes to lead takes it: everybody has what the status says.
+        self._words: Words = step(NOTHING_SAID, before, {}, whole=True, explain=False).words
+        self.unreadable: Mapping[str, Unreadable] = before.unreadable
+        """What could not be read, and is not reckoned with."""
+
+    def queues(self) -> list[QueueState]:
+        """What namespaces have of what their queues allow them."""
+        return queue_states(queues_of(self._policy), self._read(self._words))
+
+    def forecast(self, trial: Trial) -> Forecast:
+        """Try a job. Raises ValueError for one that the allocator cannot read."""
+        if self._policy is None or not trial.asks_allocator:
+            return self._bound(trial.info())
+        return self._allocated(trial, self._policy)
+
+    def first_end(self, trial: Trial, ends: Iterable[str]) -> str | None:
+        """The UID of the first of these jobs whose end, after those before it, lets the job start.
+
+        `ends` are UIDs in the order in which the jobs end. What is tried next is tried after that.
+        """
+        if self._policy is None or not trial.asks_allocator:
+            info = trial.info()
+            return next((uid for uid in self._ending(ends) if self._bound(info).at_once), None)
+        self._reader.put_job(trial.job)
+        return self._first_grants(ends, self._policy, {trial.uid}).get(trial.uid)
+
+    def starts(self, ends: Iterable[str]) -> dict[str, str | None]:
+        """After which end each job of the allocator's that waits starts, by UID; None: when all
+        jobs are reconsidered next. Those that do not start are left out. `ends` as above.
+        """
+        if self._policy is None:
+            return {}
+        waiting = {uid for uid, word in self._words.items() if not word.wants}
+        return self._first_grants(ends, self._policy, waiting)
+
+    def _first_grants(
+        self, ends: Iterable[str], policy: Policy, waiting: set[str]
+    ) -> dict[str, str | None]:
+        words, found, left = self._words, dict[str, str | None](), set(waiting)
+        for after in chain((None,), self._ending(ends)):
+            words = self._reconsidered(words, policy)[1]
+            started = {uid for uid in left if uid in words and words[uid].wants}
+            found |= dict.fromkeys(started, after)
+            left -= started
+            if not left:
+                break
+        return found
+
+    def _ending(self, ends: Iterable[str]) -> Iterator[str]:
+        """Take the jobs away, one after the other; those that are not there are passed over."""
+        for uid in ends:
+            if (job := self._jobs.pop(uid, None)) is None:
+                continue
+            for pod in [each for each in self._pods if is_controlled_by(each, uid)]:
+                self._reader.remove_pod(pod)
+            self._reader.remove_job(job)
+            yield uid
+
+    def _allocated(self, trial: Trial, policy: Policy) -> Forecast:
+        without = self._reconsidered(self._words, policy)[1]
+        self._reader.put_job(trial.job)
+        try:
+            snapshot = self._read(self._words)
+            if trial.key not in snapshot.jobs:
+                left_out = snapshot.unreadable.get(trial.uid)
+                raise ValueError(left_out.reason if left_out else "it is none of the allocator's")
+            answer = ask_for_arrivals(self._words, snapshot, policy.allocate)
+            arrived = step(self._words, snapshot, answer, whole=False, explain=False).words
+            after, words = self._reconsidered(arrived, policy)
+        finally:
+            self._reader.remove_job(trial.job)
+        at_once = arrived[trial.uid].has if trial.uid in arrived else WAIT
+        info = snapshot.jobs[trial.key]
+        left = FreeCapacity(LeftRoom(snapshot, snapshot.held).nodes)
+        allowance = Allowance()
+        for key, held in snapshot.held.items():
+            allowance.take(snapshot.jobs[key], held)
+        return Forecast(
+            at_once=at_once,
+            later=words[trial.uid].wants,
+            shifts=tuple(_shifts(snapshot, after, without, words, trial)),
+            obstacle="" if at_once else allowance.shortage(info) or _shortage(info, left),
+            impossible=_impossible(info, snapshot),
+        )
+
+    def _bound(self, info: JobInfo) -> Forecast:
+        """By its requests: pods that fit are bound, wherever that is."""
+        snapshot = self._read(self._words)
+        room = PresentRoom(snapshot).capacity
+        placed = admit_one(room, info, _roomiest)
+        return Forecast(
+            at_once=placed,
+            later=placed,
+            obstacle="" if placed else _shortage(info, room),
+            impossible=_impossible(info, snapshot),
+        )
+
+    def _read(self, words: Words) -> SchedulingSnapshot:
+        return self._reader.read(granted=granted(words), now=self._now)
+
+    def _reconsidered(self, words: Words, policy: Policy) -> tuple[SchedulingSnapshot, Words]:
+        snapshot = self._read(words)
+        answer = policy.optimize(snapshot.jobs, snapshot.nodes, snapshot.held)
+        return snapshot, step(words, snapshot, answer, whole=True, explain=True).words
+
+
+def _shifts(
+    before: SchedulingSnapshot,
+    after: SchedulingSnapshot,
+    without: Words,
+    words: Words,
+    trial: Trial,
+) -> Iterable[Shift]:
+    for key, uid in sorted(after.uids.items()):
+        if uid == trial.uid or uid not in words or uid not in without:
+            continue
+        job, had, has = after.jobs[key], before.held[key], words[uid].wants
+        change = change_of(job, had, has)
+        if change is not None and change_of(job, without[uid].wants, has) is not None:
+            yield Shift(key=key, change=change, before=had, after=has)
+
+
+def _shortage(info: JobInfo, room: FreeCapacity) -> str:
+    found = find_shortage(info, room)
+    return found.message if found else "the policy lets other jobs go first"
+
+
+def _impossible(info: JobInfo, snapshot: SchedulingSnapshot) -> str:
+    empty = {name: replace(node, free=node.total) for name, node in snapshot.nodes.items()}
+    found = find_shortage(info, FreeCapacity(empty))
+    return found.message if found else ""
+
+
+def _roomiest(_capacity: FreeCapacity, _task: TaskInfo, slots: Sequence[int]) -> int:
+    """As the cluster's scheduler spreads pods, unless it is told otherwise."""
+    return slots.index(max(slots))

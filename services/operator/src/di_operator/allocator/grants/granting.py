@@ -1,0 +1,212 @@
+"""What jobs are told of what the policy has decided, step by step. Pure.
+
+A policy's answer is granted at once where the room is free. Where the pods of others still hold
+it, they are told to leave first, and the grant follows when they are gone: a kubelet refuses a pod
+that comes too early. By job, with what was decided before (`wants`), what the job has of it by the
+last grant or its status (`held`), and the answer of the policy for it, if it was asked:
+
+| answered | `wants` now | room for what is missing | the job is granted |
+|---|---|---|---|
+| no, nothing was decided yet | | | nothing is said |
+| no | as before | | as below |
+| yes, and it can be had | the answer | | as below |
+| yes, and it cannot be had | `held` if that can be had, else nothing | | as below |
+| | nothing | | nothing, and why it waits |
+| | `held` | | `held` |
+| | other nodes | yes | `wants` |
+| | other nodes | no | what stays of `held` on the way there, see `reduced` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from di_operator.allocator.admission.in_order import in_order
+from di_operator.allocator.grants.checked_plan import Change, make_plan
+from di_operator.allocator.grants.shortage import find_shortage
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.placement.current_free_capacity import PresentRoom
+from di_operator.allocator.sharing.quotas import Allowance
+from di_operator.allocator.sizing.batch_size import advised_batch
+from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What is decided about a job, what of it is granted, and what the job is told."""
+
+    wants: NodeList
+    has: NodeList
+    grant: Grant
+
+
+Words: TypeAlias = Mapping[str, Word]
+"""By the UID of the job."""
+
+NOTHING_SAID: Final[Words] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """All words from now on, and what is new about them.
+
+    `told`, `changes` and `refused` are by key: jobs whose grant is another than before, what the
+    answer changes for whom, and whose part of it was put aside, why.
+    """
+
+    words: Words
+    told: tuple[str, ...]
+    changes: Mapping[str, Change]
+    refused: Mapping[str, str]
+
+
+def granted(words: Words) -> dict[str, NodeList]:
+    """What jobs have been given, by UID."""
+    return {uid: word.has for uid, word in words.items()}
+
+
+def targets(words: Words, snapshot: SchedulingSnapshot) -> dict[str, NodeList]:
+    """By key: the nodes each job has or is about to have."""
+    return {
+        key: words[uid].wants if uid in words else snapshot.held[key]
+        for key, uid in snapshot.uids.items()
+    }
+
+
+def step(
+    words: Words,
+    snapshot: SchedulingSnapshot,
+    answer: Mapping[str, NodeList],
+    *,
+    whole: bool,
+    explain: bool,
+) -> Step:
+    """Take in a policy's answer, and grant what is decided as far as there is room for it.
+
+    A `whole` answer is about all jobs: whom it leaves out keeps what it holds. Another is about
+    those that have come since: what was decided about the others stands. With `explain` those that
+    wait are told anew why.
+
+    Who is in no snapshot any more has nothing left to be told: a gang that was let go, a job
+    that ended or was suspended.
+    """
+    decided = {
+        key: snapshot.held[key] if key in snapshot.cut else words[uid].wants
+        for key, uid in snapshot.uids.items()
+        if uid in words
+    }
+    changes: Mapping[str, Change] = {}
+    refused: Mapping[str, str] = {}
+    if answer or whole:
+        previous = snapshot.held if whole else targets(words, snapshot)
+        plan = make_plan(answer, snapshot.jobs, snapshot.nodes, previous)
+        decided, changes, refused = dict(plan.allocations), plan.changes, plan.refused
+    given = _grant(words, snapshot, decided, explain=explain)
+    return Step(
+        words=given,
+        told=tuple(
+            key
+            for key, uid in snapshot.uids.items()
+            if uid in given and (uid not in words or words[uid].grant != given[uid].grant)
+        ),
+        changes=changes,
+        refused=refused,
+    )
+
+
+def _grant(
+    words: Words,
+    snapshot: SchedulingSnapshot,
+    decided: Mapping[str, NodeList],
+    *,
+    explain: bool,
+) -> dict[str, Word]:
+    room, empty = PresentRoom(snapshot), FreeCapacity(snapshot.nodes)
+    allowance = Allowance()
+    for key, nodes in decided.items():
+        if snapshot.jobs[key].account is not None:
+            allowance.take(snapshot.jobs[key], nodes)
+    given: dict[str, Word] = {}
+    for job in in_order(snapshot.jobs):
+        key, uid = job.key, snapshot.uids[job.key]
+        wants, held, before = decided.get(key), snapshot.held[key], words.get(uid)
+        if wants is None:
+            continue
+        has = wants
+        if wants and wants != held and not room.take(key, wants):
+            has = reduced(snapshot, key, wants)
+        if has or explain or before is None or before.has:
+            told = before.grant.batch_size if before is not None and before.has == has else None
+            grant = _say(snapshot, empty, allowance, key=key, has=has, told=told)
+            given[uid] = Word(wants=wants, has=has, grant=grant)
+        else:
+            given[uid] = Word(wants=wants, has=has, grant=before.grant)
+    return given
+
+
+def _say(
+    snapshot: SchedulingSnapshot,
+    empty: FreeCapacity,
+    allowance: Allowance,
+    *,
+    key: str,
+    has: NodeList,
+    told: int | None,
+) -> Grant:
+    job = snapshot.jobs[key]
+    reason: Reason | None = None
+    message = ""
+    if not has:
+        reason, message = _why_not(job, snapshot.refused.get(key), empty, allowance)
+    if not job.preemptible:
+        return Grant(reason=reason, message=message)
+    placement = dict(has.tasks)
+    names = (node for nodes in placement.values() for node in nodes)
+    # A node that a job still has may be gone.
+    kinds = {name: node.kind for name in names if (node := snapshot.nodes.get(name)) and node.kind}
+    batch = advised_batch(job, has, snapshot.nodes, before=told)
+    return Grant(placement=placement, reason=reason, message=message, kinds=kinds, batch_size=batch)
+
+
+def _why_not(
+    job: JobInfo, refused: str | None, empty: FreeCapacity, allowance: Allowance
+) -> tuple[Reason, str]:
+    if job.account is not None and job.account.barred:
+        return Reason.WAITING_FOR_NODES, job.account.barred
+    if over := allowance.shortage(job):
+        return Reason.QUEUE_QUOTA_EXCEEDED, over
+    if refused is not None:
+        # What there is no room for then may be missing for the nodes that are not tried now.
+        return Reason.REFUSED_BY_SCHEDULER, refused
+    if shortage := find_shortage(job, empty):
+        return Reason.UNSCHEDULABLE, shortage.message
+    return Reason.WAITING_FOR_NODES, "waiting for nodes that other jobs have"
+
+
+def reduced(snapshot: SchedulingSnapshot, key: str, wants: NodeList) -> NodeList:
+    """What a job keeps of its nodes on the way to other ones.
+
+    Learners are one group. One of fixed size goes on as it is until there is room for all of it,
+    if it is only to grow where it is; else nothing of the job goes on. Of an elastic one those go
+    on that stay, and without any of them nothing of the job. What is given up is never kept for
+    long: two jobs that want each other's nodes would wait for ever.
+    """
+    had = snapshot.held[key]
+    kept: dict[str, tuple[str, ...]] = {}
+    for task in snapshot.jobs[key].tasks:
+        before, after = had.task(task.name), wants.task(task.name)
+        # Replicas are known by their index: those before the first that moves are not touched.
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        nodes = tuple(node for node, _ in pairs)
+        stays = task.comes_and_goes or nodes == before
+        if not stays or (task.is_one_group and not nodes):
+            return WAIT
+        kept[task.name] = nodes[: len(nodes) - len(nodes) % task.unit]
+    return NodeList.of(kept)

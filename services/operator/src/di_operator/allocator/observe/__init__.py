@@ -1,0 +1,1 @@
+"""What the allocator reads of the cluster."""

@@ -1,0 +1,77 @@
+"""What the pods of one job take, and which of its replicas have a node. Raw dicts in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from di_api.spec import JobSpec, tasks_by_pod
+from di_api.wording import reason_of
+from di_operator.allocator.model.resources import PODS, UNIT, Resources, pod_request
+from di_operator.allocator.observe.inventory import (
+    MAKES_NO_SENSE,
+    Unreadable,
+    bound_node,
+    node_of_pod,
+)
+from di_operator.allocator.observe.node_usage import Entry
+from di_operator.lifecycle.job_types.requests import pod_spec
+
+Object = Mapping[str, Any]
+
+A_POD: Final[Resources] = {PODS: UNIT}
+"""What a pod that cannot be read takes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnPods:
+    """What the pods of one job take, and which of them cannot be read.
+
+    `present` are those that are not ending, by task and node; the node of one that is not bound
+    yet is empty.
+    """
+
+    staying: list[Entry] = field(default_factory=list)
+    ending: list[Entry] = field(default_factory=list)
+    present: Counter[tuple[str, str]] = field(default_factory=Counter)
+    priority: int | None = None
+    """The highest of these, as Kubernetes has it; None: there are none."""
+    unreadable: dict[str, Unreadable] = field(default_factory=dict)
+
+    def bound(self, task: str) -> int:
+        """How many pods of a task have a node, and are not ending."""
+        found = self.present.items()
+        return sum(count for (name, node), count in found if name == task and node)
+
+
+def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods:
+    """Pods with the requests of their templates: the cache keeps no more of pods than decisions
+    need."""
+    found, name = OwnPods(), job["metadata"]["name"]
+    task_of = tasks_by_pod(name, spec.tasks)
+    # By identity; the template is kept beside, so that no other can take its address.
+    requests: dict[int, tuple[Object, Resources]] = {}
+    for pod in pods:
+        own = pod["metadata"]["name"]
+        # A template that names a node books no room there: the scheduler may find none.
+        node = node_of_pod(pod) if spec.preemptible else bound_node(pod)
+        is_ending = "deletionTimestamp" in pod["metadata"]
+        if not is_ending:
+            priority = pod["spec"].get("priority") or 0
+            found.priority = priority if found.priority is None else max(found.priority, priority)
+            # By the name, which nobody can change; the label is anybody's.
+            found.present[task_of(own), node or ""] += 1
+        if not node:
+            continue
+        asked = pod_spec(name, spec, own)
+        try:
+            if id(asked) not in requests:
+                requests[id(asked)] = asked, pod_request(asked)
+            taken = requests[id(asked)][1]
+        except MAKES_NO_SENSE as error:
+            found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
+            taken = A_POD
+        (found.ending if is_ending else found.staying).append((node, taken))
+    return found

@@ -1,0 +1,149 @@
+"""Room for pods of others that wait, kept back before policies share the rest.
+
+The scheduler refuses them, for jobs that may shrink have the room. Where a waiting pod would fit if
+the jobs below its priority were gone, that much of a node is not the jobs' to have any more; the
+policy shrinks, moves or stops them, and the scheduler binds the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.node import NodeInfo, read_constraints
+from di_operator.allocator.model.resources import Resources, pod_request, total
+
+MOST: Final = 64
+"""Pods that room is kept for at a time, those of the highest priority."""
+PATIENCE: Final = timedelta(seconds=60)
+"""How long room is kept for a pod that would fit now. Its scheduler has reasons not seen here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPod:
+    """A pod of somebody else's that its scheduler finds no node for."""
+
+    uid: str
+    priority: int
+    task: TaskInfo
+    """What it takes, and where it may go."""
+
+    @classmethod
+    def read(cls, pod: Mapping[str, Any]) -> WaitingPod:
+        """Read one; raises AttributeError, KeyError, TypeError or ValueError for nonsense."""
+        spec = pod["spec"]
+        return cls(
+            uid=pod["metadata"]["uid"],
+            priority=int(spec.get("priority") or 0),
+            task=TaskInfo(
+                name="",
+                replicas=1,
+                minimum=1,
+                maximum=1,
+                resources=pod_request(spec),
+                constraints=read_constraints(spec),
+            ),
+        )
+
+
+UNTOUCHED: Final = 1 << 31
+"""Above every priority that Kubernetes knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A job that the allocator has given nodes."""
+
+    priority: int
+    """That of its pods, as Kubernetes has it; UNTOUCHED of a job that gives up nothing."""
+    job: JobInfo
+    held: NodeList
+
+
+def reserve(
+    pods: Iterable[WaitingPod], nodes: Mapping[str, NodeInfo], holders: Iterable[Holder]
+) -> dict[str, dict[str, int]]:
+    """Return the room to be kept, by node.
+
+    A pod gets room where it takes least from jobs, and never from one of its own priority or
+    above. One that fits on no node without those gets none.
+
+    Args:
+        pods: those that wait.
+        nodes: with what jobs can have in all.
+        holders: the jobs that have some of it.
+    """
+    above, beside = FreeCapacity(nodes), FreeCapacity(nodes)
+    left = sorted(holders, key=lambda holder: -holder.priority)
+    for holder in left:
+        beside.book(holder.job, holder.held)
+    kept: dict[str, dict[str, int]] = {}
+    for pod in sorted(pods, key=lambda pod: (-pod.priority, pod.uid))[:MOST]:
+        while left and left[0].priority >= pod.priority:
+            above.book(left[0].job, left[0].held)
+            del left[0]
+        rows = [row for row, places in enumerate(above.slots(pod.task)) if places]
+        if not rows:
+            continue
+        row = min(rows, key=lambda row: (_taken_from_jobs(pod, beside.free[row]), row))
+        for capacity in (above, beside):
+            capacity.take(pod.task, row)
+        name = above.nodes[row].name
+        kept[name] = total((kept.get(name, {}), pod.task.resources))
+    return kept
+
+
+class Reservations:
+    """The pods of others that wait, and since when each of them could have been bound."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, WaitingPod] = {}
+        self._fitting: dict[str, datetime] = {}
+
+    def put(self, pod: WaitingPod) -> None:
+        """Take in a pod that waits."""
+        self._waiting[pod.uid] = pod
+
+    def remove(self, uid: str) -> None:
+        """Take in that a pod waits no longer."""
+        self._waiting.pop(uid, None)
+        self._fitting.pop(uid, None)
+
+    def look(
+        self,
+        lasting: Mapping[str, NodeInfo],
+        free: Mapping[str, NodeInfo],
+        holders: Iterable[Holder],
+        now: datetime,
+    ) -> dict[str, dict[str, int]]:
+        """Return the room to be kept now, by node; `free` has what nobody takes at this moment."""
+        if not self._waiting:
+            return {}
+        room = FreeCapacity(free)
+        for uid, pod in self._waiting.items():
+            if any(room.slots(pod.task)):
+                self._fitting.setdefault(uid, now)
+            else:
+                self._fitting.pop(uid, None)
+        patient = (
+            pod
+            for uid, pod in self._waiting.items()
+            if now - self._fitting.get(uid, now) < PATIENCE
+        )
+        return reserve(patient, lasting, holders)
+
+
+def _taken_from_jobs(pod: WaitingPod, free: Resources) -> float:
+    """The largest part of what it takes, that jobs have to give up for it."""
+    return max(
+        (
+            min(1.0, max(0, amount - free.get(name, 0)) / amount)
+            for name, amount in pod.task.resources.items()
+            if amount
+        ),
+        default=0.0,
+    )

@@ -1,0 +1,1 @@
+"""Quotas, queues and fair shares."""

@@ -1,0 +1,1 @@
+"""How many replicas each preemptible job is to have."""

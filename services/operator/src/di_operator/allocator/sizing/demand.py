@@ -1,0 +1,122 @@
+"""What a job may be offered: sizes on every kind of node that has room for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from di_operator.allocator.goodput.curves import Curve
+from di_operator.allocator.goodput.kinds import Ladder
+from di_operator.allocator.goodput.objective import Part, short_first_weights, speed_of_one
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import JobInfo, TaskInfo
+from di_operator.allocator.model.resources import scarcest, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """The sizes that a job may have on nodes of one kind."""
+
+    task: TaskInfo
+    """The task whose size is chosen; where there are several kinds of nodes, kept to this one."""
+    ladder: Ladder
+    present: int
+    offered: int
+    """So many of the sizes may be taken now; the larger ones are for later."""
+
+    def costs(self, job: JobInfo, resource: str) -> list[float]:
+        """What each size takes of one resource, the least of the other tasks included."""
+        each = self.task.resources.get(resource, 0)
+        others = sum(
+            task.minimum * task.resources.get(resource, 0)
+            for task in job.tasks
+            if task.name != self.task.name
+        )
+        return [float(size * each + others) if size else 0.0 for size in self.ladder.sizes]
+
+    def takes(self, job: JobInfo) -> list[dict[str, float]]:
+        """What each size takes of all resources, the least of the other tasks included."""
+        names = sorted({name for task in job.tasks for name in task.resources})
+        by_name = {name: self.costs(job, name) for name in names}
+        return [
+            {name: costs[at] for name, costs in by_name.items()}
+            for at in range(len(self.ladder.sizes))
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A job, and what to choose from."""
+
+    job: JobInfo
+    task: TaskInfo
+    """The task whose size is chosen."""
+    options: Mapping[str, Option]
+    """By kind of node, without those where there is no room for it."""
+    silent: bool
+    """It has had its time to report, and has not."""
+
+    def parts(self, speeds: Mapping[str, Curve], amounts: Mapping[str, int]) -> list[Part]:
+        """The job's speeds on each kind, by what there is of the kind among those it may have."""
+        whole = sum([amounts[kind] for kind in self.options])
+        return [
+            Part(
+                share=amounts[kind] / whole if whole else 1 / len(self.options),
+                sizes=option.ladder.sizes,
+                speeds=speeds[kind],
+            )
+            for kind, option in self.options.items()
+        ]
+
+
+def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
+    """The resource that would run out first if all got the most that they are offered."""
+    wanted: Counter[str] = Counter()
+    for demand in demands:
+        most = max([option.ladder.sizes[-1] for option in demand.options.values()])
+        for name, amount in demand.task.resources.items():
+            wanted[name] += most * amount
+    return scarcest(wanted, total(capacity.free))
+
+
+def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[str, float] | None:
+    """Weights by the work left, if at least half of the jobs that report say how much that is."""
+    reported = [demand.job for demand in demands if demand.job.reports]
+    saying = sum(job.remaining is not None for job in reported)
+    if not saying or 2 * saying < len(reported):
+        return None
+    return short_first_weights(
+        {d.job.key: _left(d.job, part) for d, part in zip(demands, parts, strict=True)}
+    )
+
+
+def quiet_seconds(demands: Sequence[Demand], speeds: Sequence[Mapping[str, Curve]]) -> float:
+    """How long sizes may be expected to stay: until the first of the jobs ends at its present
+    speed; and as nobody knows when the next one comes, as long as none has come."""
+    ends = [_seconds_left(demand, speed) for demand, speed in zip(demands, speeds, strict=True)]
+    return min([*ends, *[demand.job.age for demand in demands]])
+
+
+def _seconds_left(demand: Demand, speeds: Mapping[str, Curve]) -> float:
+    """Until the job ends at its present speed; endless if it stands still, or nobody knows."""
+    job = demand.job
+    present = max(
+        speeds[kind][bisect_right(option.ladder.sizes, option.present) - 1]
+        for kind, option in demand.options.items()
+    )
+    if not job.reports or job.remaining is None or not present:
+        return inf
+    return job.remaining / present
+
+
+def _left(job: JobInfo, parts: Sequence[Part]) -> float:
+    """Seconds that the job would still take on one replica."""
+    one = speed_of_one(parts)
+    if job.reports and job.remaining is not None and one:
+        return job.remaining / one
+    # As much as it has had: the best guess about work whose length is spread over orders of
+    # magnitude. Who has just begun may be the shortest, and is tried.
+    return job.attained

@@ -1,0 +1,118 @@
+"""ResourceQuotas of namespaces, asked before a grant. Pure; raw dicts in.
+
+The API server refuses pods beyond a quota. What a quota leaves bounds what the jobs of its
+namespace are granted, as the allocator's own quotas do. A quota that cannot be read bounds nothing
+here: the refused grant is withdrawn. So it is with quotas for some pods alone (scopes), with
+limits, and with requests that a LimitRange adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_operator.allocator.model.job import Account
+from di_operator.allocator.model.resources import PODS, Resources, read_resources
+
+Object = Mapping[str, Any]
+
+_REQUESTS: Final = "requests."
+_OWN_NAMES: Final = ("cpu", "memory", "ephemeral-storage", PODS)
+"""Resources that a quota also counts under their own names."""
+_NUMBER_OF_PODS: Final = "count/pods"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What one quota allows of one resource, and what of it is used."""
+
+    quota: str
+    resource: str
+    hard: int
+    used: int
+
+
+class ResourceQuotas:
+    """The quotas of all namespaces, as they were seen last."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, tuple[Bound, ...]]] = {}
+
+    def put(self, quota: Object) -> None:
+        """Take in a quota as it is now; what makes no sense in it bounds nothing."""
+        metadata = quota["metadata"]
+        found = self._by_namespace.setdefault(metadata["namespace"], {})
+        found[metadata["uid"]] = tuple(read_bounds(quota))
+
+    def remove(self, quota: Object) -> None:
+        """Take in that a quota is gone."""
+        metadata = quota["metadata"]
+        found = self._by_namespace.get(metadata["namespace"], {})
+        found.pop(metadata["uid"], None)
+        if not found:
+            self._by_namespace.pop(metadata["namespace"], None)
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Those that have any."""
+        return frozenset(self._by_namespace)
+
+    def account(
+        self, namespace: str, base: Account | None, *, own: Resources, held: Resources
+    ) -> Account | None:
+        """Return what bounds the jobs of a namespace; None: nothing does.
+
+        Args:
+            namespace: their namespace.
+            base: what bounds them besides. Of each resource the tighter bound holds.
+            own: what the pods take that the allocator decides on; the quotas count it too.
+            held: what is granted to jobs of the namespace. No quota takes that away: their pods
+                exist, or are refused, which ends the grant.
+        """
+        bounds = [
+            each for found in self._by_namespace.get(namespace, {}).values() for each in found
+        ]
+        if not bounds:
+            return base
+        account = base or Account()
+        quota, taken = dict(account.quota), dict(account.taken)
+        names = dict(account.names)
+        for bound in sorted(bounds, key=lambda bound: (bound.resource, bound.quota)):
+            resource = bound.resource
+            besides = max(0, bound.used - own.get(resource, 0))
+            most = max(bound.hard, besides + held.get(resource, 0))
+            if resource in quota and quota[resource] - taken.get(resource, 0) <= most - besides:
+                continue
+            quota[resource], taken[resource] = most, besides
+            names[resource] = bound.quota
+        return replace(account, quota=quota, taken=taken, names=names)
+
+
+def read_bounds(quota: Object) -> Iterator[Bound]:
+    """Yield what a quota says about the requests and the number of pods."""
+    spec, status = mapping(quota.get("spec")), mapping(quota.get("status"))
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return
+    used = mapping(status.get("used"))
+    # What the API server goes by; a quota that was just made has no status.
+    for key, hard in (mapping(status.get("hard")) or mapping(spec.get("hard"))).items():
+        if (resource := _resource_of(key)) is None:
+            continue
+        try:
+            most = read_resources({resource: hard})[resource]
+            present = read_resources({resource: used.get(key, "0")})[resource]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+        yield Bound(
+            quota=str(quota["metadata"]["name"]), resource=resource, hard=most, used=present
+        )
+
+
+def _resource_of(key: str) -> str | None:
+    if key.startswith(_REQUESTS):
+        return key.removeprefix(_REQUESTS)
+    if key == _NUMBER_OF_PODS:
+        return PODS
+    return key if key in _OWN_NAMES else None

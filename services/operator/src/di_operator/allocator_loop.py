@@ -1,0 +1,498 @@
+"""Runs the allocator: reads the cluster, asks the policy, and grants what it says step by step.
+
+A grant is the allocator's word on one job; the lifecycle makes it the job's placement and moves
+the pods. All that takes time (reading, the policy, deciding who is granted what, `granting`) is
+done in a thread: the event loop, which renews the lease, only notes what changes and passes on what
+has been decided. Nothing is lost with this object: what jobs have been given is in their status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from math import inf
+from typing import Any, Final, Protocol
+
+import structlog
+
+from di_api.expected_completion import ExpectedCompletion
+from di_api.field_error import InvalidSpec, mapping
+from di_api.kube.cache import WatchCache
+from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
+from di_api.names import KIND
+from di_api.ownership import is_controlled_by
+from di_operator.allocator.forecast.arrivals import ask_for_arrivals
+from di_operator.allocator.forecast.cluster_snapshot import Look
+from di_operator.allocator.forecast.expected_starts import expected_starts
+from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Words, step
+from di_operator.allocator.grants.queue_report import by_amount, queue_states
+from di_operator.allocator.model.job import NodeList
+from di_operator.allocator.model.policy import Policy
+from di_operator.allocator.observe.changes import Changes, News, asks_for_nodes
+from di_operator.allocator.observe.cluster_reader import ClusterReader
+from di_operator.allocator.observe.inventory import Unreadable
+from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
+from di_operator.allocator.rounds.budgets import held_back, interval
+from di_operator.allocator.rounds.failing_jobs import find_failing_jobs
+from di_operator.allocator.sharing.queues import queues_of
+from di_operator.allocator.sizing.present_goodput import present_goodput
+from di_operator.allocator.withdrawals.withdrawals import KeptOut, RefusedWrite
+from di_operator.cluster.informer_state import INDEX_JOB, index_value
+from di_operator.cluster.largest_node import LargestNode
+from di_operator.cluster.quotas import QuotaWatch
+from di_operator.lifecycle.observed.placement import Grant, is_placed, read_placement
+from di_operator.lifecycle.observed.specs import SpecReader
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.process.clock import Clock
+from di_operator.process.controller import JobKey
+from di_operator.process.supervision import Duty
+
+log = structlog.get_logger(__name__)
+
+Object = Mapping[str, Any]
+
+FORECAST_SHARE: Final = 0.01
+"""Of the period: how long may be thought about who will start when."""
+_NO_WORD_YET: Final = "waiting for the allocator"
+# Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
+# many pods along.
+SETTLE = 0.2
+
+
+class Observer(Protocol):
+    """What the scheduler tells the metrics; `allocated` is called from a thread of its own."""
+
+    def allocated(self, call: str, result: str, seconds: float) -> None:
+        """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
+        ...
+
+    def unreadable(self, kind: str, number: int) -> None:
+        """Set how many objects of a kind are left out at present."""
+        ...
+
+    def queues(self, amounts: Mapping[tuple[str, str, str], float]) -> None:
+        """Set what namespaces have of what their queues allow them, by namespace, resource and
+        amount."""
+        ...
+
+
+class Scheduler:
+    """One policy at work on all jobs; run it on the leader alone."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        caches: Mapping[Resource, WatchCache],
+        nodes: WatchCache,
+        others: WatchCache,
+        quotas: QuotaWatch | None = None,
+        read_spec: SpecReader,
+        wake: Callable[[JobKey, float], None],
+        period: float,
+        clock: Clock,
+        observer: Observer,
+        kind_label: str | None = None,
+        forecaster: Policy | None = None,
+        needs_dry_runs: bool = False,
+    ) -> None:
+        """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
+        of the cluster.
+
+        `quotas` are asked before a grant; None: they are not. `period` is the time in seconds
+        between two reconsiderations of all jobs, `kind_label` the label whose value is a node's
+        kind; None: all nodes are of one. `forecaster` is another one of the policy, for its memory
+        is its own: it is asked when jobs that wait will start; None: none is. With
+        `needs_dry_runs` no job gets nodes before `dry_run_passed` was called for its spec.
+        """
+        self._needs_dry_runs = needs_dry_runs
+        self._policy = policy
+        self._forecaster = forecaster
+        self._caches = caches
+        self._nodes = nodes
+        self._others = others
+        self._quotas = quotas
+        self._read_spec = read_spec
+        self._kind_label = kind_label
+        self._wake = wake
+        self._period = period
+        self._clock = clock
+        self._observer = observer
+        self._changed = asyncio.Event()
+        self._news = News(monotonic=clock.monotonic)
+        # Only while somebody asks for nodes.
+        self._reader: ClusterReader | None = None
+        self._words: Words = NOTHING_SAID
+        # By UID: what the last look could not read.
+        self._unreadable: Mapping[str, Unreadable] = {}
+        # By UID: when those that wait will start.
+        self._starts: Mapping[str, ExpectedCompletion] = {}
+        self._seen: SchedulingSnapshot | None = None
+        # By UID: whose grant is withdrawn.
+        self._kept_out: Mapping[str, KeptOut] = {}
+        self._largest = LargestNode()
+        nodes.subscribe(self._largest.listen)
+        for cache, listen in (
+            (caches[DIJOBS], self._news.on_job),
+            (nodes, self._news.on_node),
+            (caches[PODS], self._news.on_pod),
+            (others, self._news.on_other),
+        ):
+            cache.subscribe(self._listener(listen))
+        if quotas is not None:
+            quotas.subscribe(self._listener(self._news.on_quota))
+
+    def grant(self, job: Object) -> Grant:
+        """Return the allocator's present word on a job."""
+        uid = job["metadata"]["uid"]
+        if (kept := self._kept_out.get(uid)) is not None:
+            return Grant(
+                placement={} if kept.preemptible else None,
+                reason=Reason.GRANT_WITHDRAWN,
+                message=kept.message,
+            )
+        if self._lacks_dry_run(job):
+            return Grant(
+                reason=Reason.WAITING_FOR_NODES,
+                message=_NO_WORD_YET,
+                needs_dry_run=uid not in self._news.answered,
+            )
+        if (word := self._words.get(uid)) is not None:
+            start = None if word.has else self._starts.get(uid)
+            return word.grant if start is None else replace(word.grant, expected_start=start)
+        if (left_out := self._unreadable.get(uid)) is not None:
+            message = f"cannot be allocated: {left_out.reason}"
+            return Grant(reason=Reason.NOT_ALLOCATABLE, message=message)
+        return self._no_word(job)
+
+    def _no_word(self, job: Object) -> Grant:
+        try:
+            spec = self._read_spec(job)
+        except InvalidSpec:
+            return Grant()
+        if spec.scheduling.gang and not spec.preemptible:
+            return Grant(reason=Reason.WAITING_FOR_NODES, message=_NO_WORD_YET)
+        return Grant()
+
+    def _lacks_dry_run(self, job: Object) -> bool:
+        """Whether the API server has to be asked about a job's pods before it may have nodes."""
+        metadata = job["metadata"]
+        if not self._needs_dry_runs or not asks_for_nodes(job):
+            return False
+        word = self._words.get(metadata["uid"])
+        placement = mapping(job.get("status")).get("placement")
+        has = word.has if word is not None else is_placed(read_placement(placement) or {})
+        return not has and not self._news.dry_runs.have_passed(
+            metadata["uid"], metadata.get("generation")
+        )
+
+    def dry_run_passed(self, job: Object) -> None:
+        """Take in that the API server would create the pods of a job's spec."""
+        metadata = job["metadata"]
+        if self._news.on_dry_run(metadata["uid"], metadata.get("generation")):
+            self._changed.set()
+
+    def refused(
+        self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool = False
+    ) -> None:
+        """Take in that the API server refused a write for a job, or failed on it (5xx)."""
+        found = self._caches[DIJOBS].get(job.namespace, job.name)
+        if found is None:
+            return
+        write = RefusedWrite(
+            uid=found["metadata"]["uid"],
+            message=message,
+            at=self._clock.now(),
+            is_of_server=is_of_server,
+            generation=found["metadata"].get("generation"),
+            is_dry_run=is_dry_run,
+        )
+        if self._news.on_refused(write):
+            self._changed.set()
+
+    def goodput(self, key: str, uid: str) -> float | None:
+        """What a job makes of its nodes, in samples of its initial batch a second; None: it was
+        not measured. For any thread: what it reads is replaced and never changed."""
+        seen, word = self._seen, self._words.get(uid)
+        info = seen.jobs.get(key) if seen else None
+        if seen is None or word is None or info is None:
+            return None
+        return present_goodput(info, word.has, seen.nodes)
+
+    def largest_node_memory(self) -> Decimal | None:
+        """Bytes that the largest node has for pods; None: not all nodes are known."""
+        return self._largest.memory() if self._nodes.synced.is_set() else None
+
+    @property
+    def duties(self) -> Mapping[str, Duty]:
+        """What has to be kept running for the allocator to work, by name."""
+        return {
+            "watch nodes": self._nodes.run,
+            "watch other pods": self._others.run,
+            "allocator": self.run,
+            **({"watch quotas": self._quotas.run} if self._quotas is not None else {}),
+        }
+
+    async def run(self) -> None:
+        """Allocate until cancelled; the watches of `duties` must run beside it."""
+        for cache in (self._nodes, self._others, *self._caches.values()):
+            await cache.synced.wait()
+        # A round that ended in an error may have missed what it was woken for, and its thread may
+        # still be at work on what it knew.
+        self._news.everything = True
+        self._news.departed = self._news.departed or {}
+        self._put_down()
+        await self._schedule()
+
+    async def _schedule(self) -> None:
+        reconsidered, took = -inf, 0.0
+        while True:
+            # Before the look and not after it: what changes while the policy thinks is news.
+            self._changed.clear()
+            self._forget_departed()
+            if not self._news.asking:
+                self._put_down()
+                self._words, self._starts, self._seen = NOTHING_SAID, {}, None
+                self._kept_out, self._news.kept_out = {}, frozenset()
+                await self._next_change(self._period, SETTLE)
+                continue
+            passed = self._clock.monotonic() - reconsidered
+            pause = interval(self._period, took) if self._news.everything else self._period
+            everything = passed >= pause
+            if everything:
+                self._news.everything = False
+                reconsidered = self._clock.monotonic()
+            look = Look(
+                reader=self._take_up(),
+                changes=self._news.drain(),
+                words=self._words,
+                now=self._clock.now(),
+                everything=everything,
+                over=self._news.budgets.over(self._clock.monotonic()),
+            )
+            began = self._clock.monotonic()
+            self._tell(*await asyncio.to_thread(self._think, look))
+            self._news.answered.difference_update(write.uid for write in look.changes.refused)
+            lasted = self._clock.monotonic() - began
+            if everything:
+                took = lasted
+            pause = interval(self._period, took) if self._news.everything else self._period
+            left = reconsidered + pause - self._clock.monotonic()
+            # The thread rests for as long as it has worked, whatever changes meanwhile.
+            await self._next_change(max(min(left, self._due_in()), SETTLE), max(lasted, SETTLE))
+
+    def _due_in(self) -> float:
+        """Seconds until a grant is due to be withdrawn, or a job to be tried again."""
+        due = self._seen.next_due if self._seen is not None else None
+        return inf if due is None else (due - self._clock.now()).total_seconds()
+
+    async def _next_change(self, seconds: float, rest: float) -> None:
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        change = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((sleep, change), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            change.cancel()
+        await self._clock.sleep(rest)
+
+    def _forget_departed(self) -> None:
+        departed = self._news.departed or {}
+        for uid in [uid for uid, job in departed.items() if not self._has_pods(job)]:
+            del departed[uid]
+
+    def _has_pods(self, job: Object) -> bool:
+        metadata = job["metadata"]
+        place = index_value(metadata["namespace"], metadata["name"])
+        pods = self._caches[PODS].by_index(INDEX_JOB, place)
+        return any(is_controlled_by(pod, metadata["uid"]) for pod in pods)
+
+    def _take_up(self) -> ClusterReader:
+        """The reader; one that knows nothing is told of everything there is."""
+        if self._reader is None:
+            self._reader = ClusterReader(
+                self._read_spec,
+                kind_label=self._kind_label,
+                queues=queues_of(self._policy),
+                needs_dry_runs=self._needs_dry_runs,
+            )
+            self._news.begin(
+                Changes.all(
+                    jobs=self._caches[DIJOBS].items(),
+                    departed=(self._news.departed or {}).values(),
+                    nodes=self._nodes.items(),
+                    pods=self._caches[PODS].items(),
+                    others=self._others.items(),
+                    quotas=self._quotas.items() if self._quotas is not None else (),
+                    dry_runs=self._news.dry_runs.items(),
+                )
+            )
+        return self._reader
+
+    def _put_down(self) -> None:
+        self._reader = None
+        self._news.end()
+
+    def _think(
+        self, look: Look
+    ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
+        """Everything that takes time; beside the event loop."""
+        look.reader.take(look.changes)
+        returned = look.reader.take_back(look.now) if look.everything else ()
+        snapshot = look.read()
+        if self._set_aside(look, self._fail_alone(snapshot, returned), snapshot):
+            snapshot = look.read()
+        answer = self._optimize(look, snapshot) if look.everything else None
+        if look.everything and answer is None and look.reader.failing.may_search(look.now):
+            found = find_failing_jobs(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
+            look.reader.failing.searched(found, look.now)
+            if self._set_aside(look, found, snapshot):
+                snapshot = look.read()
+                answer = self._optimize(look, snapshot)
+        whole = answer is not None
+        if answer is None:
+            answer = self._ask_for_arrivals(look.words, snapshot)
+        done = step(look.words, snapshot, answer, whole=whole, explain=look.everything)
+        if whole and look.over:
+            done = self._give_what_is_left(look, snapshot, done)
+        for key, reason in done.refused.items():
+            log.warning("the policy's answer was put aside", job=key, reason=reason)
+        for key, change in done.changes.items():
+            wants = done.words[snapshot.uids[key]].wants
+            log.info("decided", job=key, change=str(change), replicas=len(wants))
+        return snapshot, done, self._foretell(snapshot, done.words) if look.everything else None
+
+    def _foretell(
+        self, snapshot: SchedulingSnapshot, words: Words
+    ) -> Mapping[str, ExpectedCompletion]:
+        """When those that wait will start; within so much of the period, and then no further."""
+        policy = self._forecaster
+        if policy is None:
+            return {}
+        until = self._clock.monotonic() + FORECAST_SHARE * self._period
+        return expected_starts(
+            snapshot,
+            words,
+            ask=lambda jobs, held: self._ask(
+                "forecast", policy.optimize, jobs, snapshot.nodes, held
+            ),
+            is_over=lambda: self._clock.monotonic() >= until,
+        )
+
+    def _optimize(self, look: Look, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
+        jobs = held_back(snapshot.jobs, snapshot.held, look.over)
+        held = {key: snapshot.held[key] for key in jobs}
+        answer: Mapping[str, NodeList] | None = self._ask(
+            "optimize", self._policy.optimize, jobs, snapshot.nodes, held
+        )
+        return answer
+
+    def _give_what_is_left(self, look: Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
+        """Ask the policy for jobs of namespaces beyond their budget, on what is left then."""
+        waiting = {
+            snapshot.uids[key]
+            for key, job in snapshot.jobs.items()
+            if job.namespace in look.over and not snapshot.held[key]
+        }
+        others = {uid: word for uid, word in done.words.items() if uid not in waiting}
+        answer = self._ask_for_arrivals(others, snapshot)
+        then = step(done.words, snapshot, answer, whole=False, explain=False)
+        return replace(
+            then,
+            told=tuple({*done.told, *then.told}),
+            changes={**done.changes, **then.changes},
+            refused={**done.refused, **then.refused},
+        )
+
+    def _ask_for_arrivals(
+        self, words: Words, snapshot: SchedulingSnapshot
+    ) -> Mapping[str, NodeList]:
+        return ask_for_arrivals(
+            words,
+            snapshot,
+            lambda job, nodes: self._ask("allocate", self._policy.allocate, job, nodes),
+        )
+
+    def _fail_alone(self, snapshot: SchedulingSnapshot, uids: Iterable[str]) -> dict[str, str]:
+        """Those of the jobs that the policy fails on when it is asked about each alone."""
+        found: dict[str, str] = {}
+        keys = {uid: key for key, uid in snapshot.uids.items()}
+        for key in [keys[uid] for uid in uids if uid in keys]:
+            one = {key: snapshot.jobs[key]}
+            found |= find_failing_jobs(
+                self._policy, one, snapshot.nodes, {key: snapshot.held[key]}, among_others=True
+            )
+        return found
+
+    def _set_aside(
+        self, look: Look, found: Mapping[str, str], snapshot: SchedulingSnapshot
+    ) -> bool:
+        for key, why in found.items():
+            log.warning("the policy fails on a job", job=key, error=why)
+            look.reader.set_aside(snapshot.uids[key], why, look.now)
+        return bool(found)
+
+    def _ask(self, call: str, ask: Callable[..., Any], *about: object) -> Any:
+        """Call the policy; None if it fails, which may be a user's own."""
+        began = self._clock.monotonic()
+        try:
+            answer = ask(*about)
+        except Exception:
+            log.exception("the policy failed", call=call)
+            self._observer.allocated(call, "error", self._clock.monotonic() - began)
+            return None
+        self._observer.allocated(call, "ok", self._clock.monotonic() - began)
+        return answer
+
+    def _tell(
+        self,
+        snapshot: SchedulingSnapshot,
+        done: Step,
+        starts: Mapping[str, ExpectedCompletion] | None,
+    ) -> None:
+        self._words, self._seen = done.words, snapshot
+        told = {*done.told, *self._note_withdrawn(snapshot)}
+        if starts is not None:
+            before, self._starts = self._starts, starts
+            told |= {
+                key for key, uid in snapshot.uids.items() if before.get(uid) != starts.get(uid)
+            }
+        for key in told:
+            self._wake(JobKey(*key.split("/", 1)), 0.0)
+        self._name_unreadable(snapshot.unreadable)
+        if queues := queues_of(self._policy):
+            self._observer.queues(by_amount(queue_states(queues, snapshot)))
+
+    def _note_withdrawn(self, snapshot: SchedulingSnapshot) -> set[str]:
+        """Offer nodes that were taken back to all jobs; returns whose state is new, by key."""
+        before, now = self._kept_out, snapshot.kept_out
+        changed = {uid for uid in {*before, *now} if before.get(uid) != now.get(uid)}
+        if snapshot.cut or not changed.isdisjoint(now):
+            self._news.everything = True
+            self._changed.set()
+        for uid in changed & now.keys():
+            self._news.dry_runs.forget(uid)
+            log.info("grant withdrawn", job=now[uid].key, message=now[uid].message)
+        self._kept_out, self._news.kept_out = now, now.keys()
+        return {(now.get(uid) or before[uid]).key for uid in changed}
+
+    def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
+        """Say once of each object that it is left out, and why; jobs are told to look."""
+        before, now = self._unreadable.items(), unreadable.items()
+        for uid, found in now - before:
+            log.warning("an object cannot be read", uid=uid, **found._asdict())
+        changed = {JobKey(one.namespace, one.name) for _, one in now ^ before if one.kind == KIND}
+        for kind in (KIND, PODS.kind, NODES.kind):
+            self._observer.unreadable(kind, sum(one.kind == kind for one in unreadable.values()))
+        self._unreadable = unreadable
+        for key in changed:
+            self._wake(key, 0.0)
+
+    def _listener(self, listen: Callable[[str, Object], bool]) -> Callable[[str, Object], None]:
+        def told(kind: str, body: Object) -> None:
+            if listen(kind, body):
+                self._changed.set()
+
+        return told

@@ -1,0 +1,1 @@
+"""The serving certificates, and the CA bundles of their clients."""

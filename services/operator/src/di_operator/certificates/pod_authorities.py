@@ -1,0 +1,89 @@
+"""The authorities that pods know di-server by: read from a Secret, whoever makes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import ApiError, NotFound
+from di_api.kube.resources import SECRETS
+from di_certs.inspection import join_certificates, split_certificates
+from di_operator.certificates.plan import CA_CERTIFICATE, secret_value
+from di_operator.cluster.watch_object import RETRY, follow
+from di_operator.process.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+MAX_BYTES: Final = 16 * 1024
+"""Every pod carries them in an annotation, and all annotations of an object have 256 KiB."""
+
+
+class ServerAuthorities:
+    """Follows ca.crt of the Secret; what cannot be used leaves what was known before."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        namespace: str,
+        secret: str,
+        on_change: Callable[[], None],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._secret = secret
+        self._on_change = on_change
+        self._clock = clock
+        self._known = ""
+
+    def __call__(self) -> str:
+        """PEM; empty until they are known."""
+        return self._known
+
+    async def run(self) -> None:
+        """Follow the Secret until cancelled; errors of the API server are outlived."""
+        changed = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(
+                follow(
+                    self._client,
+                    SECRETS,
+                    self._secret,
+                    self._namespace,
+                    changed=changed.set,
+                    clock=self._clock,
+                )
+            )
+            group.create_task(self._keep(changed))
+
+    async def _keep(self, changed: asyncio.Event) -> None:
+        while True:
+            await changed.wait()
+            changed.clear()
+            try:
+                self._take(await self._client.get(SECRETS, self._secret, self._namespace))
+            except NotFound:
+                # Whoever makes it makes it again.
+                continue
+            except ApiError as error:
+                log.warning("Secret not read", name=self._secret, error=str(error))
+                await self._clock.sleep(RETRY)
+                changed.set()
+
+    def _take(self, secret: dict[str, Any]) -> None:
+        found = join_certificates(split_certificates(secret_value(secret, CA_CERTIFICATE)))
+        if not 0 < len(found) <= MAX_BYTES:
+            log.warning(
+                "pods are not told whom to trust",
+                secret=self._secret,
+                reason=f"{CA_CERTIFICATE} holds no certificates of {MAX_BYTES} bytes at most",
+            )
+            return
+        if (known := found.decode()) != self._known:
+            self._known = known
+            self._on_change()

@@ -1,0 +1,130 @@
+"""The objects that jobs bring along, at the API server: nobody watches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from di_api.kube.resources import Resource
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_operator.cluster.uncached_reads import Looks, read_by_name
+from di_operator.lifecycle.policies.companions import Wanted, seen_of
+from di_operator.lifecycle.vocabulary.actions import CreateCompanion
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import CompanionRefused
+from di_operator.process.controller import Outdated
+
+REMEMBERED: Final = 4096
+"""Jobs whose companions need not be looked at again so soon; a few hundred bytes each."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """What was seen of the companions of one job."""
+
+    at: float
+    wanted: frozenset[int]
+    found: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def is_whole(self, uid: str) -> bool:
+        """Whether all are there, and the job's."""
+        return self.found.keys() >= self.wanted and all(
+            is_controlled_by(each, uid) for each in self.found.values()
+        )
+
+
+class Companions:
+    """Looks at companions and makes them; remembers for a while of which job all are there."""
+
+    def __init__(
+        self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
+    ) -> None:
+        """`look_again`: seconds after which companions that were all there are looked at anew."""
+        self._client = client
+        self._look_again = look_again
+        self._monotonic = monotonic
+        self._looks = Looks[_Look](most=REMEMBERED)
+
+    def known(self, job: Mapping[str, Any]) -> Mapping[int, Mapping[str, Any]] | None:
+        """The companions of a job by their place in its spec, if all were there not long ago."""
+        uid = job["metadata"]["uid"]
+        look = self._looks.get(uid)
+        if look is None or not look.is_whole(uid):
+            return None
+        return look.found if self._monotonic() - look.at < self._look_again else None
+
+    async def look(
+        self, job: Mapping[str, Any], wanted: Iterable[Wanted]
+    ) -> Mapping[int, Mapping[str, Any]]:
+        """Read the companions of a job, one by one.
+
+        Raises ApiError if that is not possible now.
+        """
+        namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
+        served = [
+            (each.index, each.resource, each.name) for each in wanted if each.resource is not None
+        ]
+        look = _Look(at=self._monotonic(), wanted=frozenset(index for index, _, _ in served))
+        found = await read_by_name(self._client, namespace, served)
+        look.found.update((index, seen_of(each)) for index, each in found.items())
+        self._looks.keep(uid, look)
+        return look.found
+
+    async def create(self, action: CreateCompanion) -> CompanionRefused | None:
+        """Make a companion; one that the job has already is as good.
+
+        Raises:
+            Outdated: one of an earlier job has to go first.
+            ApiError: the same may succeed later.
+        """
+        resource = action.resource
+        if resource is None:
+            why = "the operator makes no objects of this kind (companions.kinds of its chart)"
+            return _refused(Seen.COMPANION_KIND_MISSING, action, why)
+        body = action.body
+        try:
+            found = await self._made_or_met(resource, action.name, body)
+        except NotFound as error:
+            return _refused(Seen.COMPANION_KIND_MISSING, action, error.message)
+        except Invalid as error:
+            return _refused(Seen.COMPANION_INVALID, action, error.message)
+        except Forbidden as error:
+            quota = error.is_quota
+            seen = Seen.COMPANION_OVER_QUOTA if quota else Seen.COMPANION_FORBIDDEN
+            return _refused(seen, action, error.message)
+        return self._taken_in(action, body, found)
+
+    async def _made_or_met(
+        self, resource: Resource, name: str, body: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The new object, or the one that has its name."""
+        namespace = body["metadata"]["namespace"]
+        try:
+            return await self._client.create(resource, dict(body), namespace)
+        except AlreadyExists:
+            pass
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound as error:
+            raise Outdated(f"{error.target} is gone again") from error
+
+    def _taken_in(
+        self, action: CreateCompanion, wanted: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> CompanionRefused | None:
+        job = controlling_job(wanted)
+        assert job is not None, "whatever is created here belongs to a job"
+        if is_controlled_by(found, job["uid"]):
+            if (look := self._looks.get(job["uid"])) is not None:
+                look.found[action.index] = seen_of(found)
+            return None
+        if is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
+            raise Outdated(f"{action.kind} {action.name} of an earlier job has to go first")
+        why = "exists and does not belong to this job"
+        return _refused(Seen.COMPANION_NAME_TAKEN, action, why)
+
+
+def _refused(seen: Seen, action: CreateCompanion, why: str) -> CompanionRefused:
+    return CompanionRefused(seen=seen, message=f"{action.words}: {why}")

@@ -1,0 +1,256 @@
+"""Events on jobs: best effort, within a budget, repeated ones folded into a count."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
+
+import structlog
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import AlreadyExists, ApiError, NotFound, Throttled, Unavailable
+from di_api.kube.resources import EVENTS
+from di_operator.builders.event import event_body
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.process.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+# An event is one API write. In a burst of jobs the writes that make pods matter more, and the
+# job's conditions carry the whole history, so phase events get what a human could read.
+RATE = 5.0
+BURST = 100
+# More distinct events than this waiting means the API server takes none; memory must not grow.
+MAX_PENDING = 2000
+# Events sent lately whose count can grow without reading them first.
+MAX_REMEMBERED = 4096
+MAX_ATTEMPTS = 5
+RETRY_PAUSE = 1.0
+
+_Key: TypeAlias = tuple[str, ...]
+
+
+class TokenBucket:
+    """Allows `burst` at once and `rate` a second in the long run."""
+
+    def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._at = clock.monotonic()
+
+    def take(self) -> bool:
+        """Take one token; False if there is none now."""
+        now = self._clock.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class Observer(Protocol):
+    """What the recorder tells the metrics."""
+
+    def event(self, type_: str, result: str) -> None:
+        """Count one event by type and by what became of it."""
+        ...
+
+    def anomaly(self, reason: str) -> None:
+        """Count one Warning by reason, sent or not."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pending:
+    job: Mapping[str, Any]
+    event: JobEvent
+    first: datetime
+    last: datetime
+    count: int = 1
+    attempts: int = 0
+    unsure: int = 0
+    """Of the count, what was sent without an answer: it may have arrived."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sent:
+    first: datetime
+    count: int
+
+
+class EventRecorder:
+    """Collects events from reconciles and sends them from one task of its own.
+
+    Reconciles never wait for an event. Warnings are anomalies: always accepted, one Event for
+    each job and reason whose count grows. Normal events are folded when they say the same, and
+    dropped when the budget is spent.
+    """
+
+    def __init__(
+        self, *, client: KubeClient, clock: Clock, instance: str, observer: Observer
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._instance = instance
+        self._observer = observer
+        self._budget = TokenBucket(rate=RATE, burst=BURST, clock=clock)
+        self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
+        self._sent: OrderedDict[_Key, _Sent] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._draining = False
+
+    def emit(self, job: Mapping[str, Any], event: JobEvent) -> None:
+        """Accept an event on `job`, to be sent soon."""
+        warning = event.type == "Warning"
+        if warning:
+            self._observer.anomaly(event.reason)
+        key = _key(job, event)
+        now = self._clock.now()
+        waiting = self._pending.get(key)
+        if waiting is not None:
+            waiting.event, waiting.last = event, now
+            waiting.count += 1
+            return
+        if not warning and not self._budget.take():
+            self._observer.event(event.type, "over_budget")
+            return
+        if len(self._pending) >= MAX_PENDING:
+            self._observer.event(event.type, "queue_full")
+            return
+        # Its metadata alone: of two thousand heavy jobs the specs would take more than there is.
+        about = {"metadata": job["metadata"]}
+        self._pending[key] = _Pending(job=about, event=event, first=now, last=now)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send events until `drain` was called and none is left."""
+        while True:
+            while self._pending:
+                key, item = self._pending.popitem(last=False)
+                await self._deliver(key, item)
+            if self._draining:
+                return
+            await self._wake.wait()
+            self._wake.clear()
+
+    def drain(self) -> None:
+        """Let `run` return once the events accepted so far are sent."""
+        self._draining = True
+        self._wake.set()
+
+    async def _deliver(self, key: _Key, item: _Pending) -> None:
+        try:
+            await self._send(key, item)
+        except (Throttled, Unavailable) as error:
+            item.attempts += 1
+            if item.event.type != "Warning" or item.attempts >= MAX_ATTEMPTS:
+                self._drop(item, error)
+                return
+            item.unsure = item.unsure or item.count
+            newer = self._pending.get(key)
+            if newer is None:
+                self._pending[key] = item
+            else:
+                newer.count += item.count
+                newer.first = item.first
+                newer.unsure = item.unsure
+            await self._clock.sleep(max(RETRY_PAUSE, error.retry_after or 0.0))
+        except ApiError as error:
+            # The namespace is going away, or events are forbidden: nothing to wait for.
+            self._drop(item, error)
+        else:
+            self._observer.event(item.event.type, "sent")
+
+    def _drop(self, item: _Pending, error: ApiError) -> None:
+        self._observer.event(item.event.type, "error")
+        log.warning("event dropped", reason=item.event.reason, error=str(error))
+
+    async def _send(self, key: _Key, item: _Pending) -> None:
+        namespace = str(item.job["metadata"]["namespace"])
+        name = _name(item.job, key)
+        known = self._sent.get(key)
+        if known is not None:
+            try:
+                await self._grow(namespace, name, key, item, known)
+            except NotFound:
+                # Events expire after an hour; the next one begins a new series.
+                del self._sent[key]
+            else:
+                return
+        body = event_body(
+            job=item.job,
+            type=item.event.type,
+            reason=str(item.event.reason),
+            message=item.event.message,
+            name=name,
+            first=item.first,
+            last=item.last,
+            count=item.count,
+            instance=self._instance,
+        )
+        try:
+            await self._client.create(EVENTS, body, namespace)
+        except AlreadyExists:
+            # Left by an earlier leader: its count goes on growing.
+            found = await self._client.get(EVENTS, name, namespace)
+            count = found.get("count") or 1
+            if item.unsure == count and found.get("reportingInstance") == self._instance:
+                # No earlier leader's: ours, whose answer was lost, and part of what is to be told.
+                count = 0
+            earlier = _Sent(first=_first_seen(found, item.first), count=count)
+            await self._grow(namespace, name, key, item, earlier)
+        else:
+            self._remember(key, _Sent(first=item.first, count=item.count))
+
+    async def _grow(
+        self, namespace: str, name: str, key: _Key, item: _Pending, known: _Sent
+    ) -> None:
+        body = event_body(
+            job=item.job,
+            type=item.event.type,
+            reason=str(item.event.reason),
+            message=item.event.message,
+            name=name,
+            first=known.first,
+            last=item.last,
+            count=known.count + item.count,
+            instance=self._instance,
+        )
+        changed = {field: body[field] for field in ("count", "lastTimestamp", "message")}
+        await self._client.patch(EVENTS, name, changed, namespace)
+        self._remember(key, _Sent(first=known.first, count=known.count + item.count))
+
+    def _remember(self, key: _Key, sent: _Sent) -> None:
+        self._sent[key] = sent
+        self._sent.move_to_end(key)
+        if len(self._sent) > MAX_REMEMBERED:
+            self._sent.popitem(last=False)
+
+
+def _key(job: Mapping[str, Any], event: JobEvent) -> _Key:
+    uid = str(job["metadata"]["uid"])
+    if event.type == "Warning":
+        return (uid, event.type, event.reason)
+    return (uid, event.type, event.reason, event.message)
+
+
+def _name(job: Mapping[str, Any], key: _Key) -> str:
+    """The same name for the same event, so that a repeated one after a crash is no second one."""
+    digest = hashlib.sha256("\0".join(key).encode()).hexdigest()
+    return f"{job['metadata']['name']}.{digest[:16]}"
+
+
+def _first_seen(event: Mapping[str, Any], default: datetime) -> datetime:
+    try:
+        first = datetime.fromisoformat(str(event.get("firstTimestamp")))
+    except ValueError:
+        return default
+    return first if first.tzinfo else first.replace(tzinfo=UTC)

@@ -1,0 +1,426 @@
+"""Carries out the actions of a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, Protocol, assert_never
+
+import structlog
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+)
+from di_api.kube.resources import CONFIGMAPS, SERVICES, WORKLOADS, Resource
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_operator.cluster.companions import Companions
+from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.lifecycle.observed.pods import is_finished
+from di_operator.lifecycle.vocabulary.actions import (
+    Action,
+    Create,
+    CreateCompanion,
+    CreateSchedulingObject,
+    Creation,
+    Delete,
+    DryRun,
+    Patch,
+    PatchSchedulingObject,
+    Reclaim,
+    Replace,
+)
+from di_operator.lifecycle.write_errors import (
+    CreateForbidden,
+    Fault,
+    NameTaken,
+    NodeListsRefused,
+    QuotaExceeded,
+    TemplateRefused,
+    WorkloadRefused,
+)
+from di_operator.process.concurrency import Tenants, Writers, spread
+from di_operator.process.controller import JobKey, Outdated
+
+# A line an action: at debug, for a large job has thousands.
+log = structlog.get_logger(__name__)
+
+
+class Writes(Protocol):
+    """Where the answer of each write is put, so that the next decision knows of it."""
+
+    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
+        """Take in an object as the API server returned it."""
+        ...
+
+    def forget(self, uid: str) -> None:
+        """Take in that the object of that UID is gone."""
+        ...
+
+
+class Observer(Protocol):
+    """What the executor tells the metrics."""
+
+    def acted(self, action: str, result: str) -> None:
+        """Count one action with its result (`ok`, `refused`, `error`)."""
+        ...
+
+
+class OnRefused(Protocol):
+    """Called when something that a job needs could not be made: with the job, the API server's
+    message, whether the server failed, or was too busy, and did not judge the object, and whether
+    it was asked in a dry run."""
+
+    def __call__(self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool) -> None:
+        """Take it in."""
+        ...
+
+
+_BAD_REQUEST: Final = 400
+"""The answer to a dry run where an admission webhook supports none, so that nothing is known."""
+_NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
+"""Answers that say nothing about the object."""
+
+
+class Executor:
+    """Runs actions in order; neighbours of one label at the same time."""
+
+    def __init__(
+        self,
+        *,
+        client: KubeClient,
+        writes: Writes,
+        companions: Companions,
+        scheduling_objects: SchedulingObjects,
+        writers: Writers,
+        tenants: Tenants,
+        check_lease: Callable[[], None],
+        observer: Observer,
+        on_refused: OnRefused | None = None,
+    ) -> None:
+        self._on_refused = on_refused
+        self._client = client
+        self._writes = writes
+        self._companions = companions
+        self._scheduling_objects = scheduling_objects
+        self._writers = writers
+        self._tenants = tenants
+        self._check_lease = check_lease
+        self._observer = observer
+
+    async def run(
+        self, actions: Sequence[Action], *, job: JobKey, is_wanted: Callable[[], bool]
+    ) -> list[Fault]:
+        """Carry out `actions` of `job`; stops after the label of which one was refused.
+
+        Begins nothing more once `is_wanted`, asked after each action, says no.
+
+        Returns the refusals that say something about the job.
+
+        Raises:
+            NotLeading: the lease was lost; nothing further was written.
+            Outdated: an object is not what the decision saw.
+            ApiError: everything else; the same actions may succeed later.
+        """
+        for _, batch in groupby(actions, key=attrgetter("label")):
+            faults = await self._run_batch(list(batch), job, is_wanted)
+            if faults or not is_wanted():
+                return faults
+        return []
+
+    async def _run_batch(
+        self, batch: list[Action], job: JobKey, is_wanted: Callable[[], bool]
+    ) -> list[Fault]:
+        # Once per batch and not per write: a write that leaves late cannot do harm, since creates
+        # have fixed names and an owner, deletes and status patches carry preconditions.
+        self._check_lease()
+        if len(batch) == 1:
+            fault = await self._run_one(batch[0], job)
+            return [fault] if fault is not None else []
+        faults, errors = list[Fault](), list[Exception]()
+
+        async def act(action: Action) -> bool:
+            try:
+                fault = await self._run_one(action, job)
+            except (ApiError, Outdated) as error:
+                errors.append(error)
+            else:
+                if fault is not None:
+                    faults.append(fault)
+            return not faults and not errors and is_wanted()
+
+        await spread(batch, act, in_company=partial(self._writers.has_company, job))
+        if errors:
+            raise errors[0]
+        return faults
+
+    async def _run_one(self, action: Action, job: JobKey) -> Fault | None:
+        try:
+            async with self._tenants.writing(job.namespace):
+                with self._writers.writing(job):
+                    fault = await self._act(action)
+        except (ApiError, Outdated) as error:
+            self._observer.acted(action.label, "error")
+            if isinstance(error, ApiError) and _is_refusal(error):
+                self._note_refused(action, job, error.message, is_of_server=_is_of_server(error))
+            raise
+        if fault is not None:
+            self._note_refused(action, job, fault.message, is_of_server=False)
+        self._observer.acted(action.label, "ok" if fault is None else "refused")
+        return fault
+
+    def _note_refused(
+        self, action: Action, job: JobKey, message: str, *, is_of_server: bool
+    ) -> None:
+        if self._on_refused is not None and isinstance(action, Creation | DryRun):
+            is_dry_run = isinstance(action, DryRun)
+            self._on_refused(job, message, is_of_server=is_of_server, is_dry_run=is_dry_run)
+
+    async def _act(self, action: Action) -> Fault | None:
+        fault: Fault | None = None
+        match action:
+            case Create(resource=resource):
+                fault = await self._create(resource, action.body)
+            case DryRun(resource=resource):
+                fault = await self._dry_run(resource, action.body)
+            case CreateCompanion():
+                fault = await self._companions.create(action)
+            case CreateSchedulingObject():
+                fault = await self._scheduling_objects.create(action)
+            case PatchSchedulingObject():
+                fault = await self._scheduling_objects.patch(action)
+            case Replace(resource=resource):
+                fault = await self._replace(resource, action.body)
+            case Delete():
+                await self._delete(action)
+            case Reclaim():
+                await self._reclaim(action)
+            case Patch():
+                fault = await self._patch(action)
+            case _:
+                assert_never(action)
+        return fault
+
+    async def _create(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        namespace = str(body["metadata"]["namespace"])
+        try:
+            created = await self._client.create(resource, dict(body), namespace)
+        except AlreadyExists:
+            return await self._exists(resource, body)
+        except (NotFound, Invalid, Forbidden) as error:
+            return _refusal(resource, error)
+        self._writes.observe(resource, created)
+        log.debug("created", kind=resource.kind, object=body["metadata"]["name"])
+        return None
+
+    async def _dry_run(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        namespace = str(body["metadata"]["namespace"])
+        try:
+            await self._client.create(resource, dict(body), namespace, dry_run=True)
+        except AlreadyExists:
+            # Admission comes before the name: what has it is looked at when the pod is made.
+            return None
+        except Invalid as error:
+            if error.code == _BAD_REQUEST:
+                return None
+            return _refusal(resource, error)
+        except Forbidden as error:
+            # The last that is judged. Quotas are full and free again all the time: those that can
+            # be read are known to the allocator.
+            return None if error.is_quota else _refusal(resource, error)
+        except NotFound as error:
+            return _refusal(resource, error)
+        return None
+
+    async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:
+        """Judge an object in the way of a create.
+
+        Ours means: the create happened before and its answer was lost, or the cache is behind.
+        """
+        metadata = wanted["metadata"]
+        try:
+            found = await self._client.get(resource, metadata["name"], metadata["namespace"])
+        except NotFound as error:
+            raise Outdated(f"{error.target} is gone again") from error
+        job = controlling_job(wanted)
+        assert job is not None, "whatever is created here belongs to a job"
+        ours = is_controlled_by(found, job["uid"])
+        labels = found["metadata"].get("labels") or {}
+        if ours and labels.get(LABEL_OPERATOR) != OPERATOR_NAME:
+            # Out of sight of the watch: taken for done, it would be made again for ever.
+            return NameTaken(resource=resource, found=found)
+        if ours and "deletionTimestamp" not in found["metadata"]:
+            self._writes.observe(resource, found)
+            if is_finished(found):
+                # Not the one to be made: a delete of it did not happen, whatever was answered.
+                raise Outdated(f"{resource.kind} {metadata['name']} has ended already")
+            return None
+        if ours or is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
+            self._writes.observe(resource, found)
+            raise Outdated(f"{resource.kind} {metadata['name']} has to go first")
+        return NameTaken(resource=resource, found=found)
+
+    async def _replace(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
+        metadata = body["metadata"]
+        try:
+            replaced = await self._client.replace(
+                resource, metadata["name"], dict(body), metadata["namespace"]
+            )
+        except NotFound as error:
+            raise Outdated(str(error)) from error
+        except Conflict as error:
+            await self._look(resource, metadata["namespace"], metadata["name"])
+            raise Outdated(str(error)) from error
+        except Invalid as error:
+            return _invalid(resource, error)
+        self._writes.observe(resource, replaced)
+        log.debug("replaced", kind=resource.kind, object=metadata["name"])
+        return None
+
+    async def _reclaim(self, action: Reclaim) -> None:
+        resource = action.resource
+        marks: dict[str, Any] = {"labels": action.labels, "annotations": action.annotations}
+        try:
+            patched = await self._client.patch(
+                resource,
+                action.name,
+                {"metadata": {"uid": action.uid, **marks}},
+                action.namespace,
+                field_manager=OPERATOR_NAME,
+            )
+        except NotFound:
+            self._writes.forget(action.uid)
+            return
+        except (Conflict, Invalid) as error:
+            # Another object has the name.
+            raise Outdated(str(error)) from error
+        lost = [
+            key
+            for field in ("labels", "annotations")
+            for key, value in marks[field].items()
+            if (patched["metadata"].get(field) or {}).get(key) != value
+        ]
+        self._writes.observe(resource, patched)
+        log.debug("labelled anew", kind=resource.kind, object=action.name)
+        if lost:
+            # Something in the cluster takes them away again: no reason to try without a pause.
+            raise Outdated(f"{resource.kind} {action.name} does not keep {', '.join(lost)}")
+
+    async def _patch(self, action: Patch) -> Fault | None:
+        resource = action.resource
+        try:
+            patched = await self._client.patch(
+                resource,
+                action.name,
+                dict(action.body),
+                action.namespace,
+                subresource=action.subresource,
+                field_manager=OPERATOR_NAME,
+            )
+        except NotFound as error:
+            self._writes.forget(action.uid)
+            raise Outdated(str(error)) from error
+        except Conflict as error:
+            await self._look(resource, action.namespace, action.name)
+            raise Outdated(str(error)) from error
+        except (Invalid, Forbidden) as error:
+            if resource == WORKLOADS:
+                return WorkloadRefused(message=error.message)
+            raise
+        metadata = patched["metadata"]
+        if resource == SERVICES and not _keeps(patched, action.patch):
+            self._writes.observe(resource, patched)
+            # Something in the cluster changes it again: no reason to try without a pause.
+            raise Outdated(f"Service {action.name} does not keep what was patched")
+        is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        log.debug("patched", kind=resource.kind, object=action.name)
+        if is_gone and resource == WORKLOADS:
+            self._writes.forget(action.uid)
+        else:
+            self._writes.observe(resource, patched)
+        return None
+
+    async def _delete(self, action: Delete) -> None:
+        resource = action.resource
+        try:
+            left = await self._client.delete(
+                resource,
+                action.name,
+                action.namespace,
+                uid=action.uid,
+                resource_version=action.resource_version,
+                grace_period_seconds=action.grace_period_seconds,
+            )
+        except NotFound:
+            self._writes.forget(action.uid)
+        except Conflict as error:
+            now = await self._look(resource, action.namespace, action.name)
+            if now is not None and now["metadata"]["uid"] == action.uid:
+                raise Outdated(str(error)) from error
+            # What was to be deleted is gone; nothing or another object has its name.
+            self._writes.forget(action.uid)
+        else:
+            log.debug("deleted", kind=resource.kind, object=action.name)
+            if left.get("metadata", {}).get("deletionTimestamp"):
+                self._writes.observe(resource, left)
+            else:
+                self._writes.forget(action.uid)
+
+    async def _look(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
+        """Read one object anew and put it where the next decision finds it."""
+        try:
+            found = await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        # Read before the object is given away: the cache drops what it does not need.
+        self._writes.observe(resource, found)
+        return found
+
+
+def _keeps(found: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Whether an object has what a merge patch of its spec has written."""
+    wanted = patch["spec"].get("selector") or {}
+    has = found["spec"].get("selector") or {}
+    return all(has.get(key) == value for key, value in wanted.items())
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server answered, and would not do it. A webhook may answer any code."""
+    return error.code > 0 and not isinstance(error, _NO_REFUSAL)
+
+
+def _is_of_server(error: ApiError) -> bool:
+    return isinstance(error, Throttled | Unavailable)
+
+
+def _refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
+    """What a refused create says about the job. Raises the error if it says nothing about it."""
+    if resource == WORKLOADS:
+        return WorkloadRefused(message=error.message)
+    match error:
+        case Invalid():
+            return _invalid(resource, error)
+        case Forbidden(is_quota=True):
+            return QuotaExceeded(message=error.message)
+        case Forbidden():
+            return CreateForbidden(message=error.message)
+        case NotFound():
+            raise error
+
+
+def _invalid(resource: Resource, error: Invalid) -> Fault:
+    if resource == CONFIGMAPS:
+        return NodeListsRefused(message=error.message)
+    return TemplateRefused(message=error.message)

@@ -1,0 +1,498 @@
+"""What the operator knows of the cluster: the watches, and its own writes before they come back.
+
+A watch is always a little behind. Deciding from it alone, the reconcile that follows a create
+would not see the pod and create it again, and one that follows a status patch would count the same
+failure again. So the answer of every write goes into the cache at once, where only something
+newer replaces it, and what a delete removed is hidden until the watch says so too. Names of pods
+and the resourceVersion of status patches keep the same mistakes from doing harm when the operator
+has just started and knows nothing of its predecessor's writes; here they are made not to happen.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from sys import intern
+from typing import Any
+
+import orjson
+
+from di_api.compact import compact
+from di_api.field_error import mapping
+from di_api.kube.cache import Subscriber, WatchCache
+from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
+from di_api.names import (
+    ANNOTATION_GRACE_SECONDS,
+    ANNOTATION_JOB_SECRET,
+    ANNOTATION_LEFT_SERVICE,
+    ANNOTATION_RANK,
+    ANNOTATION_REPLICA_ATTEMPT,
+    ANNOTATION_RESTART_ATTEMPT,
+    ANNOTATION_SERVER_CA,
+    ANNOTATION_TASK_REPLICAS,
+    ENV_RANK,
+    LABEL_IN_SERVICE,
+    LABEL_JOB,
+    LABEL_OPERATOR,
+    LABEL_POD_NAME,
+    LABEL_REPLICA_LEADER,
+    LABEL_STANDBY,
+    LABEL_TASK_NAME,
+)
+from di_api.ownership import controlling_job
+from di_api.phase import Phase
+from di_api.validation import may_be_too_much, weight_error
+from di_operator.builders.pinning import node_of, pin
+from di_operator.cluster.packed import Packed, json_text
+from di_operator.lifecycle.observed.blockers import (
+    CONTAINER_STATUSES,
+    unprepared,
+    unscheduled,
+    waiting_part,
+)
+from di_operator.lifecycle.observed.check_reports import report_of
+from di_operator.lifecycle.observed.in_place import CONTAINERS, has_failed
+from di_operator.lifecycle.observed.pods import (
+    MAX_LAST_WORDS,
+    is_read_condition,
+    refusal_of,
+    stage_of,
+    task_of,
+    told_rank,
+)
+from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
+from di_operator.lifecycle.observed.status import Status
+from di_operator.process.controller import JobKey
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+INDEX_JOB = "job"
+INDEX_PHASE = "phase"
+# Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
+MAX_HIDDEN = 10_000
+# A job of a thousand pods brings a thousand events, each worth a look at a thousand pods. Looks
+# at large jobs wait for company: half a millisecond a pod, a fifth of a second at most.
+SETTLE_ABOVE = 16
+SETTLE_PER_POD = 0.0005
+SETTLE_MAX = 0.2
+# Looks at smaller ones wait that fifth while a pod of a task is ahead of another: they mostly
+# become ready, and end, one right after the other. News of the last one to get as far does not
+# wait.
+_AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
+
+
+_POD_METADATA = (
+    *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
+# All that the operator puts back where somebody takes them off.
+_POD_LABELS = (
+    *(LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME),
+    *(LABEL_IN_SERVICE, LABEL_REPLICA_LEADER, LABEL_STANDBY),
+)
+_POD_NOTES = (
+    *(ANNOTATION_RANK, ANNOTATION_TASK_REPLICAS),
+    *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_REPLICA_ATTEMPT, ANNOTATION_SERVER_CA),
+    *(ANNOTATION_LEFT_SERVICE, ANNOTATION_GRACE_SECONDS, ANNOTATION_JOB_SECRET),
+)
+_ENDED = ("exitCode", "reason", "finishedAt")
+_POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
+# Of a pod that waits for room: where it may go, and whom it goes before.
+_WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
+# Of pods that are alike, remembered to share them; those of many different jobs share little.
+_SHARED_PARTS = 4096
+
+
+def transform(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what no decision reads from any object."""
+    body["metadata"].pop("managedFields", None)
+    return body
+
+
+def transform_job(body: dict[str, Any]) -> Packed:
+    """Pack of a job what nobody reads as long as nothing happens to it, which is most of it."""
+    body = transform(body)
+    for shared in ("apiVersion", "kind"):
+        if shared in body:
+            body[shared] = _shared(body[shared])
+    metadata = body["metadata"]
+    if "namespace" in metadata:
+        metadata["namespace"] = _shared(metadata["namespace"])
+    if (annotations := metadata.get("annotations")) is not None:
+        # The whole spec once more, in a text.
+        annotations.pop(_LAST_APPLIED, None)
+    text = json_text(body.get("spec"))
+    if len(text) > HEAVY:
+        body[SPEC_BYTES] = len(text)
+        spec = mapping(body.get("spec"))
+        if may_be_too_much(text) and (error := weight_error(spec)) is not None:
+            body[SPEC_ERROR] = error.message
+            if not _goes_on(body):
+                # It never gets pods, or has had them: its lists and maps are not kept.
+                body["spec"] = {key: each for key, each in spec.items() if not _is_nested(each)}
+    return Packed(body, packed=("spec", "status"))
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _goes_on(job: Mapping[str, Any]) -> bool:
+    """Whether a job has been started and has not ended."""
+    status = Status.read(job.get("status"))
+    return status.has_started and not status.is_finished
+
+
+def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
+    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
+    for shared in ("namespace", "ownerReferences"):
+        if shared in kept:
+            kept[shared] = _shared(kept[shared])
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    name = kept["name"]
+    kept["labels"] = {
+        # Its own name is the only label that no other pod has.
+        key: name if labels[key] == name else _shared(labels[key])
+        for key in _POD_LABELS
+        if key in labels
+    }
+    kept["annotations"] = _shared(
+        {key: annotations[key] for key in _POD_NOTES if key in annotations}
+    )
+    if controlling_job(body) is None:
+        # Somebody else's that carries our labels: it takes room as all others do.
+        placed = _of_others(body)
+    else:
+        placed = {
+            **_node_in(spec),
+            **({"priority": spec["priority"]} if spec.get("priority") else {}),
+            "containers": _containers(body, kept["annotations"]),
+        }
+    return {
+        "metadata": kept,
+        "spec": _shared(placed),
+        "status": _shared(
+            {
+                **{key: status[key] for key in _POD_STATUS if key in status},
+                "conditions": _conditions(status),
+                **{
+                    key: _containers_of(status[key], goes_on=key == CONTAINERS)
+                    for key in CONTAINER_STATUSES
+                    if status.get(key)
+                },
+            }
+        ),
+    }
+
+
+def _shared(part: Any) -> Any:
+    """A part of a pod, kept once for all that have the same: it takes a third of the memory, and
+    of what the cyclic collector walks while everything waits."""
+    return _parsed(compact(orjson.dumps(part)))
+
+
+@lru_cache(maxsize=_SHARED_PARTS)
+def _parsed(text: bytes) -> Any:
+    return orjson.loads(text)
+
+
+def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """How many there are tells whether all have ended; a rank is kept only if it is disputed."""
+    kept: list[dict[str, Any]] = [{}] * len((body.get("spec") or {}).get("containers") or ())
+    rank = told_rank(body)
+    if rank is not None and notes.get(ANNOTATION_RANK) != str(rank):
+        kept[0] = {"env": [{"name": ENV_RANK, "value": str(rank)}]}
+    return kept
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    kept: list[Mapping[str, Any]] = [
+        {key: one[key] for key in ("type", "status", "reason") if key in one}
+        for one in status.get("conditions") or ()
+        if is_read_condition(one, has_failed=status.get("phase") == "Failed")
+    ]
+    waits_for = (unscheduled(status), unprepared(status))
+    return [*kept, *(one for one in waits_for if one is not None)]
+
+
+def _containers_of(
+    statuses: Iterable[Mapping[str, Any]], *, goes_on: bool
+) -> list[Mapping[str, Any]]:
+    """Those that have ended or are kept from running, and where the pod `goes_on` after their
+    failures those that failed; of all others there is nothing to say."""
+    kept: list[Mapping[str, Any]] = []
+    for one in statuses:
+        if goes_on and has_failed(one):
+            kept.append(_started_again(one))
+        elif ended := (one.get("state") or {}).get("terminated"):
+            if (report := report_of(one)) is not None:
+                kept.append(_check_of(one, ended, report))
+            else:
+                kept.append(_failure_of(one, ended) if ended.get("exitCode") else _end_of(ended))
+        elif waiting := waiting_part(one):
+            kept.append(waiting)
+    return kept
+
+
+def _end_of(ended: Mapping[str, Any]) -> dict[str, Any]:
+    return {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
+
+
+def _check_of(status: Mapping[str, Any], ended: Mapping[str, Any], report: str) -> dict[str, Any]:
+    """Of a check of the pod's node its name and what it said."""
+    kept = _failure_of(status, ended)
+    kept["state"]["terminated"]["message"] = report
+    return {**kept, "name": status["name"]}
+
+
+def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a container that failed also its name, how long it ran and what it said last."""
+    kept = _end_of(ended)
+    state = kept["state"]["terminated"]
+    if "startedAt" in ended:
+        state["startedAt"] = ended["startedAt"]
+    if message := ended.get("message"):
+        state["message"] = message[-MAX_LAST_WORDS:]
+    return {**kept, **({"name": status["name"]} if "name" in status else {})}
+
+
+def _started_again(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a container that is started again how it failed the last time, and how often it has."""
+    state = status.get("state") or {}
+    kept: dict[str, Any] = {key: status[key] for key in ("name", "restartCount") if key in status}
+    if ended := state.get("terminated"):
+        kept |= _failure_of(status, ended)
+    elif "waiting" in state:
+        kept |= waiting_part(status) or {"state": {"waiting": {}}}
+    if last := (status.get("lastState") or {}).get("terminated"):
+        kept["lastState"] = _failure_of({}, last)["state"]
+    return kept
+
+
+def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
+    metadata = body["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    spec, status = _of_others(body), {"phase": (body.get("status") or {}).get("phase")}
+    name = spec.pop("nodeName", None)
+    if refusal_of(body):
+        status["conditions"] = [unscheduled(body["status"])]
+    # Of fifteen thousand pods most are like others, but for where they are.
+    return {
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {**_shared(spec), **({"nodeName": intern(name)} if name else {})},
+        "status": _shared(status),
+    }
+
+
+def _of_others(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: where it takes how much room, or waits for it."""
+    spec = body.get("spec") or {}
+    wants = _WANTS if refusal_of(body) else ()
+    return {
+        **{key: spec[key] for key in wants if key in spec},
+        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
+        "containers": [_requests_of(one) for one in spec.get("containers") or ()],
+        "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
+    }
+
+
+def _node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pod's spec: the node it is bound to, or pinned to."""
+    if name := spec.get("nodeName"):
+        return {"nodeName": name}
+    node = node_of(spec)
+    return {"affinity": pin(node)} if node else {}
+
+
+def transform_node(body: dict[str, Any]) -> dict[str, Any]:
+    """Drop what the allocator does not read of a node: the list of its images is most of it."""
+    transform(body)
+    status = body.get("status") or {}
+    body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
+    return body
+
+
+def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("resources", "restartPolicy")
+    return {key: container[key] for key in kept if key in container}
+
+
+def index_phase(body: Mapping[str, Any]) -> Iterable[str]:
+    """The phase of a job; one without is Pending."""
+    yield str((body.get("status") or {}).get("phase") or "Pending")
+
+
+def index_job(body: Mapping[str, Any]) -> Iterable[str]:
+    """Find an object under the job that controls it and the one its label names.
+
+    One and the same, but for what somebody edited: a pod without its label is the job's still,
+    and one without an owner has a name that the job needs.
+    """
+    return [index_value(*key) for key in _jobs_of(body)]
+
+
+def index_value(namespace: str, name: str) -> str:
+    """What `index_job` finds the objects of a job under."""
+    return f"{namespace}/{name}"
+
+
+class InformerState:
+    """Jobs and their objects; tells `wake(key, delay)` which job wants a look."""
+
+    def __init__(
+        self,
+        *,
+        caches: Mapping[Resource, WatchCache],
+        wake: Callable[[JobKey, float], None],
+        follow_pod: Subscriber,
+    ) -> None:
+        """`follow_pod` is told of every change of a pod, own writes included."""
+        self._caches = dict(caches)
+        self._wake = wake
+        self._hidden: OrderedDict[str, None] = OrderedDict()
+        self._absorbing = False
+        for resource, cache in caches.items():
+            cache.subscribe(self._listener(resource))
+        caches[PODS].subscribe(follow_pod)
+
+    def adopt(self, resource: Resource, cache: WatchCache) -> None:
+        """Hear of another resource from now on, which not every cluster has."""
+        self._caches[resource] = cache
+        cache.subscribe(self._listener(resource))
+
+    def drop(self, resource: Resource) -> None:
+        """Hear no more of a resource that the cluster has no longer."""
+        self._caches.pop(resource, None)
+
+    def of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
+        """Return the objects of an adopted resource under the name of a job."""
+        return self._of_job(resource, key) if resource in self._caches else []
+
+    def job(self, key: JobKey) -> Mapping[str, Any] | None:
+        """Return the job of that name, None if there is none; `dict` of it reads all at once."""
+        job = self._caches[DIJOBS].get(key.namespace, key.name)
+        return None if job is None or job["metadata"]["uid"] in self._hidden else job
+
+    def unfinished(self) -> Iterable[Mapping[str, Any]]:
+        """Return the jobs that have not ended, in any order."""
+        jobs = self._caches[DIJOBS]
+        return chain.from_iterable(
+            jobs.by_index(INDEX_PHASE, phase.value) for phase in Phase if not phase.is_finished
+        )
+
+    def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the pods of the job, and of others under its name."""
+        return self._of_job(PODS, key)
+
+    def services(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the Services of the job, and of others under its name."""
+        return self._of_job(SERVICES, key)
+
+    def configmaps(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
+        """Return the ConfigMaps of the job, and of others under its name."""
+        return self._of_job(CONFIGMAPS, key)
+
+    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
+        """Take in an object as a write or a read returned it; takes possession of `body`.
+
+        Wakes nobody: whoever wrote it looks again anyway.
+        """
+        if (cache := self._caches.get(resource)) is None:
+            return  # it was dropped while the write was under way
+        self._absorbing = True
+        try:
+            cache.absorb(body)
+        finally:
+            self._absorbing = False
+
+    def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
+        """What is kept of an object that a list showed, for `observe_all`."""
+        return self._caches[resource].recognise(body)
+
+    def observe_all(
+        self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
+    ) -> bool:
+        """Take in what a list of some objects showed; False if the watch is ahead of it."""
+        self._absorbing = True
+        try:
+            return self._caches[resource].absorb_list(bodies, version)
+        finally:
+            self._absorbing = False
+
+    def forget(self, uid: str) -> None:
+        """Take in that the object of that UID is gone."""
+        self._hidden[uid] = None
+        if len(self._hidden) > MAX_HIDDEN:
+            self._hidden.popitem(last=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """UIDs of the objects taken for gone that the watches have not buried yet."""
+        return frozenset(self._hidden)
+
+    def reveal(self, uids: Iterable[str]) -> None:
+        """Show again what the caches hold of these: they have been compared since.
+
+        Whoever answers 404 for an object that exists (a proxy, an API server that was restored)
+        would otherwise have it left alone until the operator is restarted.
+        """
+        for uid in uids:
+            self._hidden.pop(uid, None)
+
+    def wake_all(self) -> None:
+        """Ask for a look at every job, as the periodic poll does, and at who has left Workloads:
+        these were seen, if at all, before it was known that they can be given back."""
+        for job in self._caches[DIJOBS].items():
+            self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
+        for workload in self._caches[WORKLOADS].items() if WORKLOADS in self._caches else ():
+            for key in _jobs_of(workload):
+                if self.job(key) is None:
+                    self._wake(key, 0.0)
+
+    def _of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
+        found = self._caches[resource].by_index(INDEX_JOB, index_value(*key))
+        if not self._hidden:
+            return found
+        return [body for body in found if body["metadata"]["uid"] not in self._hidden]
+
+    def _listener(self, resource: Resource) -> Callable[[str, Mapping[str, Any]], None]:
+        def listen(kind: str, body: Mapping[str, Any]) -> None:
+            uid = body["metadata"].get("uid", "")
+            is_known_gone = kind == "DELETED" and uid in self._hidden
+            if is_known_gone:
+                del self._hidden[uid]
+            # Of a job there is more to do once it is out of sight.
+            if not self._absorbing and (resource == DIJOBS or not is_known_gone):
+                self._notify(resource, body)
+
+        return listen
+
+    def _notify(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        metadata = body["metadata"]
+        if resource == DIJOBS:
+            self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
+            return
+        for key in _jobs_of(body):
+            self._wake(key, self._settle(key, body) if resource == PODS else 0.0)
+
+    def _settle(self, key: JobKey, pod: Mapping[str, Any]) -> float:
+        """Seconds that a look at a job may wait for news like that of a pod of it."""
+        count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
+        if count > SETTLE_ABOVE:
+            return min(SETTLE_MAX, count * SETTLE_PER_POD)
+        if "deletionTimestamp" in pod["metadata"] or stage_of(pod) not in _AS_HOPED:
+            return 0.0
+        pods = self._caches[PODS].by_index(INDEX_JOB, index_value(*key))
+        stages = {stage_of(each) for each in pods if task_of(each) == task_of(pod)}
+        return SETTLE_MAX if len(stages) > 1 else 0.0
+
+
+def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:
+    metadata = body["metadata"]
+    owner = controlling_job(body) or {}
+    found = (owner.get("name"), (metadata.get("labels") or {}).get(LABEL_JOB))
+    return {JobKey(metadata["namespace"], name) for name in found if isinstance(name, str)}

@@ -1,0 +1,163 @@
+"""Objects that schedulers read of jobs, at the API server: nobody watches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
+from di_api.kube.resources import Resource
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_api.phase import Phase
+from di_operator.cluster.uncached_reads import Looks, read_by_name
+from di_operator.lifecycle.policies.scheduling_objects import NEXT_LOOK, object_key
+from di_operator.lifecycle.vocabulary.actions import CreateSchedulingObject, PatchSchedulingObject
+from di_operator.lifecycle.vocabulary.rules import Seen
+from di_operator.lifecycle.write_errors import SchedulingObjectRefused
+from di_operator.process.controller import Outdated
+
+log = structlog.get_logger(__name__)
+
+REMEMBERED: Final = 4096
+"""Jobs whose objects need not be looked at again so soon; a kilobyte each."""
+_KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "annotations")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """What was seen of the objects of one job."""
+
+    at: float
+    found: dict[str, Mapping[str, Any]]
+
+
+class SchedulingObjects:
+    """Looks at the objects of jobs, makes and changes them; remembers for a while what is there."""
+
+    def __init__(
+        self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
+    ) -> None:
+        """`look_again`: seconds after which those of a job that runs are looked at anew."""
+        self._client = client
+        self._look_again = look_again
+        self._monotonic = monotonic
+        self._looks = Looks[_Look](most=REMEMBERED)
+
+    def known(self, job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
+        """What was there for a job not long ago, by kind and name; None: that is too long ago."""
+        look = self._looks.get(job["metadata"]["uid"])
+        if look is None:
+            return None
+        runs = (job.get("status") or {}).get("phase") == Phase.RUNNING
+        age = self._monotonic() - look.at
+        return look.found if age < (self._look_again if runs else NEXT_LOOK) else None
+
+    async def look(
+        self, job: Mapping[str, Any], wanted: Iterable[tuple[Resource, str]]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Read the objects of a job, one by one.
+
+        Raises ApiError if that is not possible now.
+        """
+        namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
+        look = _Look(at=self._monotonic(), found={})
+        by_key = ((object_key(resource, name), resource, name) for resource, name in wanted)
+        found = await read_by_name(self._client, namespace, by_key)
+        look.found.update((key, _seen_of(each)) for key, each in found.items())
+        self._looks.keep(uid, look)
+        return look.found
+
+    async def create(self, action: CreateSchedulingObject) -> SchedulingObjectRefused | None:
+        """Make an object; one that the job has already is as good.
+
+        Raises:
+            Outdated: one of an earlier job has to go first.
+            ApiError: the same may succeed later.
+        """
+        body = action.body
+        job = controlling_job(body)
+        assert job is not None, "whatever is created here belongs to a job"
+        namespace = body["metadata"]["namespace"]
+        try:
+            found = await self._client.create(action.resource, dict(body), namespace)
+        except AlreadyExists:
+            return await self._met(action, job, namespace)
+        except NotFound as error:
+            why = f"nothing in this cluster serves it: {error.message}"
+            return _refused(Seen.SCHEDULING_KIND_MISSING, action, why)
+        except (Invalid, Forbidden) as error:
+            return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
+        self._take_in(job["uid"], action.resource, found)
+        log.debug("created", kind=action.resource.kind, object=action.name)
+        return None
+
+    async def patch(self, action: PatchSchedulingObject) -> SchedulingObjectRefused | None:
+        """Change an object.
+
+        Raises:
+            Outdated: it is not what was seen.
+            ApiError: the same may succeed later.
+        """
+        metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
+        try:
+            found = await self._client.patch(
+                action.resource,
+                action.name,
+                {**action.patch, "metadata": {**action.patch.get("metadata", {}), **metadata}},
+                action.namespace,
+            )
+        except (NotFound, Conflict) as error:
+            self._looks.forget(action.owner)
+            raise Outdated(str(error)) from error
+        except (Invalid, Forbidden) as error:
+            return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
+        self._take_in(action.owner, action.resource, found)
+        log.debug("patched", kind=action.resource.kind, object=action.name)
+        return None
+
+    async def _met(
+        self, action: CreateSchedulingObject, job: Mapping[str, Any], namespace: str
+    ) -> SchedulingObjectRefused | None:
+        """Judge the object that has the name."""
+        try:
+            found = await self._client.get(action.resource, action.name, namespace)
+        except NotFound as error:
+            raise Outdated(f"{error.target} is gone again") from error
+        if is_controlled_by(found, job["uid"]):
+            self._take_in(job["uid"], action.resource, found)
+            return None
+        if is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
+            kind = action.resource.kind
+            raise Outdated(f"{kind} {action.name} of an earlier job has to go first")
+        why = "exists and does not belong to this job"
+        return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, why)
+
+    def _take_in(self, uid: str, resource: Resource, found: Mapping[str, Any]) -> None:
+        if (look := self._looks.get(uid)) is not None:
+            look.found[object_key(resource, found["metadata"]["name"])] = _seen_of(found)
+
+
+def _seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is kept of an object: which one it is and whose, what it asks for, what was answered."""
+    metadata = found["metadata"]
+    return {
+        "metadata": {key: metadata[key] for key in _KEPT if key in metadata},
+        **{key: found[key] for key in ("spec", "status") if key in found},
+    }
+
+
+def _refused(
+    seen: Seen, action: CreateSchedulingObject | PatchSchedulingObject, why: str
+) -> SchedulingObjectRefused:
+    which = f"{action.resource.kind} ({action.resource.api_version}) {action.name}"
+    return SchedulingObjectRefused(seen=seen, message=f"{which}: {why}")

@@ -1,0 +1,65 @@
+"""News of one object by its name, through every way a watch can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from di_api.kube.client import KubeClient
+from di_api.kube.errors import ApiError, Gone, Silent
+from di_api.kube.resources import Resource
+from di_operator.process.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+WATCH_SECONDS: Final = 300
+WATCH_PAUSE: Final = 1.0
+# Repairs are promised within 10 s of the API server's return.
+RETRY: Final = 3.0
+
+
+async def follow(
+    client: KubeClient,
+    resource: Resource,
+    name: str,
+    namespace: str | None,
+    *,
+    changed: Callable[[], None],
+    clock: Clock,
+) -> None:
+    """Call `changed` whenever the object changes, and whenever it may have unseen."""
+    selector = f"metadata.name={name}"
+    version = ""
+    failing = False
+    while True:
+        try:
+            if not version:
+                _, version = await client.list(resource, namespace, field_selector=selector)
+                changed()
+            async for kind, body in client.watch(
+                resource,
+                namespace,
+                resource_version=version,
+                field_selector=selector,
+                timeout_seconds=WATCH_SECONDS,
+            ):
+                failing = False
+                version = body["metadata"]["resourceVersion"]
+                if kind != "BOOKMARK":
+                    changed()
+            # A server that ends every stream at once must not be asked in a hot loop.
+            await clock.sleep(WATCH_PAUSE)
+        except Gone:
+            version = ""
+            await clock.sleep(WATCH_PAUSE)
+        except Silent:
+            # An object without changes; what a lost connection did not bring comes with the next.
+            await clock.sleep(WATCH_PAUSE)
+        except ApiError as error:
+            if not failing:
+                log.warning("watch failed", kind=resource.kind, name=name, error=str(error))
+            failing = True
+            changed()
+            await clock.sleep(RETRY)

@@ -1,0 +1,1 @@
+"""Leader election, and the claim of one release on the cluster."""

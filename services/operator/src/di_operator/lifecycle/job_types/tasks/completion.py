@@ -1,0 +1,47 @@
+"""When a job runs and when it has succeeded: every replica counts, not only a first one.
+
+Replicas of an elastic tier count only while they are at work.
+"""
+
+from __future__ import annotations
+
+from di_api.phase import Phase
+from di_operator.lifecycle.observed.pods import is_marked_standby
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.vocabulary.phases import may_follow
+
+
+def judge_completion(snapshot: Snapshot) -> Verdict | None:
+    """Move a job on whose replicas, all that it needs, are ready or have succeeded.
+
+    A job whose pods all succeeded before anybody saw them ready is reported as Running first
+    (one write more), so that a watcher sees Running on every job that ran.
+    """
+    elastic = snapshot.elastic
+    up = sum(pod.name not in elastic for pod in (*snapshot.ready, *snapshot.succeeded))
+    if up < len(snapshot.slots) - len(elastic):
+        return None
+    total = len(snapshot.awaited)
+    phase = snapshot.status.phase
+    if may_follow(phase, Phase.RUNNING):
+        return Verdict(phase=Phase.RUNNING, message=_running(snapshot))
+    if phase is Phase.RUNNING and len(snapshot.succeeded) == total:
+        return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(total, 'pod')} succeeded")
+    return None
+
+
+def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
+    """End a job whose spec cannot be read when as many pods as it had have succeeded."""
+    # Without a spec no pod has a slot, and none is known to stand by.
+    pods = [pod for pod in snapshot.surplus if not is_marked_standby(pod)]
+    wanted = sum((snapshot.status.desired or {}).values())
+    if len(pods) != wanted or not all(pod.phase == "Succeeded" for pod in pods):
+        return None
+    return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(wanted, 'pod')} succeeded")
+
+
+def _running(snapshot: Snapshot) -> str:
+    text = f"{count_of(len(snapshot.ready), 'pod')} ready"
+    done = len(snapshot.succeeded)
+    return f"{text}, {done} succeeded already" if done else text

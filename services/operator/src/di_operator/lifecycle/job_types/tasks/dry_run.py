@@ -1,0 +1,52 @@
+"""What the API server is asked about a job before the allocator gives it nodes.
+
+Pod Security, a policy or a missing PriorityClass refuse pods, and no quota predicts that. Others
+would be evicted for pods that are never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from di_api.kube.resources import PODS
+from di_api.spec import Template
+from di_operator.builders.pod import PodRecipe
+from di_operator.lifecycle.job_types.tasks.plan import pod_frame
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.policies.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.vocabulary.actions import DryRun
+from di_operator.lifecycle.vocabulary.decision import Settings
+
+
+def dry_runs(snapshot: Snapshot, slots: Iterator[Slot], settings: Settings) -> tuple[DryRun, ...]:
+    """Return one dry run for each pod template of the job; none while its spec is unknown.
+
+    Args:
+        snapshot: of the job, which needs no nodes.
+        slots: the pods that its spec asks for.
+        settings: of this installation.
+    """
+    if snapshot.spec is None:
+        return ()
+    # A few pods stand for all: lists of thousands of addresses are nothing that is judged.
+    some = replace(snapshot, slots=tuple(_one_of_each(slots)))
+    ranks = assign_ranks(some)
+    nodes = node_lists(some, ranks, settings.service_domain)
+    frame = pod_frame(some, snapshot.spec, nodes, settings)
+    recipes = (
+        PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=ranks[slot.name])
+        for slot in some.slots
+    )
+    return tuple(DryRun(resource=PODS, recipe=recipe) for recipe in recipes)
+
+
+def _one_of_each(slots: Iterator[Slot]) -> Iterator[Slot]:
+    """Yield the first pod of each task, and the first of each of its other templates."""
+    seen: dict[str, list[Template]] = {}
+    for slot in slots:
+        templates = seen.setdefault(slot.task.name, [])
+        template = slot.task.template_of(slot.index)
+        if slot.is_core and not any(template is each for each in templates):
+            templates.append(template)
+            yield slot

@@ -1,0 +1,120 @@
+"""The kind of a job with tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import override
+
+from di_api.names import LABEL_TASK_NAME, pod_name
+from di_api.phase import Phase
+from di_api.spec import JobSpec, Task, Template
+from di_api.vacancies import indexes
+from di_operator.builders.task_service import service_labels
+from di_operator.lifecycle.failure.restart_delay import note_ignored
+from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
+from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judge_completion
+from di_operator.lifecycle.job_types.tasks.dry_run import dry_runs
+from di_operator.lifecycle.job_types.tasks.plan import plan_tasks
+from di_operator.lifecycle.job_types.tasks.requests import requests_of
+from di_operator.lifecycle.job_types.tasks.reschedule import judge_change
+from di_operator.lifecycle.job_types.tasks.restart import judge_failures
+from di_operator.lifecycle.job_types.tasks.services import wanted_services
+from di_operator.lifecycle.job_types.tasks.standbys import judge_stand_ins, with_stand_ins
+from di_operator.lifecycle.job_types.tasks.success import judge_success
+from di_operator.lifecycle.observed.placement import Placement
+from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policies.pending_timeout import judge_pending
+from di_operator.lifecycle.vocabulary.actions import Recipe
+from di_operator.lifecycle.vocabulary.decision import Settings
+from di_operator.lifecycle.vocabulary.rules import Part
+
+
+class WithTasks(Kind):
+    """Every replica counts, and all of them know each other."""
+
+    @override
+    def slots(
+        self, job: str, spec: JobSpec, placement: Placement | None, aggregator: Template | None
+    ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
+        return spec.tasks, tuple(_slots(job, spec.tasks, placement))
+
+    @override
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+        if verdict := judge_allocation(snapshot, now):
+            if snapshot.grant is not None and snapshot.grant.needs_dry_run:
+                slots = _slots(snapshot.name, snapshot.tasks, None)
+                asked = dry_runs(snapshot, slots, settings)
+                verdict = replace(verdict, actions=(*verdict.actions, *asked))
+            # The time of a job runs on while its grant is withdrawn.
+            return judge_pending(snapshot, now) or verdict
+        job, spec = snapshot.name, snapshot.spec
+        assert spec is not None, "there is nothing to judge by"
+        failure = judge_failures(snapshot, now, lambda pod: requests_of(job, spec, pod))
+        change = judge_change(snapshot, now)
+        if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
+            # Seen together: both are counted, the failure is what the job is said to suffer from.
+            failure = replace(
+                failure,
+                reschedules=change.reschedules,
+                counted=(*failure.counted, *change.counted),
+                events=(*failure.events, *change.events),
+                from_absence=change.from_absence,
+                regrouped=failure.regrouped | change.regrouped,
+                lost=change.lost,
+            )
+        if (verdict := failure or change) is not None:
+            return with_stand_ins(snapshot, note_ignored(snapshot, verdict, now), now)
+        return (
+            judge_completion(snapshot)
+            or judge_stand_ins(snapshot, now)
+            or plan_tasks(snapshot, now, settings)
+        )
+
+    @override
+    def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
+        return judge_success(snapshot, now)
+
+    @override
+    def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
+        return end_of_frozen(snapshot)
+
+    @override
+    def refused(self, snapshot: Snapshot) -> Part:
+        if not snapshot.missing:
+            # Of pods only one that stands by can have been refused.
+            return Part.ELASTIC if any(task.standby for task in snapshot.tasks) else Part.TASK
+        of_tier = not any(slot.is_core for slot in snapshot.missing)
+        return Part.ELASTIC if of_tier else Part.TASK
+
+    @override
+    def services(self, snapshot: Snapshot) -> Iterable[Recipe]:
+        return (recipe for _, recipe in wanted_services(snapshot))
+
+    @override
+    def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
+        return {}
+
+
+def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iterator[Slot]:
+    for task in tasks:
+        size = task.pods_per_replica
+        nodes = [""] * task.pods if placement is None else placement.get(task.name, ())
+        # A placement may have been edited, so only whole replicas of it.
+        replicas = indexes(len(nodes) // size, task.vacant)
+        places = (replica * size + place for replica in replicas for place in range(size))
+        for index, node in zip(places, nodes, strict=False):
+            yield Slot(
+                name=pod_name(job, task.name, index, size),
+                task=task,
+                part=Part.TASK,
+                index=index,
+                node=node,
+                labels={LABEL_TASK_NAME: task.name, **service_labels(task, index)},
+            )

@@ -1,0 +1,326 @@
+"""The way from the pods of a job with tasks to those its spec asks for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
+from di_api.names import ANNOTATION_JOB_SECRET, NODES_FILE_THRESHOLD
+from di_api.spec import JobSpec, Task
+from di_api.validation import MAX_NODE_LISTS
+from di_operator.builders.access import Access, job_secret
+from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.configmap import (
+    ConfigMapRecipe,
+    has_files,
+    has_groups,
+    is_as_written,
+)
+from di_operator.builders.nodes import NodeLists
+from di_operator.builders.pod import PodFrame, PodRecipe
+from di_operator.builders.ports import JobPorts
+from di_operator.builders.task_service import service_environment
+from di_operator.builders.topology import Domains
+from di_operator.lifecycle.failure.refused_creates import until_retry
+from di_operator.lifecycle.failure.restart_delay import pause_left
+from di_operator.lifecycle.failure.settling import settling
+from di_operator.lifecycle.job_types.tasks.services import missing_services
+from di_operator.lifecycle.job_types.tasks.standbys import places_to_tell, reserve
+from di_operator.lifecycle.observed.plan import Plan, lost_nodes, outdated_pods
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import count_of, earliest
+from di_operator.lifecycle.policies.deletion import delete, delete_pod, is_terminating
+from di_operator.lifecycle.policies.dependencies import waiting_tasks
+from di_operator.lifecycle.policies.drain import departures, returns
+from di_operator.lifecycle.policies.kueue_admission import barred_slots, evicted_pods, with_quota
+from di_operator.lifecycle.policies.listed import listings
+from di_operator.lifecycle.policies.node_checks import checked_tasks
+from di_operator.lifecycle.policies.process_groups import group_files, grouped_tasks
+from di_operator.lifecycle.policies.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.policies.scheduling_objects import gang_of, provisioned_of
+from di_operator.lifecycle.vocabulary.actions import Create, Delete, Reclaim, Replace
+from di_operator.lifecycle.vocabulary.decision import Settings
+
+
+def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+    """Remove what is not wanted, create what is missing and may be created now.
+
+    Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
+    of a task that was scaled down), outdated pods, and failed or lost pods whose loss the status
+    has counted; those that are asked to drain are out of their Service before. Pods that have taken
+    places are told so before all else.
+    A name is used again only when its pod is gone.
+    """
+    counted = snapshot.status.counted
+    ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
+    dead = [pod for pod in ended if pod.uid in counted]
+    barred = barred_slots(snapshot)
+    dead.extend(evicted_pods(snapshot, barred))
+    outdated, waiting = outdated_pods(snapshot)
+    leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
+    namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
+    overdue, patience = lost_nodes(snapshot, now)
+    pause = _pause(snapshot, now)
+    fill = _fillable(snapshot, waiting, barred, now) if pause <= 0 else _Fill()
+    told, events = places_to_tell(snapshot)
+    standing = reserve(snapshot, now, may_make=pause <= 0 and _has_all(snapshot, fill))
+    removals: list[Delete | Reclaim] = [
+        *told,
+        *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
+        *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
+        *(*leaving.marks, *returns(snapshot), *listings(snapshot)),
+        *(delete_pod(pod) for pod in (*namesakes, *leaving.due, *standing.due)),
+        *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
+    ]
+    creations, obstacle = (
+        _creations(snapshot, fill.slots, standing.wanted, settings, now)
+        if pause <= 0
+        else ([], None)
+    )
+    return Plan(
+        removals=tuple(removals),
+        creations=tuple(creations),
+        created=0 if obstacle else len(fill.slots),
+        removed=len(leaving.due) + len(standing.due) + len(overdue),
+        waiting=fill.waiting,
+        obstacle=obstacle,
+        restores_lists=any(action.resource == CONFIGMAPS for action in creations)
+        and _lists_are_spoilt(snapshot)
+        and (snapshot.configmap is not None or _pods_have_files(snapshot)),
+        pause=pause,
+        events=(*events, *standing.events),
+        requeue_after=earliest(
+            patience, fill.next_due, leaving.requeue_after, standing.requeue_after
+        ),
+    )
+
+
+def _pause(snapshot: Snapshot, now: datetime) -> float:
+    if not snapshot.missing and not any(missing_services(snapshot)):
+        return 0.0
+    return max(until_retry(snapshot, now), settling(snapshot, now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fill:
+    """The slots that may get a pod now, why others may not, and when the next one may."""
+
+    slots: list[Slot] = field(default_factory=list)
+    waiting: str | None = None
+    next_due: float | None = None
+
+
+def _fillable(snapshot: Snapshot, waiting: Set[str], barred: Set[str], now: datetime) -> _Fill:
+    """Return the slots that may get a pod now.
+
+    ``waiting`` are those that wait for outdated pods to end, ``barred`` those without quota.
+    """
+    leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
+    if leftovers or any(map(is_terminating, snapshot.services)):
+        why = "waiting for the Service of an earlier job of the same name to be gone"
+        return _Fill(waiting=why)
+    held_by_namesakes = {pod.name for pod in snapshot.predecessors}
+    waits, elastic = waiting_tasks(snapshot), snapshot.elastic
+    slots: list[Slot] = []
+    reasons: list[str] = []
+    pauses: list[float] = []
+    # Of what is made anew the outdated pods are the reason, below.
+    for slot in (each for each in _due(snapshot) if each.name not in waiting):
+        if slot.name in held_by_namesakes:
+            reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
+        elif slot.task.name in waits:
+            reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
+        elif (pause := pause_left(snapshot, slot, now)) > 0:
+            reasons.append(f"pod {slot.name} failed again and again, and is made anew later")
+            pauses.append(pause)
+        else:
+            slots.append(slot)
+    ending = [
+        *(*snapshot.outdated, *snapshot.terminating, *snapshot.failed),
+        *(*snapshot.disrupted, *snapshot.displaced),
+    ]
+    reasons.extend(
+        f"waiting for pod {pod.name} to end" for pod in ending if pod.name not in elastic
+    )
+    others = len(set(reasons)) - 1
+    more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
+    return _Fill(
+        slots=with_quota(snapshot, slots, barred),
+        waiting=f"{reasons[0]}{more}" if reasons else None,
+        next_due=min(pauses, default=None),
+    )
+
+
+def _has_all(snapshot: Snapshot, fill: _Fill) -> bool:
+    """Whether the job is up, and no replica lacks its pod or waits for one to end."""
+    phase = snapshot.status.phase
+    is_up = phase is not None and phase.is_up
+    barred = barred_slots(snapshot)
+    lacks = any(slot.name not in barred for slot in snapshot.missing)
+    return is_up and not lacks and fill.waiting is None
+
+
+def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
+    """The missing slots to be filled now, unless something is in the way.
+
+    Those of elastic tiers come last: the job does without them, so they take nothing from the
+    others, and a refusal of theirs keeps nobody waiting.
+    """
+    core = tuple(slot for slot in snapshot.missing if slot.is_core)
+    phase = snapshot.status.phase
+    return snapshot.missing if not core and phase is not None and phase.is_up else core
+
+
+def _creations(
+    snapshot: Snapshot,
+    slots: list[Slot],
+    standbys: Sequence[tuple[Task, int]],
+    settings: Settings,
+    now: datetime,
+) -> tuple[list[Create | Replace], str | None]:
+    """Return what is to be created, and why no pods are among it although they are missing."""
+    if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
+        return [], None
+    actions: list[Create | Replace] = [*missing_services(snapshot)]
+    groups = group_files(snapshot, settings.service_domain)
+    behind = snapshot.configmap is not None and not has_groups(snapshot.configmap, groups)
+    if not slots and not standbys and not behind and not _lists_are_spoilt(snapshot):
+        return actions, None
+    ranks = assign_ranks(snapshot)
+    nodes = node_lists(snapshot, ranks, settings.service_domain)
+    files = nodes.files() if _needs_files(snapshot) or snapshot.configmap is not None else {}
+    if (size := sum(map(len, (*files.values(), *groups.values())))) > MAX_NODE_LISTS:
+        # Pods that exist keep the lists they have; new ones could not start without theirs.
+        return actions, (
+            f"the DNS names of {count_of(len(snapshot.slots), 'pod')} take {size} bytes of the "
+            f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
+        )
+    actions.extend(_lists(snapshot, files, groups))
+    frame = pod_frame(snapshot, snapshot.spec, nodes, settings)
+    for slot in slots:
+        record = snapshot.status.ledger.record(slot.task.name, slot.key)
+        recipe = PodRecipe(
+            frame=frame,
+            task=slot.task,
+            index=slot.index,
+            rank=ranks[slot.name],
+            node=slot.node,
+            memory=record.memory,
+            avoided=record.avoided(now),
+        )
+        actions.append(Create(resource=PODS, recipe=recipe))
+    for task, number in standbys:
+        recipe = PodRecipe(frame=frame, task=task, index=number, rank=None)
+        actions.append(Create(resource=PODS, recipe=recipe))
+    return actions, None
+
+
+def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Settings) -> PodFrame:
+    """Return what all pods of the job that are made now have in common.
+
+    Args:
+        snapshot: of the job.
+        spec: its spec.
+        nodes: the addresses of its pods.
+        settings: of this installation.
+    """
+    policy = spec.failure_policy
+    return PodFrame(
+        job=snapshot.job,
+        replicas=Counter(slot.task.name for slot in snapshot.slots),
+        restarts=snapshot.status.restarts,
+        attempts=snapshot.status.restart_attempts,
+        replica_attempts=snapshot.status.replica_attempts,
+        volumes=spec.volumes,
+        nodes=nodes,
+        by_file=_is_by_file(snapshot),
+        server_url=settings.server_url,
+        access=Access(
+            token_audience=settings.token_audience,
+            server_ca=settings.server_ca,
+            job_secret=_secret(snapshot, settings),
+        ),
+        binding=settings.binding,
+        kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
+        priority_class=settings.priority_class(spec),
+        checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        avoided=snapshot.status.avoided_nodes,
+        checked=checked_tasks(snapshot),
+        keeps_last_words=policy is not None,
+        grouped=grouped_tasks(snapshot),
+        in_place=frozenset(
+            task.name
+            for task in snapshot.tasks
+            if policy is not None and policy.may_restart_in_place(task.name)
+        ),
+        ports=JobPorts.of(snapshot.uid, snapshot.tasks),
+        gang=gang_of(snapshot),
+        provisioned=provisioned_of(snapshot),
+        topology=spec.scheduling.topology,
+        domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
+        services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),
+    )
+
+
+def _secret(snapshot: Snapshot, settings: Settings) -> str | None:
+    """What new pods share with the others; None while a pod runs that an earlier version made.
+
+    It could not prove that it knows the secret, and those that know it would not answer.
+    """
+    if settings.job_secret_key is None:
+        return None
+    pods = (*snapshot.held.values(), *snapshot.standbys, *snapshot.surplus)
+    if not all(_knows_secret(pod) for pod in pods if not (pod.terminating or pod.is_finished)):
+        return None
+    return job_secret(settings.job_secret_key, snapshot.uid)
+
+
+def _knows_secret(pod: Pod) -> bool:
+    return ANNOTATION_JOB_SECRET in (pod.raw["metadata"].get("annotations") or {})
+
+
+def _needs_files(snapshot: Snapshot) -> bool:
+    """Whether pods that are made now mount the job's ConfigMap."""
+    return bool(grouped_tasks(snapshot)) or _is_by_file(snapshot)
+
+
+def _pods_have_files(snapshot: Snapshot) -> bool:
+    """Whether pods that were made mount it, too: a rule that makes groups may come later."""
+    told = snapshot.status.groups.keys()
+    is_told = not told.isdisjoint(grouped_tasks(snapshot))
+    return is_told or _is_by_file(snapshot)
+
+
+def _is_by_file(snapshot: Snapshot) -> bool:
+    """Whether the node lists of a job are too long for its pods' environment."""
+    return len(snapshot.slots) > NODES_FILE_THRESHOLD
+
+
+def _lists_are_spoilt(snapshot: Snapshot) -> bool:
+    """Whether somebody deleted or edited the files that running pods read."""
+    if snapshot.configmap is None:
+        return _needs_files(snapshot)
+    return not is_as_written(snapshot.configmap)
+
+
+def _lists(
+    snapshot: Snapshot, files: Mapping[str, str], groups: Mapping[str, str]
+) -> Iterator[Create | Replace]:
+    """Bring the file up to date before a pod starts that reads it."""
+    present = snapshot.configmap
+    if present is None:
+        if files:
+            recipe = ConfigMapRecipe(job=snapshot.job, files=files, groups=groups)
+            yield Create(resource=CONFIGMAPS, recipe=recipe)
+        return
+    # It stays when a job shrinks below the threshold: pods that mount it are still there.
+    if not has_files(present, {**files, **groups}) or not is_as_written(present):
+        version = present["metadata"]["resourceVersion"]
+        recipe = ConfigMapRecipe(
+            job=snapshot.job, files=files, groups=groups, resource_version=version
+        )
+        yield Replace(resource=CONFIGMAPS, recipe=recipe)

@@ -1,0 +1,162 @@
+"""Replicas that are not what the spec asks for: another count, or pods lost without a failure.
+
+Each change is counted once in ``reschedules``, by what the status recorded: the replicas of each
+task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phase.
+
+To lose replicas of an elastic tier is no reschedule, and leaves the phase. Only their UIDs are
+written down, so that each loss is met once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from di_api.phase import Phase
+from di_operator.lifecycle.failure.losses import countable, is_counting
+from di_operator.lifecycle.failure.settling import settling
+from di_operator.lifecycle.observed.pods import Pod, refusal_of
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policies.kueue_admission import barred_slots
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.lifecycle.vocabulary.rules import Part, Seen, Then
+
+
+def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
+    """Count a changed number of replicas, or lost ones, and announce that they are put right."""
+    ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
+    gone, elastic = _gone(snapshot, now), snapshot.elastic
+    # Their queue took them and says when they are back: nothing was lost, and nothing is to pause.
+    evicted = barred_slots(snapshot) & elastic
+    ended = [pod for pod in ended if pod.name not in evicted]
+    core = _change_of_core(
+        snapshot,
+        [pod for pod in ended if pod.name not in elastic],
+        [slot for slot in gone if slot.is_core],
+    )
+    tiers = _loss_of_tiers(
+        snapshot,
+        [pod for pod in ended if pod.name in elastic],
+        [slot for slot in gone if not slot.is_core],
+    )
+    if core is None or tiers is None:
+        return core or tiers
+    return replace(
+        core,
+        counted=(*core.counted, *tiers.counted),
+        events=tiers.events,
+        from_absence=core.from_absence or tiers.from_absence,
+        regrouped=core.regrouped | tiers.regrouped,
+        lost=tiers.lost,
+    )
+
+
+def _change_of_core(
+    snapshot: Snapshot, ended: Sequence[Pod], gone: Sequence[Slot]
+) -> Verdict | None:
+    before = snapshot.status
+    wanted = snapshot.desired
+    resized = before.is_placed and before.desired is not None and before.desired != wanted
+    displaced = {pod.uid for pod in snapshot.displaced}
+    moved = [pod for pod in ended if pod.uid in displaced]
+    lost = [pod for pod in ended if pod.uid not in displaced]
+    if not (resized or moved or lost or gone):
+        return None
+    if resized:
+        message = _resized(snapshot, before.desired or {})
+    elif moved:
+        message = f"{count_of(len(moved), 'pod')} to move, {_first_to_move(moved)} first"
+    else:
+        first = lost[0].name if lost else gone[0].name
+        message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {first} first"
+    # A restart under way goes on and is not renamed for it.
+    phase = Phase.RESTARTING if before.phase is Phase.RESTARTING else Phase.RESCHEDULING
+    return Verdict(
+        phase=phase,
+        message=message,
+        reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
+        counted=(*lost, *moved),
+        from_absence=bool(gone),
+        regrouped=snapshot.groups_of(
+            (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
+        ),
+    )
+
+
+def _loss_of_tiers(
+    snapshot: Snapshot, ended: Sequence[Pod], gone: Sequence[Slot]
+) -> Verdict | None:
+    """Note pods of elastic tiers that were lost, and which replicas of several are torn by that.
+
+    Pods that vanished are made anew like those that were never there. Of a replica of several that
+    was up the others must not meet them, and so it is known that there were some.
+    """
+    if not ended and not gone:
+        return None
+    up = snapshot.groups_of(pod.name for pod in snapshot.ready)
+    torn = snapshot.groups_of(slot.name for slot in gone) & up
+    names = {pod.name for pod in ended}
+    lost = frozenset(slot.replica for slot in snapshot.slots if slot.name in names) | torn
+    if not lost:
+        return None
+    first = next(slot.replica_name for slot in snapshot.slots if slot.replica in lost)
+    message = f"{count_of(len(lost), 'replica')} of the elastic tier lost, {first} first"
+    return Verdict(
+        phase=snapshot.status.phase or Phase.PENDING,
+        counted=tuple(ended),
+        events=(JobEvent(reason=Reason.ELASTIC_REPLICAS_LOST, message=message),),
+        from_absence=bool(torn),
+        regrouped=snapshot.groups_of(names) | torn,
+        lost=lost,
+    )
+
+
+def _first_to_move(moved: Sequence[Pod]) -> str:
+    """Say where the scheduler did not want the first of them, if that is why."""
+    refused = ((pod, words) for pod in moved if (words := refusal_of(pod.raw)))
+    pod, words = next(refused, (moved[0], ""))
+    return (
+        f"{pod.name} (the scheduler refused it on node {pod.node}: {words})" if words else pod.name
+    )
+
+
+def _lost(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Pods ended by the cluster or deleted, by us or by anybody."""
+    deleted = snapshot.rule(Seen.POD_DELETED, Part.TASK).then is Then.RESCHEDULE
+    return (*snapshot.disrupted, *(snapshot.terminating if deleted else ()))
+
+
+def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
+    """Replicas whose pod vanished between two looks.
+
+    All that the spec asked for when the phase was written had one; those added since never did.
+    Which these are nobody has written: the last of those that are missing with all their pods.
+    """
+    counted = snapshot.rule(Seen.POD_GONE, Part.TASK).then is Then.RESCHEDULE
+    if not snapshot.missing or not counted or settling(snapshot, now) > 0:
+        return ()
+    asked, wanted = snapshot.status.desired, snapshot.desired
+    if asked is None:
+        return snapshot.missing
+    present = {slot.replica for slot in snapshot.slots if slot.name in snapshot.held}
+    added = {task: count - asked.get(task, 0) for task, count in wanted.items()}
+    gone: list[Slot] = []
+    for slot in reversed(snapshot.missing):
+        if added[slot.task.name] > 0 and slot.replica not in present:
+            added[slot.task.name] -= 1
+        else:
+            gone.append(slot)
+    return tuple(reversed(gone))
+
+
+def _resized(snapshot: Snapshot, old: Mapping[str, int]) -> str:
+    new, sizes = snapshot.desired, {task.name: task.pods_per_replica for task in snapshot.tasks}
+    changes = [
+        f"{task} from {old.get(task, 0) // sizes[task]} to {count // sizes[task]}"
+        for task, count in new.items()
+        if old.get(task, 0) != count
+    ]
+    return f"replicas changed: {', '.join(changes)}"

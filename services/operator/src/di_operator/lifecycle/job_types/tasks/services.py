@@ -1,0 +1,29 @@
+"""The Services of a job with tasks: the one of all its pods, and one of each task that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from di_api.kube.resources import SERVICES
+from di_api.names import service_name, task_service_name
+from di_operator.builders.service import ServiceRecipe
+from di_operator.builders.task_service import TaskServiceRecipe
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.vocabulary.actions import Create, Recipe
+
+
+def missing_services(snapshot: Snapshot) -> Iterator[Create]:
+    """What makes the Services that are not there, of a job whose spec is known."""
+    present = {found["metadata"]["name"] for found in snapshot.services}
+    for name, recipe in wanted_services(snapshot):
+        if name not in present:
+            yield Create(resource=SERVICES, recipe=recipe)
+
+
+def wanted_services(snapshot: Snapshot) -> Iterator[tuple[str, Recipe]]:
+    """The names of the Services of such a job, and what each is built from."""
+    yield service_name(snapshot.name), ServiceRecipe(job=snapshot.job)
+    for task in snapshot.tasks:
+        if task.service is not None:
+            recipe = TaskServiceRecipe(job=snapshot.job, task=task.name, service=task.service)
+            yield task_service_name(snapshot.name, task.name), recipe

@@ -1,0 +1,142 @@
+"""What keeps one pod from running, by what the scheduler and the kubelet say in its status.
+
+Of a pod that runs, or is on its way to, there is nothing to say. What a container waits for is a
+table; a reason that is not in it is passed on in the kubelet's own words. A pod whose volumes or
+network are not made ready shows nothing but that: it is told of when it has lasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.timestamps import format_time
+from di_operator.lifecycle.observed.in_place import CONTAINERS, ON_THE_WAY
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+Object = Mapping[str, Any]
+
+MAX_TEXT: Final = 512
+"""Characters of what others say that are kept; registries answer with whole pages."""
+
+_WAITING: Final[Mapping[str, Reason]] = {
+    # Told as one: the kubelet goes from one to the other and back with every attempt.
+    "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
+    "ImagePullBackOff": Reason.IMAGE_PULL_BACK_OFF,
+    "ErrImageNeverPull": Reason.ERR_IMAGE_NEVER_PULL,
+    "InvalidImageName": Reason.INVALID_IMAGE_NAME,
+    "CreateContainerConfigError": Reason.CREATE_CONTAINER_CONFIG_ERROR,
+    "CrashLoopBackOff": Reason.CRASH_LOOP_BACK_OFF,
+}
+BLOCKED_REASONS: Final = frozenset(
+    {
+        *_WAITING.values(),
+        *(Reason.CONTAINER_WAITING, Reason.VOLUME_NOT_BOUND, Reason.CONTAINER_CREATING),
+        *(Reason.SCHEDULING_GATED, Reason.UNSCHEDULABLE),
+    }
+)
+"""What a phase has as its reason for as long as a pod does not run, and no longer."""
+_SCHEDULED: Final = "PodScheduled"
+PREPARING_SECONDS: Final = 60
+"""For which a node may make a pod's volumes and network ready before it is told of. To attach a
+disk or to start a network's agent takes less."""
+# Kubernetes 1.29 and newer. It is False from the kubelet's first look at the pod on, and before
+# the first image is pulled it is True.
+_PREPARED: Final = "PodReadyToStartContainers"
+CONTAINER_STATUSES: Final = ("initContainerStatuses", CONTAINERS)
+_ENDED: Final = ("exitCode", "reason")
+# The scheduler says so of a claim that is missing or unbound, and of nothing else then.
+_OF_CLAIMS: Final = "persistentvolumeclaim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """Why a pod does not run, as the job's reason and in words."""
+
+    reason: Reason
+    message: str
+
+
+def find_blocker(status: Object) -> Blocker | None:
+    """Return what keeps a pod of that status from running; None: nothing that is known of."""
+    for kind in CONTAINER_STATUSES:
+        for container in status.get(kind) or ():
+            waiting = (container.get("state") or {}).get("waiting")
+            if waiting and (reason := waiting.get("reason") or "") not in ON_THE_WAY:
+                return _of_container(container, reason, waiting.get("message") or "")
+    return _of_scheduling(unscheduled(status))
+
+
+def waiting_part(container: Object) -> Object | None:
+    """What `find_blocker` reads of a container's status, for a cache to keep; None: nothing."""
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    if (waiting.get("reason") or "") in ON_THE_WAY:
+        return None
+    ended = (container.get("lastState") or {}).get("terminated")
+    message = (waiting.get("message") or "")[:MAX_TEXT]
+    kept = {key: container[key] for key in ("name", "restartCount") if key in container}
+    kept["state"] = {"waiting": {"reason": waiting["reason"], "message": message}}
+    if ended:
+        kept["lastState"] = {"terminated": {key: ended[key] for key in _ENDED if key in ended}}
+    return kept
+
+
+def unscheduled(status: Object) -> Object | None:
+    """The condition in which the scheduler says why the pod has no node, as far as it is read."""
+    conditions: Iterable[Object] = status.get("conditions") or ()
+    for one in conditions:
+        if one.get("type") == _SCHEDULED and one.get("status") == "False":
+            kept = {key: one[key] for key in ("type", "status", "reason") if key in one}
+            return {**kept, "message": (one.get("message") or "")[:MAX_TEXT]}
+    return None
+
+
+def unprepared(status: Object) -> Object | None:
+    """The condition that says since when the node makes a pod's volumes and network ready.
+
+    None once they are; of a pod that has ended they are none any more, which is nothing to tell.
+    """
+    if (status.get("phase") or "Pending") != "Pending":
+        return None
+    for one in status.get("conditions") or ():
+        if one.get("type") == _PREPARED and one.get("status") == "False":
+            kept = ("type", "status", "lastTransitionTime")
+            return {key: one[key] for key in kept if key in one}
+    return None
+
+
+def unprepared_blocker(pod: str, since: datetime) -> Blocker:
+    """What keeps a pod from running whose volumes and network have not been ready since then."""
+    message = (
+        "its volumes or its network (ContainerCreating) have not been ready on its node since "
+        f"{format_time(since)}; kubectl describe pod {pod} says why"
+    )
+    return Blocker(reason=Reason.CONTAINER_CREATING, message=message)
+
+
+def _of_container(container: Object, waiting: str, message: str) -> Blocker:
+    name = f"container {container.get('name', '')}"
+    reason = _WAITING.get(waiting, Reason.CONTAINER_WAITING)
+    ended = (container.get("lastState") or {}).get("terminated")
+    if reason is Reason.CRASH_LOOP_BACK_OFF and ended:
+        # The kubelet says how long its pause is and which pod it is, and not what has happened.
+        why = f" ({ended['reason']})" if ended.get("reason", "Error") != "Error" else ""
+        times = container.get("restartCount") or 0
+        text = f"{name} ended with exit code {ended.get('exitCode')}{why}, restarts: {times}"
+    else:
+        text = f"{name}: {waiting}: {message}" if message else f"{name}: {waiting}"
+    return Blocker(reason=reason, message=text[:MAX_TEXT])
+
+
+def _of_scheduling(condition: Object | None) -> Blocker | None:
+    if condition is None:
+        return None
+    message = condition.get("message") or "the scheduler does not say why"
+    if condition.get("reason") == "SchedulingGated":
+        return Blocker(reason=Reason.SCHEDULING_GATED, message=message)
+    of_claims = _OF_CLAIMS in message.lower()
+    return Blocker(
+        reason=Reason.VOLUME_NOT_BOUND if of_claims else Reason.UNSCHEDULABLE, message=message
+    )

@@ -1,0 +1,186 @@
+"""What the status remembers of failures: by replica, and by task with a limit of its own.
+
+Kept by replica and not by pod, so that it outlives the pods. A status can be edited by hand: what
+cannot be read counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from di_api.field_error import mapping
+from di_api.quantity import fault_of_amount, read_quantity
+from di_api.timestamps import format_time
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+AVOIDED_FOR: Final = timedelta(hours=1)
+"""How long a replica, or after a check a whole task, keeps away from a node."""
+MAX_AVOIDED: Final = 4
+"""Nodes that one replica avoids at most; the oldest are forgotten."""
+MAX_AVOIDED_OF_JOB: Final = 512
+"""Those of all its replicas together, each counted for itself: some 50 KB of its status. Above it a
+replica is replaced without avoiding its node."""
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Avoided:
+    """A node that a replica is not to run on."""
+
+    node: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRecord:
+    """What is remembered of one replica."""
+
+    restarts: int = 0
+    last_failure: datetime | None = None
+    ignored_since: datetime | None = None
+    """When the first of its failures was seen that a rule ignores, of those that follow closely."""
+    last_ignored: datetime | None = None
+    """When the last of them was."""
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """By container: what its requests and limits have grown to."""
+    avoid: tuple[Avoided, ...] = ()
+    pod: str = ""
+    """UID of the one that it had when a container was last started again in it."""
+    failures: int = 0
+    """Those of that pod's containers that are known."""
+    generation: int = 0
+    """Of the task's process group when the last of them was seen."""
+
+    @classmethod
+    def read(cls, raw: object) -> ReplicaRecord:
+        """Read an entry of the status, of any shape."""
+        fields = mapping(raw)
+        memory = {
+            name: amount
+            for name, amount in mapping(fields.get("memory")).items()
+            if isinstance(amount, str) and not fault_of_amount(amount)
+        }
+        entries = fields.get("avoid")
+        avoid = [
+            Avoided(node=node, until=until)
+            for each in (entries if isinstance(entries, list) else ())
+            if isinstance(node := mapping(each).get("node"), str) and node
+            if (until := parse_time(mapping(each).get("until"))) is not None
+        ]
+        return cls(
+            restarts=count(fields.get("restarts")),
+            last_failure=parse_time(fields.get("lastFailure")),
+            ignored_since=parse_time(fields.get("ignoredSince")),
+            last_ignored=parse_time(fields.get("lastIgnored")),
+            memory=memory,
+            avoid=tuple(avoid[-MAX_AVOIDED:]),
+            pod=pod if isinstance(pod := fields.get("pod"), str) else "",
+            failures=count(fields.get("failures")),
+            generation=count(fields.get("generation")),
+        )
+
+    def failures_of(self, pod: str) -> int:
+        """How many failures of the containers of a pod, by its UID, are known."""
+        return self.failures if pod == self.pod else 0
+
+    def avoided(self, now: datetime) -> tuple[str, ...]:
+        """The nodes that the replica is not to run on now."""
+        return tuple(sorted({each.node for each in self.avoid if now < each.until}))
+
+    def dump(self) -> dict[str, Any]:
+        """The entry of the status."""
+        entry: dict[str, Any] = {"restarts": self.restarts}
+        if self.last_failure is not None:
+            entry["lastFailure"] = format_time(self.last_failure)
+        if self.ignored_since is not None and self.last_ignored is not None:
+            entry["ignoredSince"] = format_time(self.ignored_since)
+            entry["lastIgnored"] = format_time(self.last_ignored)
+        if self.memory:
+            entry["memory"] = dict(self.memory)
+        if self.avoid:
+            entry["avoid"] = [
+                {"node": each.node, "until": format_time(each.until)} for each in self.avoid
+            ]
+        if self.pod:
+            entry |= {"pod": self.pod, "failures": self.failures, "generation": self.generation}
+        return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What is remembered of the failures of a job."""
+
+    job_restarts: int | None = None
+    """Those that count for the job's own limit; None: all the restarts that it had."""
+    task_restarts: Mapping[str, int] = field(default_factory=dict)
+    """Of tasks with a limit of their own."""
+    replicas: Mapping[str, Object] = field(default_factory=dict)
+    """By task and replica, as it is written: of thousands, few are looked at."""
+
+    @classmethod
+    def read(cls, status: Object) -> Ledger:
+        """Read it from a status."""
+        replicas = mapping(status.get("replicaFailures"))
+        return cls(
+            job_restarts=count(status["jobRestarts"]) if "jobRestarts" in status else None,
+            task_restarts={
+                str(task): number
+                for task, raw in mapping(status.get("taskRestarts")).items()
+                if (number := count(raw))
+            },
+            replicas={str(task): raw for task, raw in replicas.items() if mapping(raw)},
+        )
+
+    def record(self, task: str, replica: str) -> ReplicaRecord:
+        """What is remembered of one replica."""
+        raw = self.replicas.get(task, {}).get(replica)
+        return ReplicaRecord.read(raw) if raw else ReplicaRecord()
+
+    def with_records(self, records: Mapping[tuple[str, str], ReplicaRecord]) -> Ledger:
+        """The same with other records, by task and replica."""
+        replicas = {task: dict(raw) for task, raw in self.replicas.items()}
+        for (task, replica), record in records.items():
+            replicas.setdefault(task, {})[replica] = record.dump()
+        return replace(self, replicas=replicas)
+
+    def with_restart_of_job(self) -> Ledger:
+        """The same with one more restart that counts for the job's own limit."""
+        own = self.job_restarts
+        return self if own is None else replace(self, job_restarts=own + 1)
+
+    def grown(self, task: str) -> dict[str, str]:
+        """The most memory that each container of a task has grown to in any of its replicas."""
+        most: dict[str, str] = {}
+        for replica in self.replicas.get(task, {}):
+            for name, amount in self.record(task, replica).memory.items():
+                if name not in most or read_quantity(most[name]) < read_quantity(amount):
+                    most[name] = amount
+        return most
+
+    def avoiding(self) -> Iterator[tuple[tuple[str, str], tuple[Avoided, ...]]]:
+        """Replicas (task and index) that avoid nodes, also those whose time is over."""
+        for task, replicas in self.replicas.items():
+            for replica, raw in replicas.items():
+                if mapping(raw).get("avoid"):
+                    yield (task, replica), self.record(task, replica).avoid
+
+    def avoided(self) -> frozenset[tuple[str, Avoided]]:
+        """Tasks, each with a node that one of its replicas avoids."""
+        return frozenset((task, each) for (task, _), avoid in self.avoiding() for each in avoid)
+
+    def dump(self) -> dict[str, Any]:
+        """The fields of the status, those that say something."""
+        return {
+            **({} if self.job_restarts is None else {"jobRestarts": self.job_restarts}),
+            **({"taskRestarts": dict(self.task_restarts)} if self.task_restarts else {}),
+            **({"replicaFailures": dict(self.replicas)} if self.replicas else {}),
+        }
+
+
+def count(value: object) -> int:
+    """A count as it is written; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,416 @@
+"""What one pod says about its replica: finished how, ready, lost, and why it failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from di_api.names import (
+    ANNOTATION_RANK,
+    ANNOTATION_REPLICA_ATTEMPT,
+    ANNOTATION_RESTART_ATTEMPT,
+    ANNOTATION_TASK_REPLICAS,
+    ENV_RANK,
+    LABEL_STANDBY,
+    LABEL_TASK_NAME,
+    MARKED,
+)
+from di_api.ownership import controlling_job
+from di_api.phase import Phase
+from di_api.spec import FailureAction, FailurePolicy
+from di_api.timestamps import format_time
+from di_operator.builders.pinning import node_of
+from di_operator.lifecycle.observed.blockers import (
+    CONTAINER_STATUSES,
+    Blocker,
+    find_blocker,
+    unprepared,
+    unscheduled,
+)
+from di_operator.lifecycle.observed.in_place import failures_in, is_down, last_failure
+from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
+from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+# Set by the control plane's taint manager when the pod's node has been unreachable for too long.
+_NODE_GONE = "DeletionByTaintManager"
+_READY, _DISRUPTED = "Ready", "DisruptionTarget"
+_FINISHED = ("Succeeded", "Failed")
+_UNSCHEDULABLE = "Unschedulable"
+_MAX_REASON = 1024
+_NUMBER = re.compile("[0-9]{1,5}")
+
+MAX_LAST_WORDS: Final = 512
+"""Characters that are kept of what a container said before it failed, the last ones."""
+_SHOWN_LINES: Final = 3
+
+
+def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
+    """Whether a pod's condition is read: of one that failed, all that are True."""
+    return condition.get("type") == _READY or (
+        _is_true(condition) and (has_failed or condition.get("type") == _DISRUPTED)
+    )
+
+
+def told_rank(raw: Mapping[str, Any]) -> int | None:
+    """The rank that the first container of a pod was started with, None if it has none."""
+    containers = (raw.get("spec") or {}).get("containers") or ()
+    variables = containers[0].get("env") or () if containers else ()
+    found = (one.get("value") for one in variables if one.get("name") == ENV_RANK)
+    return _as_number(next(found, None))
+
+
+def refusal_of(raw: Mapping[str, Any]) -> str:
+    """Why no node takes a pod that waits to be bound, in the words of its scheduler; else empty.
+
+    One that has a node nominated is about to be bound there, when the pods that make room are gone.
+    """
+    status = raw.get("status") or {}
+    if (raw.get("spec") or {}).get("nodeName") or "deletionTimestamp" in raw["metadata"]:
+        return ""
+    condition = None if status.get("nominatedNodeName") else unscheduled(status)
+    if condition is None or condition.get("reason") != _UNSCHEDULABLE:
+        return ""
+    return condition["message"] or _UNSCHEDULABLE
+
+
+def is_marked_standby(pod: Pod) -> bool:
+    """Whether a pod stands by, as its label says: where there is no spec to tell it by."""
+    labels = pod.raw["metadata"].get("labels") or {}
+    return bool(labels.get(LABEL_STANDBY) == MARKED)
+
+
+def is_finished(raw: Mapping[str, Any]) -> bool:
+    """Whether the containers of a pod, as the API server returns it, have ended for good."""
+    return (raw.get("status") or {}).get("phase") in _FINISHED
+
+
+def task_of(raw: Mapping[str, Any]) -> str | None:
+    """The name of the task that a pod is labelled to be of."""
+    return (raw["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
+
+
+def stage_of(raw: Mapping[str, Any]) -> str:
+    """How far a pod has got: its phase, and `Ready` while it is ready."""
+    status = raw.get("status") or {}
+    phase: str = status.get("phase") or "Pending"
+    return _READY if phase == "Running" and _READY in _conditions(status) else phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """The facts of a pod that decisions are made on; ``raw`` is never modified."""
+
+    name: str
+    namespace: str
+    uid: str
+    owner: Mapping[str, Any] | None
+    """The reference to the job that controls it."""
+    resource_version: str
+    phase: str
+    rank: int | None
+    told_rank: int | None
+    """The rank in the environment of its first container, which nobody can edit, if it differs
+    from ``rank`` or the whole pod is known."""
+    task_replicas: int | None
+    """How many replicas its task had when it was made."""
+    attempt: int | None
+    """How often its task had been restarted as a whole when it was made; None: not readable."""
+    replica_attempt: int | None
+    """How often its replica of several pods had been made anew when it was made; likewise."""
+    node: str
+    """Where it runs, or is to run and nowhere else; empty: its scheduler has to choose yet."""
+    ready: bool
+    blocker: Blocker | None
+    """What keeps it from running; None: nothing that is known of."""
+    unprepared_since: datetime | None
+    """Since when its node makes its volumes and network ready; None: they are, or nobody says."""
+    failures: int
+    """How often a container of it failed and was, or will be, started again in it."""
+    is_down: bool
+    """Whether such a container does not run again yet."""
+    deleted_at: datetime | None
+    """When the pod's grace period ends, None while nobody deleted it."""
+    terminating: bool
+    reason: str
+    """`status.reason`."""
+    conditions: frozenset[str]
+    """Types of its conditions that are True."""
+    raw: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> Pod:
+        """Read a pod as the API server returns it."""
+        metadata: Mapping[str, Any] = raw["metadata"]
+        status: Mapping[str, Any] = raw.get("status") or {}
+        annotations: Mapping[str, Any] = metadata.get("annotations") or {}
+        deletion = metadata.get("deletionTimestamp")
+        conditions = _conditions(status)
+        return cls(
+            name=metadata["name"],
+            namespace=metadata.get("namespace", ""),
+            uid=metadata.get("uid", ""),
+            owner=controlling_job(raw),
+            resource_version=metadata.get("resourceVersion", ""),
+            phase=status.get("phase") or "Pending",
+            rank=_number(annotations, ANNOTATION_RANK),
+            told_rank=told_rank(raw),
+            task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
+            attempt=_as_number(annotations.get(ANNOTATION_RESTART_ATTEMPT, "0")),
+            replica_attempt=_as_number(annotations.get(ANNOTATION_REPLICA_ATTEMPT, "0")),
+            node=node_of(raw.get("spec") or {}),
+            ready=_READY in conditions,
+            blocker=find_blocker(status),
+            unprepared_since=parse_time((unprepared(status) or {}).get("lastTransitionTime")),
+            failures=failures_in(status),
+            is_down=is_down(status),
+            deleted_at=parse_time(deletion),
+            terminating=deletion is not None,
+            reason=status.get("reason") or "",
+            conditions=conditions,
+            raw=raw,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its containers have ended for good."""
+        return self.phase in _FINISHED
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every container has ended, also before the kubelet says so by the phase."""
+        if self.is_finished:
+            return True
+        statuses = (self.raw.get("status") or {}).get("containerStatuses") or ()
+        containers = (self.raw.get("spec") or {}).get("containers") or ()
+        ended = [status for status in statuses if "terminated" in (status.get("state") or {})]
+        return bool(ended) and len(ended) >= len(containers)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a container of it failed, and the pod goes on."""
+        return self.failures > 0 and not self.is_finished and not self.terminating
+
+    @property
+    def incarnation(self) -> str:
+        """Its processes, told from those before them in the same pod."""
+        return f"{self.uid}/{self.failures}" if self.failures else self.uid
+
+    def answer(self, part: Part, phase: Phase | None) -> Then:
+        """What is done about it if it has failed, in a job of that phase."""
+        case = Case(
+            seen=Seen.POD_FAILED,
+            part=part,
+            phase=phase,
+            pod_reason=self.reason,
+            pod_conditions=self.conditions,
+        )
+        return rule_for(case).then
+
+    @property
+    def signs(self) -> Signs:
+        """What it shows of its failure, if it has failed."""
+        ended = _first_failure(self) or {}
+        reasons = {ended.get("reason"), self.reason}
+        return Signs(
+            exit_code=ended.get("exitCode"),
+            reasons=frozenset(reason for reason in reasons if reason),
+            conditions=self.conditions,
+            goes_on=self.goes_on,
+        )
+
+    @property
+    def node_is_lost(self) -> bool:
+        """Whether the pod is deleted because its node does not answer any more."""
+        status = self.raw.get("status") or {}
+        return self.terminating and (
+            status.get("reason") == "NodeLost"
+            or any(
+                condition.get("reason") == _NODE_GONE and _is_true(condition)
+                for condition in status.get("conditions") or ()
+                if condition.get("type") == _DISRUPTED
+            )
+        )
+
+
+PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
+"""From a pod as the API server returns it to its facts."""
+
+
+class Answers:
+    """What is done about the failed pods of a job in one phase, by its policy.
+
+    Thousands may have failed in the same way: the rules are asked once for each way.
+    """
+
+    def __init__(self, phase: Phase | None, policy: FailurePolicy | None) -> None:
+        self._phase = phase
+        self._policy = policy
+        self._known: dict[tuple[Part, str, Signs], Then] = {}
+
+    def of(self, pod: Pod, part: Part, task: str) -> Then:
+        """What is done about a failed pod of a task that is this part of the job."""
+        way = part, task, pod.signs
+        answer = self._known.get(way)
+        if answer is None:
+            answer = self._known[way] = self._answer(pod, *way)
+        return answer
+
+    def _answer(self, pod: Pod, part: Part, task: str, signs: Signs) -> Then:
+        rule, answer = matching_rule(self._policy, task, signs), pod.answer(part, self._phase)
+        # To lose one of an elastic tier is no failure, whatever a rule says of failures.
+        if rule is None or (part is Part.ELASTIC and answer is Then.RESCHEDULE):
+            return answer
+        match rule.action:
+            case FailureAction.IGNORE:
+                return Then.RESCHEDULE
+            case FailureAction.RESTART_IN_PLACE:
+                return Then.RENEW
+            case _:
+                return Then.RESTART
+
+
+class PodCache:
+    """A PodReader that remembers so many pods, by UID; the ones it met first go first.
+
+    Objects are replaced and never changed, so a pod that is the very object read before is as it
+    was. Reading the pods of a large job anew for each look would take longer than the decision.
+    """
+
+    def __init__(self, *, size: int) -> None:
+        self._size = size
+        self._pods: dict[str, Pod] = {}
+
+    def __call__(self, raw: Mapping[str, Any]) -> Pod:
+        """Return the facts of a pod."""
+        uid = raw["metadata"].get("uid", "")
+        pod = self._pods.get(uid)
+        if pod is None or pod.raw is not raw:
+            pod = self._pods[uid] = Pod.read(raw)
+            if len(self._pods) > self._size:
+                del self._pods[next(iter(self._pods))]
+        return pod
+
+    def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
+        """Read a pod when it changes: a look at a large job then finds what is read already.
+
+        A subscriber of a watch cache; forgets a pod that is gone.
+        """
+        if kind == "DELETED":
+            self._pods.pop(raw["metadata"].get("uid", ""), None)
+        else:
+            self(raw)
+
+
+def first_failed(pods: Iterable[Pod]) -> Pod:
+    """Return the pod whose container ended first, by rank when they say nothing about the time.
+
+    Raises ValueError without pods.
+    """
+
+    def order(pod: Pod) -> tuple[str, int]:
+        # RFC 3339 in UTC with whole seconds sorts as text; pods without a time come last.
+        times = [ended["finishedAt"] for ended in _ended(pod) if ended.get("finishedAt")]
+        return (min(times, default="~"), pod.rank if pod.rank is not None else 1 << 31)
+
+    return min(pods, key=order)
+
+
+def failure_text(pod: Pod) -> str:
+    """Say why a pod failed: ``exit code 137 (OOMKilled)``, or what the kubelet gave as reason."""
+    if ended := _first_failure(pod):
+        reason = ended.get("reason")
+        # "Error" is the kubelet's word for any other code and adds nothing to the number.
+        suffix = f" ({reason})" if reason and reason != "Error" else ""
+        return f"exit code {ended['exitCode']}{suffix}"
+    status = pod.raw.get("status") or {}
+    parts = [text for text in (status.get("reason"), status.get("message")) if text]
+    return ": ".join(parts) or "no reason given"
+
+
+def oom_killed(pod: Pod) -> list[str]:
+    """Containers of a pod that the kernel killed for want of memory, as the kubelet says."""
+    return [
+        container["name"]
+        for container, ended in _ended_containers(pod)
+        if ended.get("reason") == "OOMKilled" and container.get("name")
+    ]
+
+
+def seconds_run(pod: Pod) -> float | None:
+    """How long the container that failed first had run; None if nothing says so."""
+    ended = _first_failure(pod) or {}
+    began, end = parse_time(ended.get("startedAt")), parse_time(ended.get("finishedAt"))
+    return None if began is None or end is None else (end - began).total_seconds()
+
+
+def ended_at(pod: Pod) -> datetime | None:
+    """When the container that failed first did; None if nothing says so."""
+    return parse_time((_first_failure(pod) or {}).get("finishedAt"))
+
+
+def last_words(pod: Pod) -> str:
+    """The last lines of the container that failed first, in one; empty if nothing is known."""
+    said = ((_first_failure(pod) or {}).get("message") or "")[-MAX_LAST_WORDS:]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    text = " / ".join(lines[-_SHOWN_LINES:])
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
+    """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
+    ended = _first_failure(pod) or {}
+    why = ended.get("reason") or (pod.raw.get("status") or {}).get("reason")
+    record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
+    if ended:
+        record["exitCode"] = ended["exitCode"]
+    otherwise = "Failed" if pod.phase == "Failed" else "Deleted"
+    record["reason"] = (why or otherwise)[:_MAX_REASON]
+    return record
+
+
+def _first_failure(pod: Pod) -> Mapping[str, Any] | None:
+    failures = [ended for ended in _ended(pod) if ended.get("exitCode")]
+    return min(failures, key=lambda state: state.get("finishedAt") or "~", default=None)
+
+
+def _ended(pod: Pod) -> list[Mapping[str, Any]]:
+    return [ended for _, ended in _ended_containers(pod)]
+
+
+def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The statuses of the containers that have ended, each with how; of a pod that goes on, that of
+    the container that failed last."""
+    status = pod.raw.get("status") or {}
+    if pod.goes_on:
+        failed = last_failure(status)
+        return [] if failed is None else [failed]
+    return [
+        (container, ended)
+        for kind in CONTAINER_STATUSES
+        for container in status.get(kind) or ()
+        if (ended := (container.get("state") or {}).get("terminated"))
+    ]
+
+
+def _conditions(status: Mapping[str, Any]) -> frozenset[str]:
+    """The types of conditions that are True."""
+    by_type = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    return frozenset(str(kind) for kind, condition in by_type.items() if _is_true(condition))
+
+
+def _is_true(condition: Mapping[str, Any]) -> bool:
+    return bool(condition.get("status") == "True")
+
+
+def _number(annotations: Mapping[str, Any], key: str) -> int | None:
+    # Anybody may edit an annotation. One that is no rank reserves nothing; neither does one with
+    # more digits than any job has pods, or a list indexed by it would eat the operator's memory.
+    return _as_number(annotations.get(key))
+
+
+def _as_number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None

@@ -1,0 +1,320 @@
+"""The status of a job: as it was read, as it is written, and the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from di_api.expected_completion import ExpectedCompletion
+from di_api.group_status import GroupStatus, read_groups
+from di_api.phase import Phase
+from di_api.timestamps import format_time
+from di_operator.lifecycle.observed.expected_completion import Mark
+from di_operator.lifecycle.observed.ledger import Ledger, count
+from di_operator.lifecycle.observed.placement import Placement, read_placement
+from di_operator.lifecycle.observed.reported import Reported
+from di_operator.lifecycle.observed.restart_requests import RestartRequests
+from di_operator.lifecycle.vocabulary import conditions
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
+"""Until when a task is kept away from a node: by task, then by node."""
+
+ReplicaKey: TypeAlias = tuple[str, int]
+"""A replica: the name of its task, and its index in there."""
+
+MAX_ATTEMPT = 99_998
+"""Restarts of a task that are read of a status: one more is the largest that is read of a pod."""
+
+_MAX_DIGITS = 5
+"""Of an index that is read: more than any job has pods."""
+
+OWNED_FIELDS = (
+    "phase",
+    "conditions",
+    "replicas",
+    "readyReplicas",
+    "restarts",
+    "reschedules",
+    *("restartAttempts", "replicaAttempts", "restartedAt"),
+    *("jobRestarts", "taskRestarts", "replicaFailures"),
+    "taskStatus",
+    "replicaStatus",
+    "placement",
+    "allocation",
+    "placementTime",
+    "replicaSeconds",
+    "batchSize",
+    "failures",
+    *("groups", "standIns"),
+    "admitted",
+    "avoidedNodes",
+    *("expectedCompletion", "expectedStart", "pace"),
+    "startTime",
+    "completionTimestamp",
+)
+"""Fields the operator writes. ``profilings`` and ``progress`` belong to the server and are never
+touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A status that may have been wiped or edited by hand: what cannot be read counts as absent.
+
+    So does a finished phase whose condition is not True: the operator writes both at once.
+    """
+
+    phase: Phase | None
+    denied: Phase | None
+    """A finished phase that is written, and that no condition confirms."""
+    restarts: int
+    reschedules: int
+    restart_attempts: Mapping[str, int]
+    """How often each task was restarted as a whole; those that never were are not in it."""
+    replica_attempts: Mapping[str, Mapping[int, int]]
+    """How often each replica of several pods was made anew, by task; likewise."""
+    heeded: RestartRequests
+    """The restarts that were asked for, and that these counts tell of."""
+    ledger: Ledger
+    losses: tuple[Mapping[str, Any], ...]
+    """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
+    desired: Mapping[str, int] | None
+    """Replicas of each task that this status was written for, None if it does not say."""
+    placement: Placement | None
+    """Where the allocator placed the replicas that this status was written for."""
+    placed_at: datetime | None
+    """Since when."""
+    replica_seconds: float
+    """What the placements before it had."""
+    batch_size: int | None
+    """What the allocator advised."""
+    groups: Mapping[str, GroupStatus]
+    """The process groups, by task."""
+    avoided_nodes: AvoidedNodes
+    """Also those whose time is over since this was written."""
+    conditions: Mapping[str, Mapping[str, Any]]
+    """By type."""
+    expectation: ExpectedCompletion | None
+    pace: Mark | None
+    started: datetime | None
+    completed: datetime | None
+    reported: Reported
+    raw: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, raw: object) -> Status:
+        """Read ``job["status"]`` of any shape."""
+        fields: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        phase = _phase(fields.get("phase"))
+        denied = phase is not None and phase.is_finished and not _confirms(fields, phase)
+        return cls(
+            phase=None if denied else phase,
+            denied=phase if denied else None,
+            restarts=count(fields.get("restarts")),
+            reschedules=count(fields.get("reschedules")),
+            restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
+            replica_attempts=_replica_attempts(fields.get("replicaAttempts")),
+            heeded=RestartRequests.read(fields.get("restartedAt")),
+            ledger=Ledger.read(fields),
+            losses=_losses(fields.get("failures")),
+            desired=_desired(fields.get("taskStatus")),
+            placement=read_placement(fields.get("placement")),
+            placed_at=parse_time(fields.get("placementTime")),
+            replica_seconds=float(count(fields.get("replicaSeconds"))),
+            batch_size=count(fields.get("batchSize")) or None,
+            groups=read_groups(fields),
+            avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
+            conditions=conditions.well_formed(fields.get("conditions")),
+            expectation=ExpectedCompletion.read(fields.get("expectedCompletion")),
+            pace=Mark.read(fields.get("pace")),
+            started=parse_time(fields.get("startTime")),
+            completed=parse_time(fields.get("completionTimestamp")),
+            reported=Reported.read(fields.get("progress")),
+            raw=fields,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.phase is not None and self.phase.is_finished
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits, or nobody has looked at it yet."""
+        return self.phase is None or self.phase.is_waiting
+
+    @property
+    def is_up(self) -> bool:
+        """Whether every pod had been made when this was written."""
+        return self.phase is not None and self.phase.is_up
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether pods are being replaced."""
+        return self.phase is not None and self.phase.is_replacing
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the job has pods whose change is counted."""
+        return self.phase is not None and self.phase.is_placed
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the job has been past Pending, or a pod of it has run, by what is written here.
+
+        False for a status that was wiped, whatever runs.
+        """
+        return (
+            not self.is_waiting
+            or any(phase.value in self.conditions for phase in Phase if not phase.is_waiting)
+            or self.restarts + self.reschedules > 0
+            or _ran(self.raw.get("taskStatus"))
+        )
+
+    @property
+    def job_restarts(self) -> int:
+        """The restarts that count for the job's own limit."""
+        own = self.ledger.job_restarts
+        return self.restarts if own is None else own
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """UIDs of the pods whose end is counted already."""
+        return frozenset(loss["uid"] for loss in self.losses)
+
+    @property
+    def succeeded(self) -> Mapping[str, int]:
+        """Pods of each task that had succeeded when this was written."""
+        found = self.raw.get("taskStatus")
+        return {
+            task: count(counts.get("Succeeded"))
+            for task, counts in (found if isinstance(found, Mapping) else {}).items()
+            if isinstance(counts, Mapping)
+        }
+
+    def attained(self, now: datetime) -> float:
+        """Replica-seconds that the job has been given so far."""
+        if self.placement is None or self.placed_at is None:
+            return self.replica_seconds
+        # A clock that was set back takes nothing away.
+        passed = max(0.0, (now - self.placed_at).total_seconds())
+        return self.replica_seconds + passed * sum(map(len, self.placement.values()))
+
+    @property
+    def condition(self) -> Mapping[str, Any] | None:
+        """The condition of the present phase."""
+        return self.conditions.get(self.phase.value) if self.phase else None
+
+    @property
+    def reason(self) -> str | None:
+        """Reason of the present phase."""
+        return self.condition["reason"] if self.condition else None
+
+    @property
+    def transitioned(self) -> datetime | None:
+        """When the present phase was entered."""
+        return parse_time((self.condition or {}).get("lastTransitionTime"))
+
+    @property
+    def updated(self) -> datetime | None:
+        """When the status was last written."""
+        return parse_time((self.condition or {}).get("lastUpdateTime"))
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the RFC 7386 patch that turns the operator's part of ``old`` into ``new``.
+
+    Both are values of ``job["status"]``. Fields of other writers (``profilings``) never appear in
+    it; a field of ours that is gone becomes null.
+    """
+    return _difference(
+        {key: old[key] for key in OWNED_FIELDS if key in old},
+        {key: new[key] for key in OWNED_FIELDS if key in new},
+    )
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := _difference(before, value):
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch
+
+
+def _phase(value: object) -> Phase | None:
+    return next((phase for phase in Phase if phase.value == value), None)
+
+
+def _confirms(fields: Mapping[str, Any], phase: Phase) -> bool:
+    # Not only by well-formed conditions: what ended under another program must not begin anew.
+    written = fields.get("conditions")
+    return isinstance(written, list) and any(
+        isinstance(one, Mapping) and one.get("type") == phase.value and one.get("status") == "True"
+        for one in written
+    )
+
+
+def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(failures, list):
+        return ()
+    return tuple(
+        loss for loss in failures if isinstance(loss, Mapping) and isinstance(loss.get("uid"), str)
+    )
+
+
+def dump_avoided(avoided: AvoidedNodes) -> dict[str, Any]:
+    """The value of the field `avoidedNodes`."""
+    return {
+        task: {node: format_time(until) for node, until in nodes.items()}
+        for task, nodes in avoided.items()
+    }
+
+
+def _avoided_nodes(written: object) -> AvoidedNodes:
+    tasks = written.items() if isinstance(written, Mapping) else ()
+    return {
+        task: {node: until for node, text in nodes.items() if (until := parse_time(text))}
+        for task, nodes in tasks
+        if isinstance(nodes, Mapping)
+    }
+
+
+def _ran(task_status: object) -> bool:
+    """Whether a pod is counted in any phase but the one that replicas without a pod have too."""
+    tasks = task_status.values() if isinstance(task_status, Mapping) else ()
+    counts = [one for task in tasks if isinstance(task, Mapping) for one in task.items()]
+    return any(phase != Phase.PENDING.value and count(number) for phase, number in counts)
+
+
+def _counts(value: object, *, most: int) -> Mapping[str, int]:
+    found = value if isinstance(value, Mapping) else {}
+    return {str(name): min(number, most) for name, raw in found.items() if (number := count(raw))}
+
+
+def _replica_attempts(value: object) -> Mapping[str, Mapping[int, int]]:
+    tasks = value if isinstance(value, Mapping) else {}
+    return {
+        str(task): {int(index): number for index, number in found.items()}
+        for task, counts in tasks.items()
+        if (found := {i: n for i, n in _counts(counts, most=MAX_ATTEMPT).items() if _is_index(i)})
+    }
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+
+
+def _desired(task_status: object) -> Mapping[str, int] | None:
+    # Every replica of the spec is counted under exactly one pod phase (Pending while it has no
+    # pod), so the sums tell what the spec asked for when the status was written.
+    if not isinstance(task_status, Mapping) or not task_status:
+        return None
+    if not all(isinstance(counts, Mapping) for counts in task_status.values()):
+        return None
+    return {task: sum(map(count, counts.values())) for task, counts in task_status.items()}

@@ -1,0 +1,1 @@
+"""What may decide about a job, one topic a module."""

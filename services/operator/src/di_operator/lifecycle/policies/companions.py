@@ -1,0 +1,101 @@
+"""The objects that a job brings along: they stand before its pods are made, and stay with the job.
+
+Nobody watches them: a cluster may allow any kinds, and what they are after they were made is their
+author's affair. They are looked at instead, by name, before the first pods and from time to time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from di_api.companions import with_job_name
+from di_api.field_error import mapping
+from di_api.kube.resources import Resource
+from di_operator.builders.companion import CompanionRecipe
+from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import earliest
+from di_operator.lifecycle.vocabulary.actions import CreateCompanion
+from di_operator.lifecycle.vocabulary.decision import Settings
+
+_NEXT_LOOK: Final = 2.0
+"""Seconds until one of an earlier job is looked for again; the garbage collector has to come by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A companion that the spec asks for."""
+
+    index: int
+    """Its place in the spec."""
+    resource: Resource | None
+    """None: this operator makes none of its kind."""
+    kind: str
+    name: str
+    recipe: CompanionRecipe
+
+
+def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted]:
+    """The companions of a job, those left out of which no name can be read."""
+    kinds = {(kind.api_version, kind.kind): kind.resource for kind in settings.companion_kinds}
+    companions = snapshot.spec.companions if snapshot.spec is not None else ()
+    for index, companion in enumerate(companions):
+        api_version, kind = str(companion.get("apiVersion")), str(companion.get("kind"))
+        name = mapping(companion.get("metadata")).get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        group, _, version = api_version.rpartition("/")
+        plural = kinds.get((api_version, kind))
+        yield Wanted(
+            index=index,
+            resource=None
+            if plural is None
+            else Resource(group=group, version=version, plural=plural, kind=kind),
+            kind=f"{kind} ({api_version})",
+            name=with_job_name(name, snapshot.name),
+            recipe=CompanionRecipe(job=snapshot.job, companion=companion),
+        )
+
+
+def with_companions(snapshot: Snapshot, plan: Plan, settings: Settings) -> Plan:
+    """Put before all that a plan makes the companions that are not there.
+
+    Nothing is made before they have been looked at, and before those of an earlier job are gone:
+    the data in them is not this job's. One that is being deleted counts as there: what keeps it may
+    be the job's own pods, and it is made anew once it is gone.
+    """
+    if snapshot.spec is None or not snapshot.spec.companions or plan.pause > 0:
+        return plan
+    if snapshot.companions is None:
+        return replace(plan, creations=(), created=0, lacks_companions=True)
+    missing: list[CreateCompanion] = []
+    for each in wanted_companions(snapshot, settings):
+        found = snapshot.companions.get(each.index)
+        if found is not None and snapshot.is_predecessor(found):
+            why = f"waiting for {each.kind} {each.name} of an earlier job to be gone"
+            requeue = earliest(plan.requeue_after, _NEXT_LOOK)
+            return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
+        if found is not None and snapshot.is_own(found):
+            continue
+        if each.resource is None and snapshot.has_started:
+            # Made while the kind was allowed; whoever took it off the list wants no more of them.
+            continue
+        missing.append(
+            CreateCompanion(
+                index=each.index,
+                resource=each.resource,
+                kind=each.kind,
+                name=each.name,
+                recipe=each.recipe,
+            )
+        )
+    return replace(plan, creations=(*missing, *plan.creations))
+
+
+def seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is kept of a companion: which object it is, and whose."""
+    metadata = found["metadata"]
+    kept = ("name", "uid", "ownerReferences")
+    return {"metadata": {key: metadata[key] for key in kept if key in metadata}}

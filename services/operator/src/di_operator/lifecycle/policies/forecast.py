@@ -1,0 +1,139 @@
+"""What the status tells of a job's start and end to come, and when that is worth another write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from di_api.phase import Phase
+from di_api.spec import Task
+from di_operator.lifecycle.observed import expected_start
+from di_operator.lifecycle.observed.expected_completion import (
+    LONGEST,
+    WRITE_PERIOD,
+    Run,
+    expect,
+    has_moved,
+    mark_of,
+)
+from di_operator.lifecycle.observed.placement import is_placed
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.policies.deadline import time_left
+from di_operator.lifecycle.vocabulary.conditions import is_true
+from di_operator.lifecycle.vocabulary.reasons import Problem
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+_OF_END: Final = ("expectedCompletion", "pace")
+FIELDS: Final = (*_OF_END, expected_start.FIELD)
+_GOES_ON: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING})
+"""Phases in which what was expected before is better than nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """The fields of the status."""
+
+    written: Mapping[str, Any]
+    """As they are."""
+    present: Mapping[str, Any]
+    """As they would be written now, with whatever else there is to write."""
+    is_news: bool
+    """Whether the difference is worth a write of its own."""
+    pause: float
+    """Seconds that such a write keeps from the one before."""
+
+
+def look_ahead(snapshot: Snapshot, phase: Phase, now: datetime, *, counts: float) -> Outlook:
+    """Say what is expected of a job that is about to be in a phase.
+
+    `counts` are the seconds between two writes of counts; a first expectation waits no longer.
+    """
+    status = snapshot.status
+    written = {key: status.raw[key] for key in FIELDS if key in status.raw}
+    of_end: dict[str, Any] = {key: written[key] for key in _OF_END if key in written}
+    present = {**_present(snapshot, phase, now, of_end), **_start(snapshot, phase, now, written)}
+    gone_or_new = written.keys() != present.keys() or written.get("pace") != present.get("pace")
+    return Outlook(
+        written=written,
+        present=present,
+        is_news=gone_or_new or present != written,
+        pause=counts if gone_or_new else WRITE_PERIOD,
+    )
+
+
+def _start(
+    snapshot: Snapshot, phase: Phase, now: datetime, written: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    if phase is not Phase.PENDING or snapshot.spec is None or snapshot.spec.suspend:
+        return {}
+    grant = snapshot.grant
+    found = expected_start.start_field(
+        written.get(expected_start.FIELD), grant.expected_start if grant else None, now
+    )
+    return {expected_start.FIELD: found} if found is not None else {}
+
+
+def _present(
+    snapshot: Snapshot, phase: Phase, now: datetime, written: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    if phase not in _GOES_ON:
+        return {}
+    if phase is Phase.RUNNING and snapshot.status.reported.total is None:
+        # Most decisions are about jobs that say nothing of an end: they cost no more than this.
+        return {}
+    run = _run_of(snapshot, now) if phase is Phase.RUNNING else None
+    if run is None:
+        return written
+    present: dict[str, Any] = {}
+    if (mark := mark_of(run)) is not None:
+        present["pace"] = mark.dump()
+    if (found := expect(run, now)) is not None:
+        is_moved = has_moved(found, run.before, now)
+        kept = written.get("expectedCompletion")
+        present["expectedCompletion"] = found.dump() if is_moved else kept
+    return present
+
+
+def _run_of(snapshot: Snapshot, now: datetime) -> Run | None:
+    """What is known of a job; None: nobody can say now whether it goes on."""
+    status = snapshot.status
+    since, at = status.transitioned, status.reported.reported_at
+    if status.phase is not Phase.RUNNING or since is None or snapshot.spec is None:
+        return None
+    placement, left = status.placement or {}, time_left(snapshot, now)
+    replicas = sum(map(len, placement.values()))
+    hangs = is_true(status.conditions, Problem.HUNG)
+    return Run(
+        reported=status.reported,
+        since=since,
+        mark=status.pace,
+        before=None if hangs else status.expectation,
+        attained=_worked(status, replicas, since, at) if at is not None else 0.0,
+        replicas=replicas,
+        resized=is_placed(placement) and any(map(_is_resizable, snapshot.tasks)),
+        deadline=now + timedelta(seconds=left) if left is not None and left < LONGEST else None,
+        hangs=hangs,
+    )
+
+
+def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> float:
+    """Replica-seconds by a report, without those in which a job that was placed had yet to start.
+
+    Short jobs report once or twice, and a start of half a minute would be half of their pace.
+    """
+    attained = status.attained(at)
+    restarted = status.conditions.get(Phase.RESTARTING.value)
+    again = parse_time((restarted or {}).get("lastTransitionTime"))
+    if status.placed_at is None or (again is not None and again >= status.placed_at):
+        # It ran there before it was restarted: when that start began nobody has written down.
+        return attained
+    starting = max(0.0, (since - status.placed_at).total_seconds())
+    return max(0.0, attained - starting * replicas)
+
+
+def _is_resizable(task: Task) -> bool:
+    least, most = task.min_replicas or task.replicas, task.max_replicas or task.replicas
+    return least < most

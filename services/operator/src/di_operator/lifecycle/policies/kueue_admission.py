@@ -1,0 +1,164 @@
+"""A job with a queue of Kueue: which of its pods there may be, by what was admitted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.kube.resources import DIJOBS
+from di_api.phase import Phase
+from di_operator.kueue.portions import Portion
+from di_operator.kueue.queueing import Queueing, resumed, suspended
+from di_operator.kueue.side import QUEUED, Side
+from di_operator.lifecycle.observed.pods import Pod, task_of
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policies.deletion import delete_pod
+from di_operator.lifecycle.policies.drain import departures
+from di_operator.lifecycle.vocabulary.actions import Patch
+from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+REASON_ADMITTED: Final = "Admitted"
+
+
+def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
+    """Let a job wait that is not admitted; pods that it has end with their own grace period.
+
+    The job's `suspend` follows: a version of the operator that knows no queues starts nothing then,
+    either.
+    """
+    queueing = snapshot.queueing
+    if queueing is None or not queueing.has_queue or queueing.is_held or snapshot.spec is None:
+        return None
+    if queueing.is_open:
+        # What MultiKueue has run elsewhere stays suspended here.
+        if not queueing.by_queue or queueing.side is Side.MANAGER:
+            return None
+        message = "admitted, and is resumed"
+        return Verdict(
+            phase=Phase.PENDING,
+            reason=Reason.JOB_QUEUED,
+            message=None if _waits(snapshot) else message,
+            actions=(_patch_job(snapshot, resumed()),),
+        )
+    marks = () if queueing.by_queue else (_patch_job(snapshot, suspended()),)
+    own = [pod for pod in snapshot.pods if not pod.is_finished and not pod.terminating]
+    old = [pod for pod in snapshot.predecessors if not pod.is_finished and not pod.terminating]
+    leaving = departures(snapshot, own, now)
+    evicted = f"evicted, {count_of(len(own), 'pod')} to end"
+    return Verdict(
+        phase=Phase.PENDING,
+        reason=Reason.JOB_QUEUED,
+        message=f"waiting to be admitted by queue {queueing.standing.queue}",
+        actions=(*marks, *leaving.marks, *(delete_pod(pod) for pod in (*leaving.due, *old))),
+        events=(JobEvent(reason=Reason.PODS_DELETED, message=evicted),) if leaving.due else (),
+        requeue_after=leaving.requeue_after,
+    )
+
+
+def queued_aside(snapshot: Snapshot) -> Aside | None:
+    """The condition that says whether the job waits in a queue; None: it has none."""
+    queueing = snapshot.queueing
+    if queueing is None:
+        return None
+    if queueing.is_open or queueing.is_held:
+        cluster = _cluster_queue(queueing)
+        message = f"admitted by ClusterQueue {cluster}" if cluster else "does not wait in a queue"
+        return Aside(type=QUEUED, value=False, reason=REASON_ADMITTED, message=message)
+    words = queueing.words
+    return Aside(
+        type=QUEUED,
+        value=True,
+        reason=words.reason,
+        message=f"queue {queueing.standing.queue}: {words.message}",
+    )
+
+
+def admitted_status(snapshot: Snapshot) -> Mapping[str, int]:
+    """`status.admitted`; empty where nothing is admitted."""
+    queueing = snapshot.queueing
+    if queueing is None or queueing.obstacle is not None or not queueing.is_open:
+        return {}
+    return queueing.admitted if queueing.has_queue else {}
+
+
+def barred_slots(snapshot: Snapshot) -> frozenset[str]:
+    """The names of the slots whose replicas have no quota of their own."""
+    queueing = snapshot.queueing
+    if queueing is None or not queueing.has_queue or all(not p.extras for p in queueing.portions):
+        return frozenset()
+    replicas: dict[str, list[int]] = {}
+    for slot in snapshot.slots:
+        replicas.setdefault(slot.task.name, []).append(slot.replica[1])
+    barred = queueing.barred(replicas)
+    return frozenset(slot.name for slot in snapshot.slots if slot.replica in barred)
+
+
+def evicted_pods(snapshot: Snapshot, barred: Set[str]) -> tuple[Pod, ...]:
+    """The pods to be ended since the quota of their replicas is asked back."""
+    if not barred or snapshot.queueing is None or snapshot.queueing.obstacle is not None:
+        return ()
+    return tuple(pod for pod in snapshot.live if pod.name in barred)
+
+
+def with_quota(snapshot: Snapshot, slots: Iterable[Slot], barred: Set[str]) -> list[Slot]:
+    """Of the slots to be filled those whose pods fit into what was admitted, with the pods that
+    still end."""
+    queueing = snapshot.queueing
+    if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
+        return [slot for slot in slots if slot.name not in barred]
+    room = {
+        portion.task.name: room_left(snapshot, queueing, portion) for portion in queueing.portions
+    }
+    fitting: list[Slot] = []
+    for slot in slots:
+        if slot.name not in barred and room.get(slot.task.name, 0) > 0:
+            room[slot.task.name] -= 1
+            fitting.append(slot)
+    return fitting
+
+
+def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
+    """How many more pods of a task fit into the quota that the job holds."""
+    holding = sum(
+        each.state.holds_quota and each.holds for each in queueing.extras_of(portion.task.name)
+    )
+    held = queueing.core_pods(portion) + holding * portion.task.pods_per_replica
+    return held - _live(snapshot)[portion.task.name]
+
+
+def _live(snapshot: Snapshot) -> Counter[str]:
+    """How many pods of each task take room."""
+    return Counter(str(task_of(pod.raw)) for pod in snapshot.pods if takes_room(pod))
+
+
+def takes_room(pod: Pod) -> bool:
+    """Whether a pod uses what was admitted: until its containers have ended for good."""
+    return not pod.is_finished
+
+
+def _waits(snapshot: Snapshot) -> bool:
+    present = snapshot.status
+    return present.phase is Phase.PENDING and present.reason == Reason.JOB_QUEUED
+
+
+def _cluster_queue(queueing: Queueing) -> str:
+    if queueing.core is None or not queueing.is_admitted:
+        return ""
+    status = queueing.core.raw.get("status") or {}
+    return str((status.get("admission") or {}).get("clusterQueue") or "")
+
+
+def _patch_job(snapshot: Snapshot, patch: Mapping[str, Any]) -> Patch:
+    return Patch(
+        resource=DIJOBS,
+        namespace=snapshot.namespace,
+        name=snapshot.name,
+        uid=snapshot.uid,
+        resource_version=snapshot.job["metadata"]["resourceVersion"],
+        patch=patch,
+    )

@@ -1,0 +1,176 @@
+"""The process groups of a job: what the status says of them, and what their pods are told.
+
+The status comes first. Files are made of what it says, so that a world which anybody was told of
+is the same after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from di_api.group_status import GroupState, GroupStatus, has_group, read_member
+from di_api.names import group_file_key, pod_fqdn
+from di_api.spec import ProcessGroup, Task
+from di_operator.lifecycle.observed.membership import Terms, next_step, time_left
+from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import Groups, Verdict, count_of, earliest
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What becomes of one group now."""
+
+    task: Task
+    before: GroupStatus | None
+    after: GroupStatus
+    left: float | None
+    """Seconds until it has to be looked at."""
+
+
+def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
+    """Add to a verdict what becomes of the job's groups; a job that has ended keeps its last ones.
+
+    Jobs without a group are left as they are.
+    """
+    if snapshot.spec is None or verdict.phase.is_finished:
+        return verdict
+    steps = list(_steps(snapshot, now))
+    if not steps:
+        return verdict
+    return replace(
+        verdict,
+        groups=Groups(
+            status={step.task.name: step.after.as_status() for step in steps},
+            events=tuple(_formed(step) for step in steps if _has_formed(step)),
+        ),
+        requeue_after=earliest(verdict.requeue_after, *(step.left for step in steps)),
+    )
+
+
+def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
+    """The files that tell the pods of groups what the status says, by name."""
+    found = snapshot.status.groups
+    return {
+        group_file_key(task.name): _file(snapshot, task, group, found, service_domain)
+        for task, group in _groups(snapshot)
+    }
+
+
+def grouped_tasks(snapshot: Snapshot) -> frozenset[str]:
+    """The tasks whose pods are told who belongs to them."""
+    return frozenset(task.name for task, _ in _groups(snapshot))
+
+
+def least_members(task: Task, replicas: int) -> int:
+    """How many members of a group there have to be."""
+    return task.min_replicas or max(1, replicas)
+
+
+def _file(
+    snapshot: Snapshot,
+    task: Task,
+    group: ProcessGroup,
+    found: Mapping[str, GroupStatus],
+    service_domain: str,
+) -> str:
+    status = found.get(task.name) or GroupStatus(members={})
+    world = [*status.world]
+    # Thousands, of which mostly the first is told.
+    asked = world if task.standby else world[:1]
+    pods = (snapshot.serving(task.name, index) for index in asked)
+    addresses = [pod_fqdn(pod, snapshot.name, snapshot.namespace, service_domain) for pod in pods]
+    told: dict[str, Any] = {
+        "generation": status.generation,
+        "state": status.state.value,
+        "worldSize": len(world) * group.processes_per_replica,
+        "masterAddress": addresses[0] if world else "",
+        "members": world,
+    }
+    if task.standby:
+        # Of which pod has which place, its name does not tell.
+        told["addresses"] = addresses
+    return f"{json.dumps(told)}\n"
+
+
+def _groups(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
+    if snapshot.spec is None:
+        return
+    policy = snapshot.spec.failure_policy
+    for task in snapshot.spec.tasks:
+        group = task.process_group
+        if has_group(
+            task.name,
+            has_process_group=group is not None,
+            pods_per_replica=task.pods_per_replica,
+            policy=policy,
+        ):
+            yield task, group or ProcessGroup()
+
+
+def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
+    for task, group in _groups(snapshot):
+        before = snapshot.status.groups.get(task.name)
+        slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
+        done = {pod.uid for pod in snapshot.succeeded}
+        members = before.members if before is not None else {}
+        ended = any(read_member(member)[0] in done for member in members.values())
+        if before is not None and ended:
+            # The program has come to its end in one pod, and does so in the others.
+            yield _Step(task=task, before=before, after=before, left=None)
+            continue
+        held = {pod.name for pod in snapshot.succeeded}
+        wanted = sum(slot.name not in held for slot in slots)
+        terms = Terms(
+            wanted=wanted,
+            least=least_members(task, wanted),
+            last_call=group.last_call_seconds,
+            deadline=group.deadline_seconds,
+        )
+        running = _running(snapshot, slots, members)
+        after = next_step(before, running, terms, now)
+        if after is not None:
+            left = time_left(after, terms, now)
+            yield _Step(task=task, before=before, after=after, left=left)
+
+
+def _running(
+    snapshot: Snapshot, slots: Iterable[Slot], members: Mapping[int, str]
+) -> dict[int, str]:
+    """By local index the processes that run: which pod, and after how many failures."""
+    live, counted = {pod.name: pod for pod in snapshot.live}, snapshot.status.counted
+    found: dict[int, str] = {}
+    for slot in slots:
+        pod, member = live.get(slot.name), members.get(slot.index)
+        if pod is None:
+            continue
+        # A watch that lags may show what a member was like before it joined, or who was there
+        # before it: no reason to tell the others of another world.
+        if member is not None and (pod.uid in counted or _is_past(pod, member)):
+            found[slot.index] = member
+        elif pod.phase == "Running" and not pod.is_down:
+            found[slot.index] = pod.incarnation
+    return found
+
+
+def _is_past(pod: Pod, member: str) -> bool:
+    """Whether a pod is a member, or is shown as it was before it became one."""
+    uid, failures = read_member(member)
+    return pod.uid == uid and pod.failures <= failures and pod.phase in ("Pending", "Running")
+
+
+def _has_formed(step: _Step) -> bool:
+    before = step.before.generation if step.before is not None else 0
+    return step.after.state is GroupState.FORMED and step.after.generation > before
+
+
+def _formed(step: _Step) -> JobEvent:
+    members = count_of(len(step.after.members), "member")
+    message = f"task {step.task.name}: generation {step.after.generation} with {members}"
+    return JobEvent(reason=Reason.GROUP_FORMED, message=message)

@@ -1,0 +1,169 @@
+"""progressPolicy: what is done about a job whose reported step does not grow any more.
+
+Judged only while the job is Running with the pods it needs. The window begins anew with each step,
+with each phase that the program declares, with each start of its pods, and whenever reports could
+not come; a job is never restarted for an outage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from di_api.phase import Phase
+from di_api.spec import ProgressAction, ProgressPolicy, TaskType
+from di_api.timestamps import format_time
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of, restarts_used
+from di_operator.lifecycle.policies.pending_timeout import is_short
+from di_operator.lifecycle.vocabulary.conditions import BELOW_MINIMUM, SUCCESS_CRITERIA_MET, is_true
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
+from di_operator.lifecycle.vocabulary.rules import Part
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+AWAY_LOOK = 10.0
+"""Seconds until a job is looked at again that cannot be judged because reports cannot come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The time in which something has to be heard of a job."""
+
+    problem: Problem
+    """What it is if nothing is."""
+    heard: datetime
+    """When something was last heard of the job, which ends what was said before."""
+    began: datetime
+    """Not before that."""
+    limit: int
+    """Seconds."""
+    is_over: bool
+    """Whether the job's conditions say so already."""
+
+    def left(self, now: datetime) -> float:
+        """Seconds that are left of it."""
+        return 0.0 if self.is_over else self.limit - (now - self.began).total_seconds()
+
+
+def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
+    """Do what the policy says about a job that hangs."""
+    window, policy = _window(snapshot), _policy(snapshot)
+    if window is None or policy is None or window.problem is not Problem.HUNG:
+        return None
+    if window.left(now) > 0 or policy.action is ProgressAction.NOTIFY:
+        return None
+    what = _hung(snapshot, window)
+    if policy.action is ProgressAction.FAIL_JOB or snapshot.spec is None:
+        return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=what)
+    spent, limit = snapshot.status.job_restarts, snapshot.spec.backoff_limit
+    if spent >= limit:
+        message = f"{what}; {restarts_used(spent, limit)}"
+        return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=message)
+    is_task = policy.action is ProgressAction.RESTART_TASK
+    tasks = _watched(snapshot, policy) if is_task else {task.name for task in snapshot.tasks}
+    which = f"to begin anew: {', '.join(sorted(tasks))}; restart {spent + 1} of {limit}"
+    return Verdict(
+        phase=Phase.RESTARTING,
+        message=f"{what}; {which}",
+        restarts=1,
+        restarted=frozenset(tasks),
+        ledger=snapshot.status.ledger.with_restart_of_job(),
+    )
+
+
+def progress_time_left(snapshot: Snapshot, now: datetime) -> float | None:
+    """Seconds until the job is to be judged, None if there is nothing to wait for."""
+    if _policy(snapshot) is None or snapshot.status.phase is not Phase.RUNNING:
+        return None
+    if snapshot.reports_since is None:
+        return AWAY_LOOK
+    window = _window(snapshot)
+    left = window.left(now) if window is not None else 0.0
+    return left if left > 0 else None
+
+
+def progress_problems(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Problem, str, str]]:
+    """What its reports say is wrong with a job: the condition, its reason and message."""
+    if rejected := snapshot.status.reported.rejected:
+        yield Problem.REPORT_REJECTED, "Senseless", f"nothing of it was kept: {rejected}"
+    window = _window(snapshot)
+    if window is None or window.left(now) > 0:
+        return
+    if window.problem is Problem.NO_SIGNAL:
+        seconds = count_of(window.limit, "second")
+        yield Problem.NO_SIGNAL, "NoReport", f"no step was ever reported, for {seconds} of running"
+    else:
+        yield Problem.HUNG, "NoProgress", _hung(snapshot, window)
+
+
+def is_undecided(snapshot: Snapshot) -> bool:
+    """Whether nobody can say now if the job gets any further; its conditions stay as they are."""
+    return _policy(snapshot) is not None and snapshot.reports_since is None
+
+
+def _policy(snapshot: Snapshot) -> ProgressPolicy | None:
+    return snapshot.spec.progress_policy if snapshot.spec is not None else None
+
+
+def _window(snapshot: Snapshot) -> Window | None:
+    """The present window; None: the job is not to be judged."""
+    policy, status, reported = _policy(snapshot), snapshot.status, snapshot.status.reported
+    running, reports_since = status.transitioned, snapshot.reports_since
+    if policy is None or running is None or reports_since is None or not _is_judged(snapshot):
+        return None
+    began = max(running, reports_since, _enough_since(snapshot) or running)
+    first = policy.first_timeout_seconds or policy.timeout_seconds
+    if reported.step is None:
+        # Nobody is told of its steps, so nothing is known about them.
+        return _window_of(snapshot, Problem.NO_SIGNAL, running, began, first)
+    stepped = reported.progressed_at
+    has_begun = stepped is not None and stepped > running and not reported.phase
+    heard = max(running, stepped or running, reported.phase_at or running)
+    limit = policy.timeout_seconds if has_begun else first
+    return _window_of(snapshot, Problem.HUNG, heard, max(began, heard), limit)
+
+
+def _window_of(
+    snapshot: Snapshot, problem: Problem, heard: datetime, began: datetime, limit: int
+) -> Window:
+    told = snapshot.status.conditions.get(problem)
+    since = parse_time((told or {}).get("lastTransitionTime"))
+    is_told = told is not None and told["status"] == "True" and since is not None and since > heard
+    return Window(problem=problem, heard=heard, began=began, limit=limit, is_over=is_told)
+
+
+def _is_judged(snapshot: Snapshot) -> bool:
+    status, policy = snapshot.status, _policy(snapshot)
+    if policy is None or snapshot.spec is None or snapshot.spec.suspend:
+        return False
+    if status.phase is not Phase.RUNNING or is_true(status.conditions, SUCCESS_CRITERIA_MET):
+        return False
+    # What has just changed, and what has just been well again: the condition tells since when.
+    if is_true(status.conditions, BELOW_MINIMUM) or is_short(snapshot):
+        return False
+    # Whoever has done all there is to do reports no more.
+    watched = _watched(snapshot, policy)
+    done = {pod.name for pod in snapshot.succeeded}
+    return any(slot.task.name in watched and slot.name not in done for slot in snapshot.slots)
+
+
+def _enough_since(snapshot: Snapshot) -> datetime | None:
+    told = snapshot.status.conditions.get(BELOW_MINIMUM)
+    return parse_time((told or {}).get("lastTransitionTime"))
+
+
+def _watched(snapshot: Snapshot, policy: ProgressPolicy) -> set[str]:
+    """The tasks whose steps these are: those named, the learners, or all where there is none."""
+    tasks = {slot.task.name: slot.task.type for slot in snapshot.slots if slot.part is Part.TASK}
+    learners = {name for name, kind in tasks.items() if kind is TaskType.LEARNER}
+    return set(policy.tasks) or learners or {task.name for task in snapshot.tasks}
+
+
+def _hung(snapshot: Snapshot, window: Window) -> str:
+    reported = snapshot.status.reported
+    where = f"in phase {reported.phase} " if reported.phase else ""
+    step = f"{reported.step:g}" if reported.step is not None else "none"
+    seconds = count_of(window.limit, "second")
+    since = format_time(window.heard)
+    return f"the reported step is {step} {where}since {since}, for longer than {seconds}"

@@ -1,0 +1,76 @@
+"""Global ranks: who holds which, and the lists that pods find each other by.
+
+A pod keeps its rank for life, in an annotation. A new pod takes the lowest rank that no pod of
+the job holds, one that is being deleted included: two pods of one rank would both be alive. Not so
+one whose loss is counted where others stand by: that another is at work in its place at once is
+what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, count
+
+from di_api.names import NODE_HOLE, pod_fqdn
+from di_operator.builders.nodes import NodeLists
+from di_operator.lifecycle.observed.snapshot import Snapshot
+
+
+def assign_ranks(snapshot: Snapshot) -> dict[str, int]:
+    """Return the rank of every slot by pod name, in the order of the slots.
+
+    Slots that cannot be filled yet get theirs too, so that a pod which starts first already
+    knows where the others will be.
+    """
+    replaced = _replaced(snapshot)
+    holders = chain(snapshot.held.values(), snapshot.surplus, snapshot.leaving)
+    taken = {pod.rank for pod in holders if pod.rank is not None and pod.uid not in replaced}
+    free = _free(taken)
+    ranks: dict[str, int] = {}
+    for slot in snapshot.slots:
+        pod = snapshot.held.get(slot.name)
+        ranks[slot.name] = pod.rank if pod is not None and pod.rank is not None else next(free)
+    return ranks
+
+
+def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str) -> NodeLists:
+    """Return the FQDNs by rank and by task.
+
+    Whatever would not resolve is written ``localhost``: a rank nobody holds, and a pod that has
+    succeeded (cluster DNS forgets it, and nobody comes back under its name).
+    """
+    done = {pod.name for pod in snapshot.succeeded}
+    by_rank = [NODE_HOLE] * (max(ranks.values(), default=-1) + 1)
+    by_task: dict[str, list[str]] = {}
+    for slot in snapshot.slots:
+        fqdn = pod_fqdn(slot.name, snapshot.name, snapshot.namespace, service_domain)
+        node = NODE_HOLE if slot.name in done else fqdn
+        by_rank[ranks[slot.name]] = node
+        known = by_task.setdefault(slot.task.name, [])
+        # They are indexed by local index, of which some may be vacant.
+        known.extend([NODE_HOLE] * (slot.index - len(known)))
+        known.append(node)
+    return NodeLists(
+        by_rank=tuple(by_rank),
+        by_task={task: tuple(nodes) for task, nodes in by_task.items()},
+    )
+
+
+def allocation_by_rank(snapshot: Snapshot) -> list[str]:
+    """Return the nodes of the placement by rank, empty for a rank that nobody holds."""
+    ranks = assign_ranks(snapshot)
+    nodes = [""] * (max(ranks.values(), default=-1) + 1)
+    for slot in snapshot.slots:
+        nodes[ranks[slot.name]] = slot.node
+    return nodes
+
+
+def _replaced(snapshot: Snapshot) -> frozenset[str]:
+    """UIDs of pods that others may have taken the places, and the ranks, of."""
+    if not any(task.standby for task in snapshot.tasks):
+        return frozenset()
+    return snapshot.status.counted - {pod.uid for pod in snapshot.held.values()}
+
+
+def _free(taken: set[int]) -> Iterator[int]:
+    return (rank for rank in count() if rank not in taken)

@@ -1,0 +1,92 @@
+"""Objects of a job that somebody took the operator's marks from: they are put back.
+
+Labels are how watches, Services and di-server find an object, and anybody may edit them who may
+write the object. Whose it is, its controller reference alone says: what no job controls is never
+adopted, since nothing else in it tells a pod of this job from one of an earlier job of the name,
+or from one that somebody made to be taken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from di_api.kube.resources import PODS, Resource
+from di_api.names import ANNOTATION_RANK, LABEL_IN_SERVICE
+from di_operator.builders.metadata import job_labels
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.verdict import count_of
+from di_operator.lifecycle.policies.deletion import is_terminating
+from di_operator.lifecycle.policies.drain import has_left
+from di_operator.lifecycle.vocabulary.actions import Reclaim
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+Object = Mapping[str, Any]
+
+
+def reclaim(
+    snapshot: Snapshot, resource: Resource, found: Object, slot: Slot | None
+) -> Reclaim | None:
+    """What puts the marks of an object back; None if it has them, or is not the job's.
+
+    ``slot`` is what a pod is for.
+    """
+    labels, annotations = _marks(snapshot, slot)
+    metadata = found["metadata"]
+    if has_left(metadata):
+        # Not by hand: it is to go.
+        labels.pop(LABEL_IN_SERVICE, None)
+    lost = _difference(labels, metadata.get("labels") or {})
+    changed = _difference(annotations, metadata.get("annotations") or {})
+    # Whose it is comes last: of thousands of pods at each look, hardly one was edited.
+    if not (lost or changed) or is_terminating(found) or not snapshot.is_own(found):
+        return None
+    return Reclaim(
+        resource=resource,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=lost,
+        annotations=changed,
+    )
+
+
+def reclaim_seen(snapshot: Snapshot) -> tuple[Reclaim, ...]:
+    """What puts back the marks of the pods that fill a slot."""
+    return tuple(
+        action
+        for slot in snapshot.slots
+        if (pod := snapshot.held.get(slot.name)) is not None
+        if (action := reclaim(snapshot, PODS, pod.raw, slot)) is not None
+    )
+
+
+def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
+    """Tell what was put back; one event, whose count grows."""
+    if not actions:
+        return ()
+    first = actions[0]
+    marks = ", ".join(sorted({*first.labels, *first.annotations}))
+    message = f"{first.resource.kind} {first.name} was edited by hand, {marks} put back"
+    if len(actions) > 1:
+        message = f"{message} (and {count_of(len(actions) - 1, 'more object')})"
+    return (JobEvent(reason=Reason.METADATA_RESTORED, message=message),)
+
+
+def _marks(snapshot: Snapshot, slot: Slot | None) -> tuple[dict[str, str], dict[str, str]]:
+    """The labels and annotations that decisions and other services rest on."""
+    labels, annotations = job_labels(snapshot.job), dict[str, str]()
+    if slot is None:
+        return labels, annotations
+    labels |= slot.labels
+    pod = snapshot.held.get(slot.name)
+    if pod is not None and pod.rank is not None:
+        annotations[ANNOTATION_RANK] = str(pod.rank)
+    return labels, annotations
+
+
+def _difference(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    if wanted.items() <= found.items():
+        return {}
+    return {key: value for key, value in wanted.items() if found.get(key) != value}

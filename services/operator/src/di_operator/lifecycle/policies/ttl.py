@@ -1,0 +1,25 @@
+"""ttlSecondsAfterFinished: a finished job is deleted after it (as in batch/v1 Job)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from di_api.kube.resources import DIJOBS
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.policies.deletion import delete
+from di_operator.lifecycle.vocabulary.decision import Decision
+
+
+def expire(snapshot: Snapshot, now: datetime) -> Decision:
+    """Delete the finished job once its time is up, or say when to look again."""
+    # Read raw: an invalid spec is one of the ways to finish.
+    spec = snapshot.job.get("spec")
+    ttl = spec.get("ttlSecondsAfterFinished") if isinstance(spec, Mapping) else None
+    completed = snapshot.status.completed
+    if not isinstance(ttl, int) or isinstance(ttl, bool) or ttl < 0 or completed is None:
+        return Decision()
+    left = ttl - (now - completed).total_seconds()
+    if left > 0:
+        return Decision(requeue_after=left)
+    return Decision(actions=(delete(DIJOBS, snapshot.job),))

@@ -1,0 +1,1 @@
+"""The words of a decision: actions, phases, reasons, conditions."""

@@ -1,0 +1,152 @@
+"""The conditions of a job: one for each phase it reached, exactly one of them True, and others.
+
+Beside those of phases stand Suspended and what is wrong with the job (see ``problems.py``). A
+condition that turned False keeps the reason and message it had, so the list is the job's
+history. All are well-formed in the sense of the API conventions (type, status, reason, message,
+times), because tools such as kstatus take a malformed condition for a job that is never ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from di_api.phase import Phase
+from di_api.timestamps import format_time
+from di_operator.lifecycle.vocabulary.reasons import Reason
+
+SUSPENDED = "Suspended"
+BELOW_MINIMUM = "BelowMinimum"
+"""Some task has fewer pods ready than it needs; in jobs with a time that depends on it."""
+SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
+"""As in batch/v1 Job: the success policy is met, and the other pods have their time to end."""
+REASON_RESUMED = "JobResumed"
+
+# The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
+MAX_MESSAGE = 1024
+
+_PHASES = frozenset(phase.value for phase in Phase)
+_STATUSES = ("True", "False", "Unknown")
+
+Condition = Mapping[str, Any]
+
+
+def well_formed(conditions: object) -> dict[str, Condition]:
+    """Return the conditions that can be read, by type; whatever else was there is dropped."""
+    seen: dict[str, Condition] = {}
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, Mapping):
+            continue
+        kind = condition.get("type")
+        texts = [condition.get(key) for key in ("reason", "message")]
+        if (
+            isinstance(kind, str)
+            and condition.get("status") in _STATUSES
+            and all(isinstance(text, str) for text in texts)
+        ):
+            seen[kind] = condition
+    return seen
+
+
+def is_true(conditions: Mapping[str, Condition], kind: str) -> bool:
+    """Whether the condition of a type is there and True."""
+    condition = conditions.get(kind)
+    return condition is not None and condition["status"] == "True"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """What a condition beside those of phases is to say; it appears once it is True."""
+
+    type: str
+    value: bool
+    reason: str
+    message: str
+
+    def is_news(self, conditions: Mapping[str, Condition]) -> bool:
+        """Whether it is not what the conditions say; of the message they may be behind."""
+        if not self.value:
+            return is_true(conditions, self.type)
+        found = conditions.get(self.type)
+        return found is None or (found["status"], found["reason"]) != ("True", self.reason)
+
+
+def advance(
+    old: Mapping[str, Condition],
+    *,
+    phase: Phase,
+    reason: str,
+    message: str,
+    asides: Iterable[Aside],
+    generation: int,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """Return the conditions of a job that is in ``phase`` now, those of phases first.
+
+    A job that was never seen waiting passed Pending all the same and gets that condition as
+    False. Conditions of a type that is neither a phase nor among ``asides`` stay as they are.
+    """
+    written = {kind: dict(condition) for kind, condition in old.items()}
+    put = partial(_put, written, generation=generation, now=now)
+    if Phase.PENDING.value not in written and phase is not Phase.PENDING:
+        put(Phase.PENDING.value, False, Reason.JOB_PENDING, "job accepted")
+    for kind, condition in list(written.items()):
+        if kind in _PHASES and kind != phase.value and condition["status"] != "False":
+            put(kind, False, condition["reason"], condition["message"])
+    put(phase.value, True, reason, message)
+    for aside in asides:
+        if aside.value or is_true(written, aside.type):
+            put(aside.type, aside.value, aside.reason, aside.message)
+    return _in_order(written)
+
+
+def with_aside(
+    old: Mapping[str, Condition], aside: Aside, *, generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """Return the conditions with another one beside those of phases, which stay as they are."""
+    written = {kind: dict(condition) for kind, condition in old.items()}
+    _put(
+        written,
+        aside.type,
+        aside.value,
+        aside.reason,
+        aside.message,
+        generation=generation,
+        now=now,
+    )
+    return _in_order(written)
+
+
+def _put(
+    written: dict[str, dict[str, Any]],
+    kind: str,
+    value: bool,
+    reason: str,
+    message: str,
+    *,
+    generation: int,
+    now: datetime,
+) -> None:
+    before = written.get(kind, {})
+    after = {
+        "type": kind,
+        "status": str(value),
+        "reason": str(reason),
+        "message": message[:MAX_MESSAGE],
+        "lastUpdateTime": before.get("lastUpdateTime"),
+        "lastTransitionTime": before.get("lastTransitionTime"),
+        "observedGeneration": generation,
+    }
+    if before.get("status") != after["status"] or not after["lastTransitionTime"]:
+        after["lastTransitionTime"] = format_time(now)
+    if after != before:
+        after["lastUpdateTime"] = format_time(now)
+    written[kind] = after
+
+
+def _in_order(written: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    # kubectl's column Reason shows the first that is True.
+    return sorted(written.values(), key=lambda condition: condition["type"] not in _PHASES)

@@ -1,0 +1,1 @@
+"""Metrics of the process and of the jobs."""

@@ -1,0 +1,1 @@
+"""The default node check: a program that runs in a pod."""

@@ -1,0 +1,1 @@
+"""Tasks and threads of the process: work queue, supervision, health, shutdown."""

@@ -1,0 +1,1 @@
+"""One reconcile of a job: read, decide, write."""

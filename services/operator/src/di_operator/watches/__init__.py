@@ -1,1 +1,0 @@
-"""Collections that the operator follows where it is allowed to."""
