@@ -8,7 +8,7 @@ VENV := .venv
 OLDEST := .venv-oldest
 TRY := .venv-try
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server services/history certs cluster simulator sdk cli local dashboard
+OURS := services/api services/webhook services/operator services/server services/history certs tools/cluster tools/simulator sdk cli local dashboard
 LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
 COMPILE = $(BIN)/uv pip compile --universal --python-version $(shell ./bootstrap --show oldest) --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
@@ -122,11 +122,11 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tools.documents --check
-	@$(BIN)/python -m release.version --check
-	@$(BIN)/python -m release.vendor --check
-	@$(BIN)/python -m release.locks
+	@$(BIN)/python -m tools.release.version --check
+	@$(BIN)/python -m tools.release.vendor --check
+	@$(BIN)/python -m tools.release.locks
 	@./verify-generated
-	@$(BIN)/python -m release.vulnerabilities # the last line, also when nothing could be scanned
+	@$(BIN)/python -m tools.release.vulnerabilities # the last line, also when nothing could be scanned
 
 .PHONY: generate
 generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
@@ -135,25 +135,25 @@ generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, ev
 
 .PHONY: release
 release: setup ## wheels, chart, bills of materials, provenance and checksums of what is committed, into out/release
-	@$(BIN)/python -m release.bundle out/release $(URL)
+	@$(BIN)/python -m tools.release.bundle out/release $(URL)
 
 .PHONY: push
 push: release ## images, chart, bills and provenance into a registry, signed with KEY= and CERTIFICATE=: REGISTRY=registry.example.org/team
-	@$(AS_ROOT) $(BIN)/python -m release.push "$(REGISTRY)" out/release \
+	@$(AS_ROOT) $(BIN)/python -m tools.release.push "$(REGISTRY)" out/release \
 		$(if $(KEY)$(CERTIFICATE),--key "$(KEY)" --certificate "$(CERTIFICATE)")
 
 .PHONY: site
 site: setup ## the documents as a site that needs no other host, into out/site
-	@$(BIN)/python -m release.site out/site
+	@$(BIN)/python -m tools.release.site out/site
 
 # ---------------------------------------------------------------- building
 .PHONY: version
 version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere
-	@$(BIN)/python -m release.version $(VERSION)
+	@$(BIN)/python -m tools.release.version $(VERSION)
 
 .PHONY: wheels
 wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local]', into out/wheels
-	@$(BIN)/python -m release.wheels out/wheels
+	@$(BIN)/python -m tools.release.wheels out/wheels
 
 .PHONY: images
 images: setup ## the five service images, with docker, podman or buildah
@@ -174,7 +174,7 @@ lock: ## pin all dependencies again, a package to one version in all locks (UPGR
 	pin dashboard/requirements.lock dashboard/pyproject.toml --extra shared; \
 	for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		pin examples/$$e/requirements.lock examples/$$e/pyproject.toml; done
-	@$(BIN)/python -m release.locks
+	@$(BIN)/python -m tools.release.locks
 
 .PHONY: logs
 logs: ## collect the logs of local clusters into out/logs

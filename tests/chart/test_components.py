@@ -11,8 +11,8 @@ import yaml
 
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
-from release.version import ROOT, present
 from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Refused
+from tools.release.version import ROOT, present
 
 VERSION = present(ROOT)
 OWN_KEYS = {

@@ -23,12 +23,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from di_cluster.cluster import Cluster
 from di_cluster.errors import CommandFailed
 from di_cluster.images import Image
-from release.artifacts import PROVENANCE, RELEASE, SBOM, Key
-from release.bundle import pack_chart
-from release.push import main, push
-from release.version import present
 from tests.chart.chart import CHART, Chart
 from tests.fakes.registry import Registry, registry
+from tools.release.artifacts import PROVENANCE, RELEASE, SBOM, Key
+from tools.release.bundle import pack_chart
+from tools.release.push import main, push
+from tools.release.version import present
 
 pytestmark = pytest.mark.extended
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from release import kubectl_di
+from tools.release import kubectl_di
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _IN_ALL_PYTHONS: Final = "sdk"
@@ -29,7 +29,7 @@ NEWEST, OLDEST = shown("newest"), shown("oldest")
 
 def texts() -> Iterator[tuple[str, str]]:
     """Path and text of what names a Python: documents, Dockerfiles, messages."""
-    files = ("*.md", "docs/**/*.md", "docker-compose.yml", "release/*.py", "bootstrap")
+    files = ("*.md", "docs/**/*.md", "docker-compose.yml", "tools/release/*.py", "bootstrap")
     images = ("dashboard/Dockerfile", "services/*/Dockerfile", "examples/*/Dockerfile")
     for path in (path for pattern in (*files, *images) for path in ROOT.glob(pattern)):
         yield path.relative_to(ROOT).as_posix(), path.read_text()
@@ -64,7 +64,7 @@ def test_every_document_promises_the_oldest_version() -> None:
     assert {each for each in promised if each[1] != OLDEST} == others
     assert {name for name, _ in promised} >= {
         *("README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/local.md"),
-        *("services/operator/Dockerfile", "release/krew.py", "release/kubectl_di.py"),
+        *("services/operator/Dockerfile", "tools/release/krew.py", "tools/release/kubectl_di.py"),
     }
 
 
@@ -78,7 +78,7 @@ def test_a_document_names_both_tested_versions(page: str) -> None:
 
 
 def test_every_package_requires_the_oldest() -> None:
-    folders = (".", "[a-z]*", "services/*", "examples/*")
+    folders = (".", "[a-z]*", "services/*", "tools/*", "examples/*")
     files = [path for each in folders for path in ROOT.glob(f"{each}/pyproject.toml")]
     required = {
         path.relative_to(ROOT).parent.as_posix(): tomllib.loads(path.read_text())["project"][

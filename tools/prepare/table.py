@@ -105,7 +105,7 @@ def _programs(settings: Settings, reporter: Reporter) -> Iterator[Item]:
             name=f"{component.name} {component.version}",
             command=command,
             group=group,
-            how=f"Go builds cluster/go/{component.name}",
+            how=f"Go builds tools/cluster/go/{component.name}",
             advice=_GO_ADVICE,
             is_ready=partial(binaries.is_ready, component),
             make=partial(make, component),

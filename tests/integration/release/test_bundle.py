@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from release import bundle
-from release.sbom import LOCKS, pinned, sboms
-from release.version import ROOT, present
+from tools.release import bundle
+from tools.release.sbom import LOCKS, pinned, sboms
+from tools.release.version import ROOT, present
 
 REVISION = "0123456789" * 4
 URL = "https://downloads.example.org/di"

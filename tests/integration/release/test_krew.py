@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from release import krew, kubectl_di
-from release.provenance import sha256
-from release.version import ROOT, present
+from tools.release import krew, kubectl_di
+from tools.release.provenance import sha256
+from tools.release.version import ROOT, present
 
 URL = "https://downloads.example.org/di"
 PROJECT = """\
@@ -40,9 +40,9 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     hatchling = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     subprocess.run(hatchling, cwd=folder, check=True, capture_output=True)
-    (folder / "release").mkdir()
+    (folder / "tools/release").mkdir(parents=True)
     (folder / "cli").mkdir()
-    for name in ("LICENSE", "release/kubectl_di.py"):
+    for name in ("LICENSE", "tools/release/kubectl_di.py"):
         (folder / name).write_bytes((ROOT / name).read_bytes())
     (folder / krew.LOCK).write_text("# nothing\n")
     wheels = list((folder / "dist").glob("*.whl"))
@@ -82,7 +82,7 @@ def test_a_failed_installation_is_reported_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "release.kubectl_di.venv.create", lambda folder, **_: folder.mkdir(exist_ok=True)
+        "tools.release.kubectl_di.venv.create", lambda folder, **_: folder.mkdir(exist_ok=True)
     )  # without pip
     for _ in range(2):
         with pytest.raises(SystemExit, match=r"(?s)bin/pip.*try: again"):

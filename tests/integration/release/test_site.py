@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from release import site
+from tools.release import site
 
 
 @pytest.fixture(scope="module")

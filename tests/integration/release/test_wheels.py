@@ -17,8 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from release.version import ROOT, present
-from release.wheels import PUBLISHED, CannotBuild, build, packages
+from tools.release.version import ROOT, present
+from tools.release.wheels import PUBLISHED, CannotBuild, build, packages
 
 pytestmark = pytest.mark.extended
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from release import locks
-from release.locks import Pin, Waivers, disagreements, lock_files, pins, stale
-from release.version import ROOT
+from tools.release import locks
+from tools.release.locks import Pin, Waivers, disagreements, lock_files, pins, stale
+from tools.release.version import ROOT
 
 NONE = Waivers(apart={}, accepted={})
 PYTHONS = ("3.11.2", "3.13.99")

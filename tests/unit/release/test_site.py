@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from mkdocs.config.base import load_config
 
-from release import pages, site
+from tools.release import pages, site
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_a_package_with_another_checksum_is_refused(
     npm = tmp_path / "npm"
     npm.write_text('#!/bin/sh\necho other > "$4/mermaid.tgz"\n')
     npm.chmod(0o755)
-    monkeypatch.setattr("release.site.shutil.which", lambda _: str(npm))
+    monkeypatch.setattr("tools.release.site.shutil.which", lambda _: str(npm))
     with pytest.raises(site.CannotBuild, match="checksum"):
         site.fetch_mermaid(tmp_path / "mermaid.min.js")
-    monkeypatch.setattr("release.site.shutil.which", lambda _: None)
+    monkeypatch.setattr("tools.release.site.shutil.which", lambda _: None)
     with pytest.raises(site.CannotBuild, match="install npm"):
         site.fetch_mermaid(tmp_path / "mermaid.min.js")
     assert not (tmp_path / "mermaid.min.js").exists()

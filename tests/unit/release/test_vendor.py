@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from release import vendor
-from release.version import ROOT
+from tools.release import vendor
+from tools.release.version import ROOT
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_an_archive_with_another_checksum_is_refused(
     npm = copy / "npm"
     npm.write_text('#!/bin/sh\necho other > "$4/other.tgz"\n')
     npm.chmod(0o755)
-    monkeypatch.setattr("release.vendor.shutil.which", lambda _: str(npm))
+    monkeypatch.setattr("tools.release.vendor.shutil.which", lambda _: str(npm))
     with pytest.raises(vendor.CannotVendor, match="another checksum"):
         vendor.fetch(copy)
-    monkeypatch.setattr("release.vendor.shutil.which", lambda _: None)
+    monkeypatch.setattr("tools.release.vendor.shutil.which", lambda _: None)
     with pytest.raises(vendor.CannotVendor, match="install npm"):
         vendor.fetch(copy)

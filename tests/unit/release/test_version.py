@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 import di_orchestrator
-from release import version
-from release.version import PLACES, ROOT, BadVersion
+from tools.release import version
+from tools.release.version import PLACES, ROOT, BadVersion
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from urllib.error import URLError
 
 import pytest
 
-from release import vulnerabilities
-from release.vulnerabilities import SERVICE, is_affected
+from tools.release import vulnerabilities
+from tools.release.vulnerabilities import SERVICE, is_affected
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from release.wheels import packages
+from tools.release.wheels import packages
 
 _PIN: Final = re.compile(r"(?m)^([A-Za-z0-9._-]+)==([^ \\;\n]+)[ ]*(?:; ([^\\\n]*?))?[ ]*\\?$")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -1,4 +1,4 @@
-"""What the page has from npm, checked in: `python -m release.vendor` fetches it as
+"""What the page has from npm, checked in: `python -m tools.release.vendor` fetches it as
 `dashboard/package-lock.json` has it, with `--check` nothing is fetched and all is compared.
 
 Who installs the packages needs no npm; whoever changes a version does.
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from release.version import ROOT
+from tools.release.version import ROOT
 
 LOCK: Final = Path("dashboard/package-lock.json")
 MANIFEST: Final = Path("dashboard/vendored.json")
@@ -157,7 +157,7 @@ def main(arguments: list[str]) -> int:
         return 1
     found = list(faults(ROOT))
     for fault in found:
-        print(f"vendor: {fault}; python -m release.vendor", file=sys.stderr)
+        print(f"vendor: {fault}; python -m tools.release.vendor", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -1,4 +1,4 @@
-"""The lock files of the repository, and whether they agree: `python -m release.locks`.
+"""The lock files of the repository, and whether they agree: `python -m tools.release.locks`.
 
 Every image, example and test environment has a lock of its own. A package has one version in all of
 them, for each supported Python, so that what the tests run is what the images have. Folders in
@@ -19,8 +19,8 @@ from typing import Final
 
 from packaging.markers import Marker
 
-from release.sbom import pinned
-from release.version import ROOT
+from tools.release.sbom import pinned
+from tools.release.version import ROOT
 
 NAMES: Final = ("*.lock", "package-lock.json")
 _SKIPPED: Final = re.compile(r"^(\.|out$|node_modules$)")

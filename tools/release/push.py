@@ -1,4 +1,4 @@
-"""Images and chart into a registry: `python -m release.push REGISTRY DIRECTORY [--key FILE
+"""Images and chart into a registry: `python -m tools.release.push REGISTRY DIRECTORY [--key FILE
 --certificate FILE]`.
 
 The images are those of the working tree, under the names that the chart has with
@@ -21,8 +21,8 @@ from di_cluster.images import Image
 from di_cluster.release import REPOSITORY, Release, image_builder
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
-from release.artifacts import PROVENANCE, RELEASE, SBOM, Artifacts, Key, signer
-from release.version import ROOT, present
+from tools.release.artifacts import PROVENANCE, RELEASE, SBOM, Artifacts, Key, signer
+from tools.release.version import ROOT, present
 
 _LOCAL: Final = ("localhost", "127.0.0.1")
 _SECONDS: Final = 300
@@ -52,7 +52,7 @@ def push(
     Args:
         target: who has built the images.
         images: by service.
-        directory: what `release.bundle` has made.
+        directory: what `tools.release.bundle` has made.
         registry: a host, and perhaps a path below it. One of this machine is spoken to by HTTP, as
             docker does.
         version: the tag of everything.
@@ -89,7 +89,7 @@ def push(
 
 def main(arguments: list[str]) -> int:
     """Build the images and push everything."""
-    parser = argparse.ArgumentParser(prog="release.push", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tools.release.push", allow_abbrev=False)
     parser.add_argument("registry")
     parser.add_argument("directory", type=Path, help="what make release has made")
     parser.add_argument("--key", type=Path, help="private key to sign with, PEM")

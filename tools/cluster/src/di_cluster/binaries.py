@@ -36,7 +36,7 @@ class Component:
     """Programs that are built together from one Go module.
 
     Attributes:
-        name: folder of its go.mod below `cluster/go`.
+        name: folder of its go.mod below `tools/cluster/go`.
         version: the pinned version, also required by that go.mod.
         programs: each program with the arguments that print its version.
         built_as: names that `go install` gives, where they differ.

@@ -12,8 +12,8 @@ from typing import Final
 
 import yaml
 
-from release.archive import pack
-from release.provenance import sha256
+from tools.release.archive import pack
+from tools.release.provenance import sha256
 
 LOCK: Final = "cli/requirements.lock"
 PACKAGE: Final = "di-cli"
@@ -40,7 +40,7 @@ def archive(root: Path, directory: Path, *, version: str, wheels: Sequence[Path]
     return pack(
         directory / f"{_COMMAND}-{version}.tar.gz",
         {
-            _COMMAND: root / "release" / "kubectl_di.py",
+            _COMMAND: root / "tools/release/kubectl_di.py",
             "LICENSE": root / "LICENSE",
             "requirements.lock": root / LOCK,
             **{f"wheels/{file.name}": file for file in wheels},

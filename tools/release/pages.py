@@ -19,7 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 MERMAID: Final = ROOT / "out" / "mermaid.min.js"
 """Draws the pictures; `make site` puts it there. Without it their text is shown."""
 _DOCS: Final = PurePosixPath("docs")

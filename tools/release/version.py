@@ -1,4 +1,4 @@
-"""One version for all that is released: `python -m release.version [VERSION | --check]`.
+"""One version for all that is released: `python -m tools.release.version [VERSION | --check]`.
 
 That of the root `pyproject.toml` is the version; all other places repeat it. A version has three
 numbers, because only such are versions both to Python (PEP 440) and to helm (SemVer 2).
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 _VERSION: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _OWN: Final = r'(?m)^(version = ")([^"]*)'
 _HOME: Final = "pyproject.toml"
@@ -49,6 +49,7 @@ def _of_ours(files: str) -> tuple[Place, Place]:
 PLACES: Final = (
     *_of_ours("services/*/pyproject.toml"),
     *_of_ours("[a-z]*/pyproject.toml"),
+    *_of_ours("tools/*/pyproject.toml"),
     Place(files="examples/*/pyproject.toml", pattern=_OWN),
     Place(
         files="charts/di-orchestrator/Chart.yaml",

@@ -1,4 +1,4 @@
-"""All that a release is made of, but the images, in one directory: `python -m release.bundle
+"""All that a release is made of, but the images, in one directory: `python -m tools.release.bundle
 DIRECTORY URL`.
 
 The same commit makes the same bytes, so anybody can compare what was published with its sources.
@@ -12,11 +12,11 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from release import krew, wheels
-from release.archive import pack
-from release.provenance import commit, sha256, statement
-from release.sbom import LOCKS, sboms
-from release.version import ROOT, present
+from tools.release import krew, wheels
+from tools.release.archive import pack
+from tools.release.provenance import commit, sha256, statement
+from tools.release.sbom import LOCKS, sboms
+from tools.release.version import ROOT, present
 
 CHART: Final = "charts/di-orchestrator"
 

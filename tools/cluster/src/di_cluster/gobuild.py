@@ -1,4 +1,4 @@
-"""Building Go programs from the pinned modules in `cluster/go`."""
+"""Building Go programs from the pinned modules in `tools/cluster/go`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Builder:
             self._packages[component] = len(said.splitlines())
 
     def build(self, component: str, *, stamps: Mapping[str, str]) -> Path:
-        """Build the `tool` programs of `cluster/go/COMPONENT` into a new folder.
+        """Build the `tool` programs of `tools/cluster/go/COMPONENT` into a new folder.
 
         Args:
             component: the module's folder.
@@ -99,7 +99,7 @@ class Builder:
         return folder
 
     def sources(self, component: str, module: str) -> Path:
-        """The folder of a Go module that `cluster/go/COMPONENT` requires.
+        """The folder of a Go module that `tools/cluster/go/COMPONENT` requires.
 
         Raises:
             ClusterError: it cannot be had.

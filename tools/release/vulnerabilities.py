@@ -1,4 +1,6 @@
-"""Known vulnerabilities of all packages in the lock files: `python -m release.vulnerabilities`.
+"""Known vulnerabilities of all packages in the lock files.
+
+    python -m tools.release.vulnerabilities
 
 The source is OSV (https://osv.dev): its service, or with VULNERABILITIES its database as files, the
 `all.zip` of an ecosystem, separated by colons. Without the service and without files nothing is
@@ -19,8 +21,8 @@ from urllib.request import Request, urlopen
 
 from packaging.version import InvalidVersion, Version
 
-from release.locks import Pin, Waivers, pins, read_waivers
-from release.version import ROOT
+from tools.release.locks import Pin, Waivers, pins, read_waivers
+from tools.release.version import ROOT
 
 VARIABLE: Final = "VULNERABILITIES"
 SERVICE: Final = "https://api.osv.dev/v1/querybatch"

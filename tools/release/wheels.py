@@ -1,5 +1,5 @@
 """Wheels of all that `pip install di-orchestrator[cli,local]` takes from us:
-`python -m release.wheels DIRECTORY`.
+`python -m tools.release.wheels DIRECTORY`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from packaging.requirements import Requirement
 
-from release.version import ROOT
+from tools.release.version import ROOT
 
 PUBLISHED: Final = "di-orchestrator"
 """What people install; the others come because it, or one of its extras, asks for them."""

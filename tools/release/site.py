@@ -1,4 +1,4 @@
-"""The documents as a site that needs no other host: `python -m release.site DIRECTORY`.
+"""The documents as a site that needs no other host: `python -m tools.release.site DIRECTORY`.
 
 Built strictly: a link to nothing, or a page that no menu has, is an error.
 """
@@ -21,8 +21,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from release.pages import MERMAID
-from release.version import ROOT
+from tools.release.pages import MERMAID
+from tools.release.version import ROOT
 
 _PACKAGE: Final = "mermaid@11.17.2"
 _SHA512: Final = (
