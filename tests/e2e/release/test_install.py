@@ -59,7 +59,7 @@ def test_helm_test_runs_a_job_to_its_end(release: Release, kubectl: Kubectl) -> 
     [
         ({"replicas": 0}, "spec.tasks[0].replicas"),
         ({"type": "teacher"}, "spec.tasks[0].type"),
-        ({"minReplicas": 3, "maxReplicas": 2}, "between minReplicas and maxReplicas"),
+        ({"minReplicas": 3, "maxReplicas": 2}, "spec.tasks[0].minReplicas"),
         ({"dependsOn": ["nobody"]}, "spec.tasks[0].dependsOn[0]"),
     ],
     ids=["no replicas", "an unknown type", "min above max", "an unknown dependency"],
