@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from di_cluster.builds.images import Image, Source
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image, Source
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "sdk/src"

@@ -22,10 +22,10 @@ from di_api.kube.config import load_config
 from di_api.kube.resources import DIJOBS
 from di_api.names import LABEL_JOB
 from di_api.phase import Phase
+from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError
-from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings

@@ -10,7 +10,7 @@ import yaml
 from di_api.coordinated import port_of
 from di_api.crd.conversion import with_conversion
 from di_api.spec import Role
-from di_api.validation.core_types import template_errors
+from di_api.validation.templates.core_types import template_errors
 from di_operator.config import Config, load_config
 from tests.chart.chart import CHART, COMPONENTS, GIVEN_SECRETS, Chart, Object
 

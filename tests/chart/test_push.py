@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.errors import CommandFailed
-from di_cluster.images import Image
 from tests.chart.chart import CHART, Chart
 from tests.fakes.registry import Registry, registry
 from tools.release.artifacts import PROVENANCE, RELEASE, SBOM, Key

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings

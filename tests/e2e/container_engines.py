@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from di_cluster.images import Image, ImageStore
+from di_cluster.builds.images import Image, ImageStore
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tests.failures.sources import shown_log

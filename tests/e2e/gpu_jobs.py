@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from di_cluster.simulated import NODE_LABEL, NODE_TAINT
+from di_cluster.nodes.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.conftest import GPUS, NODES
 from tests.e2e.jobs import job
 from tests.e2e.kubectl import Kubectl

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from di_api.explain import Cause
 from di_api.names import ANNOTATION_RESTART_ATTEMPT
-from di_cluster.simulated import NODE_LABEL
+from di_cluster.nodes.simulated import NODE_LABEL
 from tests.e2e.jobs import coordinated, job, sleep, task, template
 
 Object = dict[str, Any]

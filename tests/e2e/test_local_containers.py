@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from di_cluster.images import Image
+from di_cluster.builds.images import Image
 from tests.e2e.container_engines import ENGINES, Engine
 from tests.e2e.jobs import job, task
 from tests.waiting import wait_until

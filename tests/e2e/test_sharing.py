@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image
+from di_cluster.nodes.simulated import NODE_LABEL
 from di_cluster.release import Release
-from di_cluster.simulated import NODE_LABEL
 from examples.demo.share import ARRANGEMENTS, MOST, SLOT, SLOTS, Look, Work
 from tests.e2e.examples import job_of, load_image
 from tests.e2e.kubectl import Kubectl

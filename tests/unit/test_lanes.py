@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster.binaries import component_of
+from di_cluster.builds.binaries import component_of
 from tools.lanes import __main__ as command
 from tools.lanes import page, run, table
 from tools.lanes.lane import Lane, Outcome

@@ -14,7 +14,8 @@ import json
 import time
 from pathlib import Path
 
-from tools.benchmarks import page, phases, report, throughput
+from tools.benchmarks import page, phases, report
+from tools.benchmarks.operator import throughput
 from tools.benchmarks.processes import ROOT
 from tools.benchmarks.testbed import OPERATOR, RIVAL, control_plane
 from tools.benchmarks.workloads import Workload

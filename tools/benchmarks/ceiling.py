@@ -35,7 +35,7 @@ from di_operator.process.clock import SystemClock
 from di_operator.process.concurrency import CONNECTIONS, Writers, spread
 from tools.benchmarks.follower import is_ready
 from tools.benchmarks.script import Create, Delete, Script, Step, rehearse
-from tools.benchmarks.stream import follow
+from tools.benchmarks.servers.stream import follow
 
 Object = dict[str, Any]
 Shape = tuple[tuple[str, int], ...]

@@ -11,7 +11,7 @@ from typing import Any, Self
 from di_api.kube.client import KubeClient
 from di_api.kube.resources import PODS, Resource
 from tests.waiting import wait_until_async
-from tools.benchmarks.stream import follow
+from tools.benchmarks.servers.stream import follow
 from tools.benchmarks.workloads import DIJOB, JobType
 
 Object = dict[str, Any]

@@ -15,22 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from di_api.spec import MAX_PODS
-from tools.benchmarks import (
-    admission,
-    coordinators,
-    idle,
-    largest,
-    latency,
-    members,
-    memory,
-    node,
-    requests,
-    rest_scaling,
-    throughput,
-)
+from tools.benchmarks import admission, node
+from tools.benchmarks.api_server import requests
+from tools.benchmarks.operator import idle, largest, latency, memory, throughput
+from tools.benchmarks.operator.throughput import Run
+from tools.benchmarks.servers import coordinators, members, rest_scaling
 from tools.benchmarks.session import session
 from tools.benchmarks.testbed import CEILING, OPERATOR, RIVAL, control_plane
-from tools.benchmarks.throughput import Run
 from tools.benchmarks.workloads import Workload
 
 Results = dict[str, Any]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.benchmarks import samples
+from tools.benchmarks.operator.throughput import API_SERVER, CANDIDATE, Run, api_server_ms, ratios
 from tools.benchmarks.testbed import CEILING, OPERATOR, RIVAL
-from tools.benchmarks.throughput import API_SERVER, CANDIDATE, Run, api_server_ms, ratios
 
 Results = Mapping[str, Any]
 THROUGHPUT = ("jobs_of_4", "jobs_of_64", "job_of_1000", "many_jobs")

@@ -138,7 +138,7 @@ class Testbed:
                 command = [str(Path(sys.executable).with_name("di-operator"))]
                 if holds is not None:
                     holds.touch()
-                    command = [sys.executable, "-m", "tools.benchmarks.holds", str(holds)]
+                    command = [sys.executable, "-m", "tools.benchmarks.operator.holds", str(holds)]
                 environment = {
                     "DI_OPERATOR_NAMESPACE": namespace,
                     "DI_OPERATOR_WATCH_NAMESPACE": namespace,

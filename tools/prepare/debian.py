@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from di_cluster.packages import install
+from di_cluster.builds.packages import install
 from di_cluster.preflight import require_root
 
 

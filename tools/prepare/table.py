@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from di_cluster import preflight
-from di_cluster.binaries import COMPONENTS, Binaries, Component
+from di_cluster.builds.binaries import COMPONENTS, Binaries, Component
+from di_cluster.builds.gobuild import Builder, required_go
+from di_cluster.builds.images import Image, Source
 from di_cluster.cluster import GO_MODULES, Cluster
-from di_cluster.gobuild import Builder, required_go
-from di_cluster.images import Image, Source
 from di_cluster.release import SERVICES, service_source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
@@ -38,7 +38,7 @@ PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
     "scheduler-plugins": ("all", "peers"),
     "training-operator": ("bench", "rival"),
 }
-"""Components of `di_cluster.binaries`: the first command that needs each, and what for."""
+"""Components of `di_cluster.builds.binaries`: the first command that needs each, and what for."""
 PACKAGES: Final[Sequence[tuple[Command, Group, Mapping[str, Packages]]]] = (
     ("test", "browser", {"Chromium": CHROMIUM}),
     ("all", "storage", {"PostgreSQL": POSTGRES}),

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from di_cluster.builds.images import Image
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError
-from di_cluster.images import Image
 from di_cluster.release import REPOSITORY, Release, image_builder
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings

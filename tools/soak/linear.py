@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from di_cluster.gobuild import Builder
+from di_cluster.builds.gobuild import Builder
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 

@@ -15,9 +15,9 @@ from tempfile import NamedTemporaryFile
 import pytest
 
 from di_certs.authority import is_issued_by
+from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
-from di_cluster.images import Image
 from di_cluster.release import Release
 from tests.e2e.deployments import is_admitted
 from tests.e2e.jobs import job, sleep, task

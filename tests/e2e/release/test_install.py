@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from di_api.names import COORDINATED_VERSIONS, GROUP, LABEL_JOB, PLURAL, VERSION
+from di_cluster.builds.images import Image
 from di_cluster.errors import CommandFailed
-from di_cluster.images import Image
 from di_cluster.release import Release
 from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object

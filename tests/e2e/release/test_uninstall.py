@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from di_api.names import LABEL_JOB
+from di_cluster.builds.images import Image
 from di_cluster.errors import CommandFailed
-from di_cluster.images import Image
 from di_cluster.release import Release
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl

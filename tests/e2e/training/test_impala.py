@@ -9,8 +9,8 @@ import pytest
 
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
+from di_cluster.nodes.simulated import NODE_LABEL, NODE_TAINT
 from di_cluster.reporter import Reporter
-from di_cluster.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.lifecycle.test_scaling import rest

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster.binaries import Binaries, component_of
+from di_cluster.builds.binaries import Binaries, component_of
+from di_cluster.builds.gobuild import Builder, required_go
 from di_cluster.errors import ClusterError
-from di_cluster.gobuild import Builder, required_go
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 

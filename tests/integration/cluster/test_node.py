@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from di_cluster.apiserver import ApiServer
-from di_cluster.archive import TEST_IMAGE
+from di_cluster.builds.archive import TEST_IMAGE
 from di_cluster.cluster import Cluster
 from di_cluster.errors import ClusterError
 from di_cluster.reporter import Reporter

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from di_cluster.builds.packages import install
 from di_cluster.errors import ClusterError
-from di_cluster.packages import install
 from di_cluster.preflight import Requirement, ensure_packages, missing_packages
 from di_cluster.reporter import Reporter
 

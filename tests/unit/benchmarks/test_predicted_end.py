@@ -6,7 +6,7 @@ import pytest
 
 from di_simulator.application import load_applications
 from di_simulator.main import RECORDED
-from tools.benchmarks.predicted_end import RESIZABLE, replay
+from tools.benchmarks.allocator.predicted_end import RESIZABLE, replay
 
 
 @pytest.mark.extended

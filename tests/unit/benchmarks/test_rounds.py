@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tools.benchmarks import page
+from tools.benchmarks.operator.throughput import Run, ratios, turns
 from tools.benchmarks.rival import PYTORCHJOB
 from tools.benchmarks.testbed import CEILING, OPERATOR, RIVAL
-from tools.benchmarks.throughput import Run, ratios, turns
 
 
 def run(candidate: str, rate: float) -> Run:

@@ -189,7 +189,8 @@ def test_a_forecast_imports_the_allocator_only(di: Di, words: list[str]) -> None
     found = _imported("m.run(sys.argv[1:])", *words)
     assert "di_operator.allocator.forecast.what_if" in found
     assert not found.intersection(_SLOW)
-    others = ("lifecycle.snapshot", "lifecycle.decision", "builders.metadata", "config")
+    decisions = ("lifecycle.observed.snapshot", "lifecycle.vocabulary.decision")
+    others = (*decisions, "builders.metadata", "config")
     assert not found.intersection(f"di_operator.{name}" for name in others)
 
 

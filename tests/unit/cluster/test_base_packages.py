@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from di_cluster.builds.images import base_packages
+from di_cluster.builds.rootfs import parse_packages, recipe
 from di_cluster.errors import ClusterError
-from di_cluster.images import base_packages
-from di_cluster.rootfs import parse_packages, recipe
 
 
 def test_the_list_has_a_name_on_each_line_and_comments() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from di_cluster import gobuild
-from di_cluster.binaries import COMPONENTS, Binaries
-from di_cluster.gobuild import Builder
+from di_cluster.builds import gobuild
+from di_cluster.builds.binaries import COMPONENTS, Binaries
+from di_cluster.builds.gobuild import Builder
 from di_cluster.reporter import Reporter
 from tests.waiting import wait_until
 

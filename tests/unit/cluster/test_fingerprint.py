@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster.fingerprint import fingerprint
-from di_cluster.images import ImageStore, Source, base_reference
+from di_cluster.builds.fingerprint import fingerprint
+from di_cluster.builds.images import ImageStore, Source, base_reference
 from di_cluster.reporter import Reporter
 
 DOCKERFILE = """\
@@ -152,7 +152,7 @@ def test_an_image_is_built_once_for_the_same_inputs(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buildah, said = Buildah(), io.StringIO()
-    monkeypatch.setattr("di_cluster.images.run", buildah)
+    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
 
     def build() -> str:
         store = ImageStore(context / "cache", reporter=Reporter(said))
@@ -176,7 +176,7 @@ def test_an_image_is_missing_until_it_is_built_and_archived(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buildah = Buildah()
-    monkeypatch.setattr("di_cluster.images.run", buildah)
+    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
     store = ImageStore(context / "cache", reporter=Reporter(None))
     source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
     assert store.missing([source]) == [source]
@@ -196,8 +196,8 @@ def test_the_package_sources_are_asked_for_python_when_they_have_changed(
 ) -> None:
     buildah, lists = Buildah(), context / "lists"
     lists.mkdir()
-    monkeypatch.setattr("di_cluster.images.run", buildah)
-    monkeypatch.setattr("di_cluster.images._APT_SOURCES", (lists,))
+    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
+    monkeypatch.setattr("di_cluster.builds.images._APT_SOURCES", (lists,))
     source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
     store = ImageStore(context / "cache", reporter=Reporter(None))
     store.missing([source])

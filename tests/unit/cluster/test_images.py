@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster import rootfs
-from di_cluster.archive import ImageConfig
+from di_cluster.builds import rootfs
+from di_cluster.builds.archive import ImageConfig
+from di_cluster.builds.images import Image, ImageStore, full_reference
 from di_cluster.current import CurrentCluster, image_loader
-from di_cluster.images import Image, ImageStore, full_reference
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 
@@ -58,7 +58,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         calls.append([str(each) for each in argv])
         return ""
 
-    for module in ("current", "images"):
+    for module in ("current", "builds.images"):
         monkeypatch.setattr(f"di_cluster.{module}.run", run)
     return calls
 

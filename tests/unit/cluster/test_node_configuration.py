@@ -7,7 +7,7 @@ from pathlib import Path
 
 from di_cluster.dns import corefile, objects
 from di_cluster.network import Network
-from di_cluster.node_config import (
+from di_cluster.nodes.node_config import (
     NodePaths,
     cni_config,
     containerd_config,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from di_cluster.simulated import (
+from di_cluster.nodes.simulated import (
     ANNOTATION_EXIT_CODE,
     ANNOTATION_READY_AFTER,
     ANNOTATION_RUN_FOR,

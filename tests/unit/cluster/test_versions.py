@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster.binaries import COMPONENTS, Component, component_of, version_fits
+from di_cluster.builds.binaries import COMPONENTS, Component, component_of, version_fits
 from di_cluster.cluster import GO_MODULES
 from di_cluster.errors import ClusterError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from di_cluster.binaries import COMPONENTS, component_of
+from di_cluster.builds.binaries import COMPONENTS, component_of
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tools.prepare.__main__ import main
@@ -47,7 +47,9 @@ def test_every_example_with_an_image_is_in_the_table() -> None:
 
 def test_no_test_installs_packages_by_itself() -> None:
     ours = ROOT / "tests/integration/cluster/test_packages.py"
-    found = [path for path, text in sources() if "di_cluster.packages" in text and path != ours]
+    found = [
+        path for path, text in sources() if "di_cluster.builds.packages" in text and path != ours
+    ]
     assert found == []
 
 

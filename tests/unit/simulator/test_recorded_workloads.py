@@ -11,7 +11,7 @@ from di_simulator.application import load_applications
 from di_simulator.main import RECORDED
 from di_simulator.results import Summary
 from di_simulator.simulation import Setting, run
-from tools.benchmarks.allocator_jct import PUBLISHED
+from tools.benchmarks.allocator.jct import PUBLISHED
 
 pytestmark = pytest.mark.extended
 

@@ -20,7 +20,7 @@ from di_api.crd.core_schema import (
 from di_api.crd.document import MissingMarker, Shared, markers, place
 from di_api.crd.spec_schema import SpecSchemas
 from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
-from di_api.validation.core_types import pod_template
+from di_api.validation.templates.core_types import pod_template
 
 ROOT = Path(__file__).resolve().parents[4]
 REF = "#/components/schemas/io.k8s.api.core.v1."

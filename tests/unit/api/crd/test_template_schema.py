@@ -13,7 +13,7 @@ from hypothesis import given
 
 from di_api.crd.core_schema import quantity_schema
 from di_api.validation import validate_job
-from di_api.validation.core_types import template_errors
+from di_api.validation.templates.core_types import template_errors
 from tests.unit.api.jobs import Job, coordinated_job, with_template
 from tests.unit.api.refusals import refused
 from tests.unit.api.test_any_json import JSON

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.validation.names import name_errors, node_list_errors
-from di_api.validation.process_group import wrong_process_group
+from di_api.validation.task.process_group import wrong_process_group
 
 
 def spec(name: Any, **fields: Any) -> dict[str, Any]:

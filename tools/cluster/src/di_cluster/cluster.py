@@ -12,21 +12,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from di_cluster import binaries, preflight
-from di_cluster.binaries import Binaries
+from di_cluster import preflight
 from di_cluster.box import Box, kill_box
+from di_cluster.builds import binaries
+from di_cluster.builds.binaries import Binaries
+from di_cluster.builds.gobuild import Builder
+from di_cluster.builds.images import Image, ImageStore
 from di_cluster.controlplane import ControlPlane
 from di_cluster.dns import Dns
 from di_cluster.errors import ClusterError
-from di_cluster.gobuild import Builder
-from di_cluster.images import Image, ImageStore
 from di_cluster.network import MAX_NODES, Network
-from di_cluster.node import Node
-from di_cluster.node_config import NodePaths
+from di_cluster.nodes.node import Node
+from di_cluster.nodes.node_config import NodePaths
+from di_cluster.nodes.simulated import MAX_SIMULATED, SimulatedNodes
 from di_cluster.pki import ensure_pki
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
-from di_cluster.simulated import MAX_SIMULATED, SimulatedNodes
 from di_cluster.workfolder import Registration, Registry, lock_file
 
 Profile = Literal["control-plane", "node"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
+from di_cluster.builds.images import Image
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
-from di_cluster.images import Image
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from di_cluster.binaries import COMPONENTS
+from di_cluster.builds.binaries import COMPONENTS
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from di_cluster.builds.packages import install
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.network import Network
-from di_cluster.packages import install
 from di_cluster.reporter import Reporter
 
 GIB = 1 << 30

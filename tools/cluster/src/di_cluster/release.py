@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from di_cluster.builds.images import Image, Source
 from di_cluster.cluster import Cluster
 from di_cluster.commands import run, succeeds
 from di_cluster.current import CurrentCluster
 from di_cluster.errors import ClusterError
-from di_cluster.images import Image, Source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 

@@ -21,7 +21,7 @@ from di_api.crd.document import markers, place, place_lines
 from di_api.crd.policy import validations
 from di_api.crd.spec_schema import SpecSchemas
 from di_api.crd.tables import table
-from di_api.validation.core_types import pod_template
+from di_api.validation.templates.core_types import pod_template
 
 
 def main(arguments: list[str] | None = None) -> int:

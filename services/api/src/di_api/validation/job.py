@@ -15,15 +15,15 @@ from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.weight import weight_error
 from di_api.validation.companions import companion_errors
-from di_api.validation.core_types import template_errors, volumes_errors
-from di_api.validation.dispatched import dispatched_without_queue
 from di_api.validation.names import name_errors, node_list_errors
-from di_api.validation.patched_templates import patched_errors
-from di_api.validation.provisioning import nodes_asked_for_twice
 from di_api.validation.relations import broken_rules
-from di_api.validation.reserved_keys import reserved_keys
+from di_api.validation.scheduling.dispatched import dispatched_without_queue
+from di_api.validation.scheduling.provisioning import nodes_asked_for_twice
 from di_api.validation.shape import cut_to_limits, shape_errors
-from di_api.validation.templates import coordinated_templates
+from di_api.validation.templates.core_types import template_errors, volumes_errors
+from di_api.validation.templates.patched import patched_errors
+from di_api.validation.templates.reserved_keys import reserved_keys
+from di_api.validation.templates.rules import coordinated_templates
 
 MAX_ERRORS: Final = 64
 """Errors that are looked for in one job."""

@@ -19,7 +19,7 @@ from di_api.spec.reading import object_of, objects_of, read, text_of
 from di_api.spec.task import Task
 from di_api.spec.template import Template
 from di_api.template_patch import fault_of_patch
-from di_api.validation.templates import coordinated_templates
+from di_api.validation.templates.rules import coordinated_templates
 
 MAX_READABLE_REPLICAS: Final = 4 * MAX_PODS
 """Most pods of a job that was admitted without the bound of today.

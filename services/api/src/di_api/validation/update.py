@@ -17,9 +17,9 @@ from di_api.phase import Phase
 from di_api.queued import changed_queue
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.weight import weigh, weight_error
-from di_api.validation.dispatched import changed_while_dispatched
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, rule_errors, unbounded
+from di_api.validation.scheduling.dispatched import changed_while_dispatched
 
 _REPLICA: Final = re.compile(r"spec\.coordinated\.replicas\[(?P<index>[0-9]{1,9})\]")
 _MOST_COMPARED: Final = 64

@@ -20,7 +20,7 @@ from di_api.validation.relations.row import One, Whole
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.replicas import replica_errors
 from di_api.validation.tasks import circular_tasks, task_names
-from di_api.validation.templates import coordinated_templates, unfit_pods
+from di_api.validation.templates.rules import coordinated_templates, unfit_pods
 
 
 def broken_rules(spec: Mapping[str, Any], apart_from: Collection[int] = ()) -> Iterator[FieldError]:

@@ -16,22 +16,22 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
-from di_api.validation.elastic_tier import contended_tiers
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
-from di_api.validation.gang_scheduler import contended_gangs, queue_of_nobody
-from di_api.validation.node_check import contended_nodes, taken_names
-from di_api.validation.pod_groups import shared_pod_names
-from di_api.validation.ports import confused_variables
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
-from di_api.validation.provisioning import MAX_POD_SETS, nodes_of_nobody
 from di_api.validation.relations.row import Relation, Rule, Whole
-from di_api.validation.scalable import contended_replicas
+from di_api.validation.scheduling.gang_scheduler import contended_gangs, queue_of_nobody
+from di_api.validation.scheduling.provisioning import MAX_POD_SETS, nodes_of_nobody
+from di_api.validation.scheduling.topology import topology_of_nobody, wrong_topology
 from di_api.validation.size import total_errors
-from di_api.validation.standby import contended_standbys, names_of_standbys
 from di_api.validation.success import wrong_success_policy
+from di_api.validation.task.elastic_tier import contended_tiers
+from di_api.validation.task.node_check import contended_nodes, taken_names
+from di_api.validation.task.pod_groups import shared_pod_names
+from di_api.validation.task.ports import confused_variables
+from di_api.validation.task.scalable import contended_replicas
+from di_api.validation.task.standby import contended_standbys, names_of_standbys
+from di_api.validation.task.vacancies import vacant_of_allocator
 from di_api.validation.tasks import reused_task_names
-from di_api.validation.topology import topology_of_nobody, wrong_topology
-from di_api.validation.vacancies import vacant_of_allocator
 
 
 def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
@@ -66,7 +66,7 @@ _NO_PROGRESS: Final = "!has(self.progressPolicy)"
 
 
 def _placed_by_others(field: str, *, but: str) -> tuple[Rule, ...]:
-    """The rule of `di_api.validation.placed_together`; `but`: the field asks for nothing."""
+    """The rule of `validation.scheduling.placed_together`; `but`: the field asks for nothing."""
     return (
         {
             "rule": f"!has(self.scheduling) || !has(self.scheduling.{field}) || {but} || "

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.validation.drain import hook_in_the_way, wrong_drain
-from di_api.validation.elastic_tier import wrong_tier
-from di_api.validation.pod_groups import lonely_leader
-from di_api.validation.ports import OURS, ports_of_containers, repeated_ports
-from di_api.validation.process_group import wrong_process_group
 from di_api.validation.relations.row import One, Relation
-from di_api.validation.scalable import unbounded_scalable
-from di_api.validation.service import wrong_service
-from di_api.validation.standby import wrong_standby
+from di_api.validation.task.drain import hook_in_the_way, wrong_drain
+from di_api.validation.task.elastic_tier import wrong_tier
+from di_api.validation.task.pod_groups import lonely_leader
+from di_api.validation.task.ports import OURS, ports_of_containers, repeated_ports
+from di_api.validation.task.process_group import wrong_process_group
+from di_api.validation.task.scalable import unbounded_scalable
+from di_api.validation.task.service import wrong_service
+from di_api.validation.task.standby import wrong_standby
+from di_api.validation.task.vacancies import vacant_core, vacant_members
 from di_api.validation.tasks import replicas_out_of_bounds, wrong_dependencies
-from di_api.validation.vacancies import vacant_core, vacant_members
 
 _HAS_VACANT: Final = "has(self.vacant) && self.vacant.size() > 0"
 _HAS_GROUPS: Final = "has(self.podsPerReplica) && self.podsPerReplica > 1"

@@ -2,8 +2,8 @@
 
 The pace is measured since the first report after the job last came to run whole: a restart, a move
 or another number of replicas begins a new measure. How far such a pace is from what then happens
-was measured on recorded workloads (`python -m tools.benchmarks.predicted_end`), and depends on how
-much is done and on whether the allocator may resize the job.
+was measured on recorded workloads (`python -m tools.benchmarks.allocator.predicted_end`), and
+depends on how much is done and on whether the allocator may resize the job.
 """
 
 from __future__ import annotations

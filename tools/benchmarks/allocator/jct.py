@@ -1,6 +1,6 @@
 """Job completion times on the recorded workloads, beside the figures published for Pollux.
 
-    python -m tools.benchmarks.allocator_jct [--sensitivity | --conditions | --tenants]
+    python -m tools.benchmarks.allocator.jct [--sensitivity | --conditions | --tenants]
         [--output FOLDER]
 
 Runs `goodput` as it is, `goodput` with the work left reported, and the references, on every

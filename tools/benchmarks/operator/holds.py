@@ -1,6 +1,6 @@
 """The operator, with a recorder of the times for which its event loop was held.
 
-    python -m tools.benchmarks.holds FILE
+    python -m tools.benchmarks.operator.holds FILE
 
 A task asks to be woken every two milliseconds. When it is woken late, something held the loop: a
 line of JSON goes to FILE. A hold is given as processor time of the loop's thread, which a busy

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from di_cluster.builds.gobuild import Builder
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
-from di_cluster.gobuild import Builder
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from di_cluster.workfolder import lock_file

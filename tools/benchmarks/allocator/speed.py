@@ -1,6 +1,6 @@
 """What one decision of a policy costs, and how good it is.
 
-    python -m tools.benchmarks.allocator_speed [--policy goodput] [--rounds 10] [--output FILE]
+    python -m tools.benchmarks.allocator.speed [--policy goodput] [--rounds 10] [--output FILE]
 
 For four sizes of cluster, with 4 GPUs a node: the processor time of a decision from nothing, of
 one after a tenth of the jobs was replaced, and of one where nothing changed; how much the process
@@ -114,7 +114,7 @@ def measure(
 
 def measure_whole(jobs: int, nodes: int, reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The least of several processes, but of holds and memory the most of all."""
-    command = [sys.executable, "-m", "tools.benchmarks.allocation_rounds", str(jobs), str(nodes)]
+    command = [sys.executable, "-m", "tools.benchmarks.allocator.rounds", str(jobs), str(nodes)]
     results = [
         json.loads(
             subprocess.run(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TypedDict
 
 from di_api.kube.resources import DIJOBS, PODS
-from tools.benchmarks import holds, processes
+from tools.benchmarks import processes
 from tools.benchmarks.follower import Seen
+from tools.benchmarks.operator import holds
 from tools.benchmarks.session import DEADLINE, Session
 from tools.benchmarks.workloads import job
 

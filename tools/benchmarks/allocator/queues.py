@@ -2,7 +2,7 @@
 
 Two; four; and three that need different resources most.
 
-    python -m tools.benchmarks.allocator_queues [--workloads 4] [--output FOLDER]
+    python -m tools.benchmarks.allocator.queues [--workloads 4] [--output FOLDER]
 
 Runs recorded workloads whose jobs belong to tenants by turns, without queues and with them; prints
 means over the workloads and draws the first one.

@@ -1,6 +1,7 @@
 """Many jobs in a queue of Kueue: how long they wait for admission, and whether the quota holds.
 
-    python -m tools.benchmarks.queued [--jobs 200] [--extras 10] [--seconds 60] [--cpu 800]
+    python -m tools.benchmarks.allocator.queued [--jobs 200] [--extras 10] [--seconds 60]
+        [--cpu 800]
 
 Jobs of one replica and some extras, each pod of one core, are created evenly over some seconds; the
 quota is for all cores, and for some of the extras. When all of it is used, a job of more priority

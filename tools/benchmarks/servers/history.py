@@ -1,8 +1,8 @@
 """What the history costs: a part of a day of 10,000 jobs of 50 pods each, on both databases.
 
-`python -m tools.benchmarks.history --jobs 1000` writes out/bench/history.json and prints the table
-of docs/history.md. The records are what an eventful hour of a job leaves, their writer is the
-service's own.
+`python -m tools.benchmarks.servers.history --jobs 1000` writes out/bench/history.json and prints
+the table of docs/history.md. The records are what an eventful hour of a job leaves, their writer
+is the service's own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from di_history.store.retention import Retention, sweep
 from di_history.store.writer import Writer
 from tests.postgres import new_database, running_postgres
 
-OUT: Final = Path(__file__).resolve().parents[2] / "out" / "bench" / "history.json"
+OUT: Final = Path(__file__).resolve().parents[3] / "out" / "bench" / "history.json"
 PODS: Final = 50
 EVENTS: Final = 2 * PODS + 12
 PHASES: Final = ("Pending", "Starting", "Running", "Restarting", "Running", "Succeeded")

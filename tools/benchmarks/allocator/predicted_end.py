@@ -1,6 +1,6 @@
 """How often a job ends within the interval that its status foretold, on the recorded workloads.
 
-    python -m tools.benchmarks.predicted_end [--quick | --fit] [--output FOLDER]
+    python -m tools.benchmarks.allocator.predicted_end [--quick | --fit] [--output FOLDER]
 
 Jobs report once a minute how many of their epochs are done, and their status is kept by the
 operator's own rule. Each minute of a job that runs is one reading of the interval, which holds if

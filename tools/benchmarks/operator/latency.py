@@ -11,9 +11,9 @@ from typing import TypedDict
 
 from tools.benchmarks import counters, samples
 from tools.benchmarks.follower import Follower, Seen
+from tools.benchmarks.operator.throughput import ready_to_running
 from tools.benchmarks.samples import Spread
 from tools.benchmarks.session import DEADLINE, Session
-from tools.benchmarks.throughput import ready_to_running
 from tools.benchmarks.workloads import Workload
 
 REPLICAS = 4

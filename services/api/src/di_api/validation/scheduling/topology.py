@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.topology import Colocate
-from di_api.validation.placed_together import placed_by_others
+from di_api.validation.scheduling.placed_together import placed_by_others
 from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 

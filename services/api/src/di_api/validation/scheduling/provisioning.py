@@ -8,7 +8,7 @@ from typing import Any, Final
 from di_api.field_error import FieldError, mapping
 from di_api.names import LABEL_QUEUE
 from di_api.queued import queue_of
-from di_api.validation.placed_together import placed_by_others
+from di_api.validation.scheduling.placed_together import placed_by_others
 
 FIELD: Final = "provisioningClassName"
 _PATH: Final = f"spec.scheduling.{FIELD}"

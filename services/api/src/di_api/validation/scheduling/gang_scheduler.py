@@ -7,7 +7,7 @@ from typing import Any
 
 from di_api.field_error import FieldError, mapping
 from di_api.spec.job import GangScheduler
-from di_api.validation.placed_together import placed_by_others
+from di_api.validation.scheduling.placed_together import placed_by_others
 
 
 def contended_gangs(spec: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -1,6 +1,6 @@
 """What the cluster's scheduler costs a job that the allocator has placed.
 
-    python -m tools.benchmarks.binding
+    python -m tools.benchmarks.allocator.binding
 
 Jobs of four pods on a fake node whose kubelet has a pod Running as soon as it is bound, first one
 after the other, then all at once, with each binding in turn. Prints the table of

@@ -1,6 +1,6 @@
 """How soon a world is full again after a member has failed, with a pod that stands by and without.
 
-    python -m tools.benchmarks.standby
+    python -m tools.benchmarks.operator.standby
 
 The job of examples/standby, whose program takes 10 s to begin, on a node that runs containers. One
 member is killed after the other, each when all pods are ready again; it counts when the one of rank

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import FieldError, child, items, mapping
-from di_api.validation.templates import coordinated_templates
+from di_api.validation.templates.rules import coordinated_templates
 
 _BY_POD: Final = frozenset(
     {

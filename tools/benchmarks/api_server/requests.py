@@ -27,10 +27,10 @@ from di_api.names import OPERATOR_NAME
 from di_operator.lifecycle.observed.status import merge_patch
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes, samples
+from tools.benchmarks.operator.throughput import API_SERVER
+from tools.benchmarks.servers.stream import follow
 from tools.benchmarks.session import DEADLINE, session
-from tools.benchmarks.stream import follow
 from tools.benchmarks.testbed import JOB_TYPES, OPERATOR, RIVAL, Testbed
-from tools.benchmarks.throughput import API_SERVER
 
 Object = dict[str, Any]
 Call = Callable[[], Awaitable[object]]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from di_cluster.commands import run
-from di_cluster.node_config import PAUSE_IMAGE
+from di_cluster.nodes.node_config import PAUSE_IMAGE
 
 TEST_IMAGE = "localhost/busybox:1"
 _EPOCH = "1970-01-01T00:00:00Z"

@@ -1,6 +1,6 @@
 """The whole way of a round of the allocator, from the cluster's objects to what jobs are told.
 
-    python -m tools.benchmarks.allocation_rounds JOBS NODES < REPORTS
+    python -m tools.benchmarks.allocator.rounds JOBS NODES < REPORTS
 
 Run by `allocator_speed`, a process for each measurement. The watches of the operator, with its
 trims, are shown jobs that all report (what REPORTS says, a JSON list, no two exactly alike), their
@@ -42,7 +42,7 @@ from di_operator.cluster import informer_state
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.main import REMEMBERED_SPECS
 from di_operator.metrics.metrics import Metrics
-from tools.benchmarks.holds import Recorder, longest, read
+from tools.benchmarks.operator.holds import Recorder, longest, read
 from tools.benchmarks.processes import memory_mib, peak_memory_mib
 
 Object = dict[str, Any]

@@ -19,8 +19,8 @@ from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes
 from tools.benchmarks.account import Account
+from tools.benchmarks.servers.synthetic_load import SyntheticLoad
 from tools.benchmarks.session import session
-from tools.benchmarks.synthetic_load import SyntheticLoad
 from tools.benchmarks.testbed import OPERATOR, Testbed
 
 REPLICAS = 5

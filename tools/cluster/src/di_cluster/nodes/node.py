@@ -16,7 +16,7 @@ from di_cluster.apiserver import ApiRefused, ApiServer
 from di_cluster.box import Box
 from di_cluster.errors import CommandFailed
 from di_cluster.network import Network, node_name
-from di_cluster.node_config import (
+from di_cluster.nodes.node_config import (
     PROXY_HEALTH_PORT,
     NodePaths,
     cni_config,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from di_cluster import preflight
-from di_cluster.archive import ImageConfig, write_archive, write_node_images
+from di_cluster.builds.archive import ImageConfig, write_archive, write_node_images
+from di_cluster.builds.fingerprint import fingerprint
+from di_cluster.builds.rootfs import build_rootfs, parse_packages, recipe
 from di_cluster.commands import run
 from di_cluster.errors import ClusterError, CommandFailed
-from di_cluster.fingerprint import fingerprint
 from di_cluster.reporter import Reporter
-from di_cluster.rootfs import build_rootfs, parse_packages, recipe
 from di_cluster.workfolder import lock_file, write_json
 
 BASE_PACKAGES = "base-packages.txt"

@@ -1,7 +1,7 @@
 """What open pages cost: many of one job that is updated all the time, on one watch of a process.
 
-`python -m tools.benchmarks.open_pages` runs `di dashboard` against a stand-in of the API server,
-opens 200 pages as browsers do (each is told by server-sent events and then asks for itself anew),
+`python -m tools.benchmarks.servers.open_pages` runs `di dashboard` against a stand-in of the API
+server, opens 200 pages as browsers do (each gets a server-sent event and then asks for itself),
 and updates the job 60 times a second. The figures are printed, and written to
 out/bench/open_pages.json.
 """
@@ -30,7 +30,7 @@ import aiohttp
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, PODS, job, node, pod
 
-OUT: Final = Path(__file__).resolve().parents[2] / "out" / "bench" / "open_pages.json"
+OUT: Final = Path(__file__).resolve().parents[3] / "out" / "bench" / "open_pages.json"
 _NAME: Final = "grpo-7b"
 _SEEN: Final = re.compile(r"<dt>Restarts</dt><dd>(\d+)</dd>")
 """The number of the update that a page shows: it is written where the restarts are."""

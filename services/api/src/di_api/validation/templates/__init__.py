@@ -1,0 +1,1 @@
+"""Pod templates: their types, and what of ours they may not set."""

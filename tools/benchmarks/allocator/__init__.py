@@ -1,0 +1,1 @@
+"""The allocator's rounds and policies, and jobs that wait in queues."""

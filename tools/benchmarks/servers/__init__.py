@@ -1,0 +1,1 @@
+"""The services and pages that answer requests."""

@@ -1,0 +1,1 @@
+"""Programs, root file systems and images: built once, and kept by what they are built of."""
