@@ -11,7 +11,7 @@ from di_api.stand_ins import as_status
 from di_api.timestamps import format_time
 from di_operator.lifecycle.failure.losses import remembered
 from di_operator.lifecycle.failure.refused_creates import until_retry
-from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import OWNED_FIELDS, Status, dump_avoided
 from di_operator.lifecycle.observed.verdict import Verdict, earliest
@@ -54,7 +54,7 @@ _RESUMED = replace(
 )
 
 
-def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
+def conclude(job_type: JobType, snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
 
     Raises IllegalTransition if the verdict breaks the table of phases.
@@ -70,7 +70,7 @@ def conclude(kind: Kind, snapshot: Snapshot, verdict: Verdict, now: datetime) ->
         *((queued,) if (queued := queued_aside(snapshot)) is not None else ()),
         *verdict.asides,
     )
-    status = {**_status(snapshot, verdict, asides, now), **kind.status(snapshot, verdict.phase)}
+    status = {**_status(snapshot, verdict, asides, now), **job_type.status(snapshot, verdict.phase)}
     if avoided := avoided_nodes(snapshot, nodes, now):
         status["avoidedNodes"] = dump_avoided(avoided)
     outlook = look_ahead(snapshot, verdict.phase, now, counts=COUNTS_PERIOD)

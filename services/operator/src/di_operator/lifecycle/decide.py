@@ -15,8 +15,8 @@ from di_api.phase import Phase
 from di_operator.kueue.side import Side
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.converge import converge
-from di_operator.lifecycle.job_types.choose import kind_of
-from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.job_types.choose import job_type_of
+from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, earliest
@@ -59,14 +59,14 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         return replace(_after_the_end(snapshot, now), upkeep=upkeep)
     if is_dispatched:
         return replace(_while_dispatched(snapshot, now), upkeep=upkeep)
-    kind = kind_of(snapshot.job, snapshot.spec)
-    step = _judge(kind, snapshot, now, settings)
+    job_type = job_type_of(snapshot.job, snapshot.spec)
+    step = _judge(job_type, snapshot, now, settings)
     if isinstance(step, Plan):
         step = with_companions(snapshot, step, settings)
         step = with_scheduling_objects(snapshot, step, now, settings)
     verdict = converge(snapshot, step) if isinstance(step, Plan) else step
     verdict = tell_groups(snapshot, tell_blocked(snapshot, verdict, now), now)
-    decision = conclude(kind, snapshot, verdict, now)
+    decision = conclude(job_type, snapshot, verdict, now)
     if snapshot.status.denied is not None:
         decision = replace(decision, events=(_denial(snapshot.status.denied), *decision.events))
     if decision.status is None and not decision.actions:
@@ -74,7 +74,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
         marks = reclaim_seen(snapshot)
         events = (*decision.events, *restored_events(marks))
         told = tell_pods(snapshot, settings.server_ca)
-        services = service_patches(snapshot, kind.services(snapshot))
+        services = service_patches(snapshot, job_type.services(snapshot))
         decision = replace(
             decision,
             actions=(*marks, *told, *services),
@@ -99,17 +99,19 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     )
 
 
-def _judge(kind: Kind, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+def _judge(
+    job_type: JobType, snapshot: Snapshot, now: datetime, settings: Settings
+) -> Verdict | Plan:
     if snapshot.spec is None:
-        return judge_frozen(kind, snapshot, now) if snapshot.is_frozen else _refused(snapshot)
+        return judge_frozen(job_type, snapshot, now) if snapshot.is_frozen else _refused(snapshot)
     # Before anything is started, counted or waited for: the user's last words. But what is over is
     # neither late nor suspended any more.
     step = (
-        kind.judge_end(snapshot, now)
+        job_type.judge_end(snapshot, now)
         or judge_deadline(snapshot, now)
         or judge_queue(snapshot, now)
         or judge_suspension(snapshot, now)
-        or kind.judge(snapshot, now, settings)
+        or job_type.judge(snapshot, now, settings)
     )
     if isinstance(step, Verdict):
         return step
@@ -136,7 +138,7 @@ def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:
             verdict = judge_suspension(snapshot, now)
     if verdict is None:
         return Decision()
-    return conclude(kind_of(snapshot.job, snapshot.spec), snapshot, verdict, now)
+    return conclude(job_type_of(snapshot.job, snapshot.spec), snapshot, verdict, now)
 
 
 def _refused(snapshot: Snapshot) -> Verdict:

@@ -16,7 +16,7 @@ from di_api.ownership import controlling_job, names_earlier_job
 from di_api.spec import JobSpec, Task, TaskType, Template
 from di_api.stand_ins import StandIns, read_stand_ins, standby_number
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queueing
-from di_operator.lifecycle.job_types.choose import kind_of
+from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader
 from di_operator.lifecycle.observed.snapshot import (
@@ -189,7 +189,7 @@ def _slots(
 ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
     if spec is None:
         return (), ()
-    return kind_of(job, spec).slots(job["metadata"]["name"], spec, placement, aggregator)
+    return job_type_of(job, spec).slots(job["metadata"]["name"], spec, placement, aggregator)
 
 
 def _fitted(

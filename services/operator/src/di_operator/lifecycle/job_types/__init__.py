@@ -1,1 +1,1 @@
-"""What depends on the kind of a job: one protocol, and a package for each kind there is."""
+"""What depends on the type of a job: one protocol, and a package for each type."""

@@ -1,4 +1,4 @@
-"""What is to be known of a job's kind; everything else is the same for all jobs."""
+"""What differs between types of jobs; everything else is the same for all jobs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.rules import Part
 
 
-class Kind(Protocol):
-    """The kind of a job, as `kinds.choose` tells it from the job; without state of its own.
+class JobType(Protocol):
+    """The type of a job, chosen from its spec by `choose`; without state of its own.
 
-    A spec, where one is given, is of that kind; so are snapshots, whose spec may be unknown only
+    A spec, where one is given, is of that type; so are snapshots, whose spec may be unknown only
     where it says so.
     """
 
@@ -54,7 +54,7 @@ class Kind(Protocol):
         ...
 
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
-        """Fields of the status that only this kind has, once the job is in `phase`.
+        """Fields of the status that only this type has, once the job is in `phase`.
 
         None while the spec is not known.
         """

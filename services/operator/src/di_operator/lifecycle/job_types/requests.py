@@ -1,6 +1,6 @@
-"""What the pods of a job ask of a node, whichever kind it is of.
+"""What the pods of a job ask of a node, whichever type it has.
 
-Apart from `choose`, since who forecasts needs these alone, and not all that a kind decides by.
+Apart from `choose`, since who forecasts needs these alone, and not all that a job type decides by.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from di_operator.builders.containers import main_container, with_amounts
 
 def coordinated_of(spec: JobSpec) -> Coordinated:
     """Return what the spec of a job with a coordinator says about it."""
-    assert spec.coordinated is not None, "the kind of a job is chosen by it"
+    assert spec.coordinated is not None, "the type of a job is chosen by it"
     return spec.coordinated
 
 

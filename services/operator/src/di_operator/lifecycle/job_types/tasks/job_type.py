@@ -1,4 +1,4 @@
-"""The kind of a job with tasks."""
+"""The type of a job with tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.failure.restart_delay import note_ignored
-from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
 from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judge_completion
 from di_operator.lifecycle.job_types.tasks.dry_run import dry_runs
@@ -36,7 +36,7 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.rules import Part
 
 
-class WithTasks(Kind):
+class WithTasks(JobType):
     """Every replica counts, and all of them know each other."""
 
     @override

@@ -1,4 +1,4 @@
-"""The kind of a job with a coordinator."""
+"""The type of a job with a coordinator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from di_operator.lifecycle.job_types.coordinator.plan import plan_replicas, serv
 from di_operator.lifecycle.job_types.coordinator.replica_status import replica_status
 from di_operator.lifecycle.job_types.coordinator.replicas import slots_of
 from di_operator.lifecycle.job_types.coordinator.requests import requests_of
-from di_operator.lifecycle.job_types.job_type import Kind
+from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.observed.placement import Placement
 from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
@@ -25,7 +25,7 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.rules import Part
 
 
-class WithCoordinator(Kind):
+class WithCoordinator(JobType):
     """The first slot is the coordinator's; the others are what it asks for."""
 
     @override
