@@ -15,6 +15,7 @@ from di_cli.main import run
 from tests.e2e.conftest import NAMESPACE
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
+from tests.programs import Program
 from tests.s3 import Storage
 from tests.waiting import wait_until
 
@@ -122,7 +123,7 @@ def test_all_of_a_log_is_in_the_storage(
 def forwarded(kubectl: Kubectl, name: str = "di-history") -> Iterator[int]:
     """The HTTPS port of a service on one of this machine: somebody else's way to it."""
     service = ("--namespace", NAMESPACE, "port-forward", f"service/{name}", ":8443")
-    with subprocess.Popen(
+    with Program(
         [kubectl.program, f"--kubeconfig={kubectl.kubeconfig}", *service, "--address=127.0.0.1"],
         stdout=subprocess.PIPE,
         text=True,

@@ -16,6 +16,7 @@ import yaml
 from di_cluster.builds.images import Image
 from tests.e2e.container_engines import ENGINES, Engine
 from tests.e2e.jobs import job, task
+from tests.programs import Program
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.extended
@@ -126,7 +127,7 @@ def test_an_image_runs_what_it_says_itself(machine: Engine, tmp_path: Path) -> N
 
 def test_containers_of_a_run_that_is_killed_are_removed(machine: Engine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time\ntime.sleep(3600)\n")
-    with subprocess.Popen(
+    with Program(
         machine.command(["train.py", "--image", machine.image]),
         cwd=tmp_path,
         env=dict(machine.environ),

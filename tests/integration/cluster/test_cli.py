@@ -34,6 +34,7 @@ from di_cli.main import run
 from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 from tests.integration.service_accounts import token_of
+from tests.programs import Program
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -320,7 +321,7 @@ def _is_asked(client: SyncKubeClient, namespace: str) -> bool:
 def _program(kubeconfig: Path) -> Iterator[Callable[[Sequence[str]], str]]:
     """Runs commands in a process of its own, whose output nobody else writes to; each gives what it
     said, and has to succeed."""
-    with subprocess.Popen(
+    with Program(
         [sys.executable, "-c", _DRIVER],
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},
         stdin=subprocess.PIPE,

@@ -23,6 +23,7 @@ from di_cli.exit_codes import ExitCode
 from di_local import runs, watchdog
 from di_local.api.objects import Object
 from di_local.main import main
+from tests.programs import Program
 from tests.unit.local.machine import FOR_EVER, job, task
 from tests.waiting import wait_until
 
@@ -43,8 +44,8 @@ class Command:
         path.write_text(yaml.safe_dump(head | job))
         return path
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    def start(self, *arguments: str | Path) -> Program:
+        return Program(
             [Path(sys.executable).with_name("di"), "run", *map(str, arguments)],
             cwd=self.path,
             env=self._environ,
@@ -315,13 +316,15 @@ def test_a_second_terminal_finds_the_run_by_the_jobs_name(
         assert process.stdout is not None
         assert any("2/2 ready" in line for line in process.stdout)
         assert di("wait", "tiny", "--for", "phase=Running")[0] == 0
-        assert di("logs", "tiny", "--rank", "0") == (0, ["tiny-learner-0  i am up"])
+        # Its process runs before its program has said anything.
+        said_first = (0, ["tiny-learner-0  i am up"])
+        wait_until(lambda: di("logs", "tiny", "--rank", "0") == said_first)
         assert di("scale", "tiny", "collector=+1")[1] == ["dijob/tiny scaled: collector 1 -> 2"]
         assert any("3/3 ready" in line for line in process.stdout)
         assert di("why", "tiny")[0] == 0
         assert [line.split()[0] for line in di("list")[1]] == ["NAME", "tiny"]
         # It ends with the run, after all output.
-        with subprocess.Popen(
+        with Program(
             [Path(sys.executable).with_name("di"), "logs", "tiny", "-f", "--task", "learner"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from di_local import watchdog
+from tests.programs import Program
 from tests.unit.local.machine import FOR_EVER
 from tests.waiting import DEADLINE
 
@@ -21,7 +22,7 @@ from tests.waiting import DEADLINE
 def program(mark: str) -> Iterator[subprocess.Popen[bytes]]:
     env = {**os.environ, watchdog.MARK: mark}
     command = [sys.executable, "-S", "-c", FOR_EVER]
-    with subprocess.Popen(command, env=env, start_new_session=True) as found:
+    with Program(command, env=env, start_new_session=True) as found:
         try:
             yield found
         finally:

@@ -29,6 +29,7 @@ from di_orchestrator.rollout_server import (
     serve,
 )
 from tests.ports import held_ports
+from tests.programs import Program
 from tests.unit.sdk.conftest import LEARNER, Clock, serving
 from tests.unit.server.fakes import Harness
 from tests.waiting import wait_until
@@ -265,7 +266,7 @@ def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None
             *("--server", f"http://127.0.0.1:{serves}", "--port", str(port)),
             *("--", sys.executable, "-c", CHILD, str(serves)),
         )
-        with subprocess.Popen(program, env=pod) as running:
+        with Program(program, env=pod) as running:
             try:
                 di.call("GET", f"{url}/ready", seconds=60)
                 di.call("POST", f"{url}/weights?version=41")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.programs import Program
+
 _HANGS = """
 import asyncio, threading
 from di_operator.process.exit_deadline import ExitDeadline
@@ -39,7 +41,7 @@ def test_the_process_ends_when_its_output_is_not_read() -> None:
         "async def", "import logging, sys\nlogging.basicConfig(stream=sys.stdout)\n\nasync def"
     )
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with Program(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             assert process.wait(60) == 1
         finally:
