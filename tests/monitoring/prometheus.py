@@ -44,9 +44,12 @@ class Prometheus:
 
 @contextmanager
 def running(folder: Path, targets: Mapping[str, str], rules: Path) -> Iterator[Prometheus]:
-    """Run one that scrapes `targets` (name of a pod, host and port) each second."""
+    """Run one that scrapes `targets` (name of a pod, host and port).
+
+    A scrape has as much time as there is between two.
+    """
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "5s", "evaluation_interval": "1s"},
         "rule_files": [str(rules)],
         "scrape_configs": [
             {
