@@ -140,7 +140,7 @@ def test_a_place_that_means_nothing_is_refused(url: str, endpoint: str) -> None:
 def test_logs_wait_while_the_storage_is_away(program: Path, tmp_path: Path) -> None:
     records: list[WholeLog] = []
 
-    def put(found: Iterable[Record]) -> None:
+    def put(_namespace: str, found: Iterable[Record]) -> None:
         records.extend(each for each in found if isinstance(each, WholeLog))
 
     async def run(port: int) -> None:

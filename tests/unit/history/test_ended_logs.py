@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
@@ -17,7 +17,7 @@ from di_api.kube.config import KubeConfig
 from di_history.changes.pods import LogWanted
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
-from di_history.records import EndedLog, Record, WholeLog
+from di_history.records import EndedLog, Put, Record, WholeLog
 from di_history.spool import Room
 from di_history.uploads import Uploads
 from di_history.whole_logs import WholeLogs, key_of
@@ -55,7 +55,7 @@ def read(
     whole_records: list[WholeLog] = []
     done = []
 
-    def put(found: Iterable[Record]) -> None:
+    def put(_namespace: str, found: Iterable[Record]) -> None:
         for each in found:
             if isinstance(each, EndedLog):
                 records.append(each)
@@ -100,7 +100,7 @@ def read(
         return records, [path for _, path, _ in server.requests]
 
 
-def _uploads(whole: WholeLogs, put: Callable[[Iterable[Record]], None]) -> Uploads:
+def _uploads(whole: WholeLogs, put: Put) -> Uploads:
     return Uploads(
         whole,
         room=Room(folder=Path(gettempdir()), most=1 << 20),
@@ -180,7 +180,7 @@ def test_with_a_size_of_zero_no_log_is_read() -> None:
     records: list[Record] = []
     reader = LogReader(
         client=KubeClient(config=KubeConfig(server="http://127.0.0.1:9")),
-        put=records.extend,
+        put=lambda _namespace, found: records.extend(found),
         has_log=lambda _: False,
         most=0,
         uploads=None,

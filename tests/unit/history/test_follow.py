@@ -1,18 +1,19 @@
-"""Following a fake API server: unreadable objects, outages and overflow."""
+"""Following a fake API server: unreadable objects, outages and lost records."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 import pytest
 
 from di_api.kube.config import KubeConfig
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_history.batches import Overflow
+from di_history import follow as module
 from di_history.changes.jobs import job_changes
 from di_history.changes.snapshot import snapshot_of
 from di_history.follow import Follower, Known
@@ -25,26 +26,40 @@ from di_history.records import (
     JobSeen,
     Millis,
     Placement,
+    Put,
     Record,
 )
 from di_history.subjects import BURST_BYTES, Budgets, Early
 from di_history.waiting import weight
 from tests.fakes.api_server import StandIn
+from tests.integration.history_records import placement
 from tests.unit.history.jobs import NOON, event, job, pod
 from tests.waiting import wait_until_async
 
 JOBS = "/apis/diengine.opendilab.org/v2alpha1/namespaces/rl/dijobs"
 EVENTS = "/api/v1/namespaces/rl/events"
-Put = Callable[[Iterable[Record]], None]
 T = TypeVar("T")
+NOTHING = Known(jobs={}, placed=(), followed=None)
 
 
-def follower(server: StandIn, put: Put, metrics: Metrics, **known: Any) -> Follower:
+def follower(
+    server: StandIn,
+    put: Put,
+    metrics: Metrics,
+    *,
+    lost: Callable[[int], list[str]] = lambda _: [],
+    resume: Callable[[Iterable[str]], None] = lambda _: None,
+    recall: Callable[[Collection[str]], Known] = lambda _: NOTHING,
+    **known: Any,
+) -> Follower:
     return Follower(
         config=KubeConfig(server=server.url),
         namespace="rl",
         known=Known(**{"jobs": {}, "placed": (), "followed": None, **known}),
         put=put,
+        lost=lost,
+        resume=resume,
+        recall=recall,
         has_log=lambda _: True,
         log_bytes=1000,
         uploads=lambda: None,
@@ -63,7 +78,9 @@ def until(
     metrics = Metrics()
 
     async def run() -> None:
-        followed = follower(server, records.extend, metrics, **known)
+        followed = follower(
+            server, lambda _namespace, found: records.extend(found), metrics, **known
+        )
         task = asyncio.create_task(followed.run())
 
         async def is_enough() -> bool:
@@ -144,20 +161,54 @@ def test_a_deletion_during_an_outage_is_recorded() -> None:
     assert entry.data == {"after": NOON}
 
 
-def test_an_overflow_ends_following() -> None:
-    def put(_: Iterable[Record]) -> None:
-        raise Overflow
+@pytest.mark.proves("history.md#gaps/gap")
+def test_jobs_that_lost_records_are_compared_with_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One has changed since, one was deleted, and one is not stored; pods are compared too."""
+    monkeypatch.setattr(module, "_FILL_IN_SECONDS", 0.01)
+    stored = {
+        uid: pack(to_json(snapshot_of(job(name=uid, uid=uid, version=0)))) for uid in ("a", "gone")
+    }
+    placed = [
+        asdict(replace(placement(name, since=NOON), job="a")) for name in ("pod-gone", "pod-a")
+    ]
+    asked: list[Collection[str]] = []
+    resumed: list[str] = []
+
+    def recall(uids: Collection[str]) -> Known:
+        asked.append(uids)
+        return Known(jobs=stored, placed=placed, followed=NOON - 1)
 
     with StandIn() as server:
-        server.put(f"{JOBS}/x", job())
-        with pytest.raises(ExceptionGroup) as ended:
-            asyncio.run(follower(server, put, Metrics()).run())
-    assert ended.group_contains(Overflow)
+        for uid in ("a", "new", "other"):
+            server.put(f"{JOBS}/{uid}", job(name=uid, uid=uid))
+        found = pod(uid="pod-a", name="pod-a", owner="a")
+        found["metadata"]["labels"] |= {LABEL_OPERATOR: OPERATOR_NAME}
+        server.put("/api/v1/namespaces/rl/pods/pod-a", found)
+        records, _ = until(
+            server,
+            lambda _, followed: followed.followed() is not None and bool(resumed),
+            lost=lambda _: [] if resumed else ["a", "gone", "new"],
+            resume=resumed.extend,
+            recall=recall,
+        )
+    assert asked == [["a", "gone", "new"]]
+    again = records[[each.uid for each in records if isinstance(each, JobSeen)].index("a") :]
+    entries = [each for each in again if isinstance(each, Entry)]
+    assert [(each.job, each.data["from"]) for each in entries if each.kind is EntryKind.GAP] == [
+        ("a", NOON - 1)
+    ]
+    assert JobGone(uid="gone", at=NOON + 1000) in again
+    assert [each.uid for each in again if isinstance(each, JobSeen)].count("new") == 2
+    assert [each.uid for each in again if isinstance(each, JobSeen)].count("other") == 1
+    ends = {each.pod_uid: each.outcome for each in again if isinstance(each, Placement)}
+    assert ends == {"pod-a": "Running", "pod-gone": "Deleted"}
 
 
 def test_before_the_first_lists_nothing_is_followed() -> None:
     with StandIn() as server:
-        assert follower(server, lambda _: None, Metrics()).followed() is None
+        assert follower(server, lambda _namespace, _found: None, Metrics()).followed() is None
 
 
 def kept_entries(records: Iterable[Record]) -> list[Entry]:

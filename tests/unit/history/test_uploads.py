@@ -54,7 +54,7 @@ def stored(
     records: list[WholeLog] = []
     space = Room(folder=folder, most=room)
 
-    def put(found: Iterable[Record]) -> None:
+    def put(_namespace: str, found: Iterable[Record]) -> None:
         records.extend(each for each in found if isinstance(each, WholeLog))
 
     async def run() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from di_history.records import Record, Revision
-from di_history.waiting import Queue, weight
+from di_history.waiting import Queue, job_of, weight
 from tests.integration.history_records import entry, everything, seen
 
 KIB = 1 << 10
@@ -18,7 +20,7 @@ def revision(number: int, size: int, *, job: str = "u1") -> Revision:
 def queue(*records: Record, job_revisions: int = 1 << 20) -> Queue:
     found = Queue(job_revisions=job_revisions)
     for each in records:
-        found.put(each)
+        found.put("rl", each)
     return found
 
 
@@ -50,7 +52,7 @@ def test_a_later_sight_of_a_job_replaces_an_earlier_one() -> None:
     found = queue(first, between, other, last)
     # After the entry, which must not be written later than a sight that has it.
     assert everything_of(found) == [between, other, last]
-    found.put(first)
+    found.put("rl", first)
     assert everything_of(found) == [first]
 
 
@@ -66,7 +68,7 @@ def test_revisions_past_a_jobs_bound_lose_the_oldest() -> None:
         *(revision(number, 100 * KIB) for number in (57, 58, 59)),
         revision(1, 100 * KIB, job="u2"),
     ]
-    found.put(revision(60, 400 * KIB))
+    found.put("rl", revision(60, 400 * KIB))
     assert everything_of(found) == [revision(60, 400 * KIB)]
 
 
@@ -76,6 +78,32 @@ def test_a_batch_is_bounded_in_bytes_but_never_empty() -> None:
     while taken := found.take(records=100, most=250 * KIB):
         sizes.append(len(taken))
     assert sizes == [2, 2, 1]
-    found.put(revision(9, 500 * KIB))
+    found.put("rl", revision(9, 500 * KIB))
     assert len(found.take(records=100, most=250 * KIB)) == 1
     assert found.take(records=100, most=250 * KIB) == []
+
+
+def test_a_queue_drops_whole_jobs_of_the_heaviest_namespaces() -> None:
+    found = Queue(job_revisions=1 << 30)
+    for number in range(4):
+        for job, size in (("quiet", 10), ("small", 20), ("large", 100)):
+            namespace = "b" if job == "quiet" else "a"
+            found.put(namespace, revision(number, size * KIB, job=job))
+            found.put(namespace, replace(entry(str(number)), job=job))
+    assert list(found.shrink(1 << 30)) == []
+    assert list(found.shrink(200 * KIB)) == [("large", 8)]
+    assert found.bytes <= 200 * KIB
+    assert list(found.shrink(50 * KIB)) == [("small", 8)]
+    # What the heavier one has lost is enough.
+    assert {job_of(each) for each in everything_of(found)} == {"quiet"}
+    assert found.bytes == 0
+
+
+def test_a_job_is_dropped_with_what_was_put_back() -> None:
+    found = queue(*(revision(number, KIB) for number in range(3)), seen("u1"))
+    taken = found.take(records=2, most=1 << 40)
+    found.put("rl", revision(9, KIB, job="u2"))
+    found.put_back(taken)
+    assert list(found.shrink(2 * KIB)) == [("u1", 4)]
+    assert everything_of(found) == [revision(9, KIB, job="u2")]
+    assert found.bytes == 0

@@ -16,7 +16,7 @@ from di_api.kube.streams import Tail
 from di_api.kube.wire import url_path
 from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
-from di_history.records import EndedLog, Millis, Record
+from di_history.records import EndedLog, Millis, Put
 from di_history.spool import Spool
 from di_history.turns import Turns
 from di_history.uploads import Uploads
@@ -46,7 +46,7 @@ class LogReader:
         self,
         *,
         client: KubeClient,
-        put: Callable[[Iterable[Record]], None],
+        put: Put,
         has_log: Callable[[LogWanted], bool],
         most: int,
         uploads: Uploads | None,
@@ -114,7 +114,7 @@ class LogReader:
                 # It begins within a line.
                 text = text.partition(b"\n")[2] or text
             self._metrics.logs.labels("kept").inc()
-            self._put([self._record(wanted, text=text, cut=cut)])
+            self._put(wanted.namespace, [self._record(wanted, text=text, cut=cut)])
             if self._uploads is not None and spool is not None:
                 stack.pop_all()
                 self._uploads.add(wanted, spool)
@@ -159,7 +159,7 @@ class LogReader:
 
     def _lost(self, wanted: LogWanted, why: str) -> None:
         self._metrics.logs.labels("lost").inc()
-        self._put([self._record(wanted, text=None, note=why)])
+        self._put(wanted.namespace, [self._record(wanted, text=None, note=why)])
 
     def _record(
         self, wanted: LogWanted, *, text: bytes | None, cut: bool = False, note: str = ""

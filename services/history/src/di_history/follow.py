@@ -8,12 +8,13 @@ objects and Events still say, and marks the rest as a gap.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from di_api.field_error import mapping
 from di_api.kube.cache import DELETED, UNREADABLE, Transform, WatchCache
@@ -25,7 +26,6 @@ from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controller_uid
 from di_api.service.backoff import Backoff
 from di_api.wording import describe
-from di_history.batches import Overflow
 from di_history.changes.events import event_entry, left_out_entry, subject
 from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone, uid_of
 from di_history.changes.pods import (
@@ -39,7 +39,7 @@ from di_history.changes.snapshot import snapshot_of
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
 from di_history.packing import from_json, pack, to_json, unpack
-from di_history.records import Entry, Millis, Placement, Record
+from di_history.records import Entry, Millis, Placement, Put
 from di_history.subjects import Budgets, Early, Subjects
 from di_history.uploads import Uploads
 from di_history.waiting import size_of, weight
@@ -47,8 +47,9 @@ from di_history.waiting import size_of, weight
 _log = structlog.get_logger()
 
 Object = dict[str, Any]
-Put = Callable[[Iterable[Record]], None]
 _STREAM_SECONDS: Final = 300
+_FILL_IN_SECONDS: Final = 1.0
+_FILLED_IN_AT_ONCE: Final = 200
 _AWAY: Final = 60_000
 """Milliseconds without a mark after which others may have happened unseen."""
 
@@ -72,7 +73,10 @@ class Follower:
     """One run of following, from what is known until an error.
 
     Args:
-        put: takes records; Overflow ends the run.
+        put: takes records.
+        lost: jobs that lost records on their way to the database, up to so many.
+        resume: has `put` take records of these jobs again.
+        recall: reads what is written of these jobs; called in a thread.
         has_log: whether a log is kept already; called in a thread.
         uploads: what takes whole logs, of this run; None: nothing does.
         now: milliseconds.
@@ -85,6 +89,9 @@ class Follower:
         namespace: str | None,
         known: Known,
         put: Put,
+        lost: Callable[[int], list[str]],
+        resume: Callable[[Iterable[str]], None],
+        recall: Callable[[Collection[str]], Known],
         has_log: Callable[[LogWanted], bool],
         log_bytes: int,
         uploads: Callable[[], Uploads | None],
@@ -97,6 +104,9 @@ class Follower:
         self._namespace = namespace
         self._known = known
         self._put = put
+        self._lost = lost
+        self._resume = resume
+        self._recall = recall
         self._has_log = has_log
         self._log_bytes = log_bytes
         self._uploads = uploads
@@ -113,7 +123,6 @@ class Follower:
         for row in known.placed:
             # Their jobs may be deleted while they end.
             self._subjects.add_gone(row["namespace"], row["job"], row["job"])
-        self._failure: asyncio.Future[None] | None = None
         self._caches: tuple[WatchCache, ...] = ()
         self._logs: LogReader | None = None
         self._away_since = (
@@ -131,12 +140,7 @@ class Follower:
         return self._now()
 
     async def run(self) -> None:
-        """Follow until `put` has no more room; no object and no error of the API server ends it.
-
-        Raises:
-            ExceptionGroup: of Overflow.
-        """
-        self._failure = asyncio.get_running_loop().create_future()
+        """Follow, for as long as nothing cancels it; no object and no API server ends it."""
         async with KubeClient(config=self._config) as client:
             self._logs = LogReader(
                 client=client,
@@ -158,9 +162,9 @@ class Follower:
                 group.create_task(_once(jobs.synced, pods.run))
                 group.create_task(self._logs.run())
                 group.create_task(self._after_absence(jobs, pods))
+                group.create_task(self._fill_in(jobs, pods))
                 for kind in (KIND, PODS.kind):
                     group.create_task(self._events(client, kind))
-                await self._failure
 
     def _watch(
         self, client: KubeClient, resource: Resource, keep: Transform, *, labels: str | None = None
@@ -176,15 +180,11 @@ class Follower:
         )
 
     def _guarded(self, handle: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
-        """One object that cannot be recorded is left out; want of room ends the run."""
+        """One object that cannot be recorded is left out."""
 
         def call(kind: str, obj: Object) -> None:
-            if self._failure is None or self._failure.done():
-                return
             try:
                 handle(kind, obj)
-            except Overflow as error:
-                self._failure.set_exception(error)
             except Exception as error:
                 self._metrics.unreadable.inc()
                 metadata = mapping(obj.get("metadata"))
@@ -193,14 +193,15 @@ class Follower:
 
         return call
 
-    def _on_job(self, kind: str, job: Object) -> None:
+    def _on_job(self, kind: str, job: Object, since: Millis | None = None) -> None:
+        """Record what has changed; what did since then was not seen."""
         if UNREADABLE in job:
             return
         uid, now, namespace = uid_of(job), self._now(), _namespace(job)
         if kind == DELETED:
             self._subjects.remove(namespace, uid)
             if self._jobs.pop(uid, None) is not None:
-                self._put(job_gone(job, now))
+                self._put(namespace, job_gone(job, now))
             return
         job = from_json(unpack(job["packed"]))
         kept = self._jobs.get(uid)
@@ -208,10 +209,13 @@ class Follower:
         records = job_changes(before, job, now)
         if before is None:
             records += first_sight_gap(job, now)
-        elif self._away_since is not None and kept is self._known.jobs.get(uid):
-            records += gap(before, job, self._away_since, now)
+        else:
+            if kept is self._known.jobs.get(uid):
+                since = self._away_since
+            if since is not None:
+                records += gap(before, job, since, now)
         self._jobs[uid] = pack(to_json(snapshot_of(job)))
-        self._put(records)
+        self._put(namespace, records)
         self._found(namespace, uid, uid)
         for change, pod in self._early_pods.take(namespace, uid):
             self._on_pod(change, pod)
@@ -230,10 +234,10 @@ class Follower:
         before = self._pods.get(uid)
         if kind == DELETED:
             self._pods.pop(uid, None)
-            self._put(placement_gone(pod, now))
+            self._put(namespace, placement_gone(pod, now))
         else:
             self._pods[uid] = pod
-            self._put(placement_changes(before, pod, now))
+            self._put(namespace, placement_changes(before, pod, now))
             if self._logs is not None:
                 self._logs.want(logs_wanted(before, pod))
         self._found(namespace, uid, job)
@@ -253,7 +257,7 @@ class Follower:
                 return
             entry = left_out_entry(event, job or "", now)
         if job is not None:
-            self._put([entry])
+            self._put(namespace, [entry])
         else:
             # The watch has not shown the subject yet, or it is not in this namespace.
             self._early_events.add(namespace, uid, entry, size)
@@ -261,26 +265,71 @@ class Follower:
     def _found(self, namespace: str, uid: str, job: str) -> None:
         """Remember a subject, and record the Events that came before it."""
         self._subjects.add(namespace, uid, job)
-        self._put([replace(each, job=job) for each in self._early_events.take(namespace, uid)])
+        early = self._early_events.take(namespace, uid)
+        self._put(namespace, [replace(each, job=job) for each in early])
 
     async def _after_absence(self, jobs: WatchCache, pods: WatchCache) -> None:
         """When all there is has been seen: what is gone was deleted meanwhile."""
         await jobs.synced.wait()
         await pods.synced.wait()
-        now, since = self._now(), self._known.followed
         present = {uid_of(job) for job in jobs.items()}
         for uid in self._known.jobs:
-            if uid not in present and (kept := self._jobs.pop(uid, None)) is not None:
-                last = from_json(unpack(kept))
-                self._put(job_gone(last, now, not_before=since))
-                self._found(_namespace(last), uid, uid)
-                self._subjects.remove(_namespace(last), uid)
-        there = {str(pod["metadata"]["uid"]) for pod in pods.items()}
-        for row in self._known.placed:
-            if row["pod_uid"] not in there:
-                self._put([_ended_unseen(row, now)])
+            if uid not in present:
+                self._gone(uid, self._known.followed)
+        self._end_placements(self._known, pods)
         self._caches = (jobs, pods)
         _log.info("in sight", jobs=len(jobs), pods=len(pods))
+
+    async def _fill_in(self, jobs: WatchCache, pods: WatchCache) -> None:
+        """Compare jobs that lost records with what is written of them, as after an absence."""
+        while True:
+            await asyncio.sleep(_FILL_IN_SECONDS)
+            uids = self._lost(_FILLED_IN_AT_ONCE) if self._caches else []
+            if not uids:
+                continue
+            try:
+                known = await asyncio.to_thread(self._recall, uids)
+            except SQLAlchemyError as error:
+                _log.warning("what was lost cannot be filled in yet", error=describe(error))
+                continue
+            self._resume(uids)
+            self._compare(frozenset(uids), known, jobs, pods)
+
+    def _compare(
+        self, uids: Collection[str], known: Known, jobs: WatchCache, pods: WatchCache
+    ) -> None:
+        """Record the difference between what is written of jobs and of their pods, and now."""
+        for uid in uids:
+            self._jobs.pop(uid, None)
+        self._jobs.update(known.jobs)
+        again = self._guarded(lambda kind, job: self._on_job(kind, job, known.followed))
+        present = {uid_of(job): dict(job) for job in jobs.items() if uid_of(job) in uids}
+        for job in present.values():
+            again("", job)
+        for uid in uids:
+            if uid not in present:
+                self._gone(uid, known.followed)
+        again = self._guarded(self._on_pod)
+        for pod in [each for each in self._pods.values() if controller_uid(each) in uids]:
+            # As a new one, or what it lost would be no news.
+            del self._pods[str(pod["metadata"]["uid"])]
+            again("", pod)
+        self._end_placements(known, pods)
+
+    def _gone(self, uid: str, not_before: Millis | None) -> None:
+        """Record that a job was deleted while nothing of it was recorded."""
+        if (kept := self._jobs.pop(uid, None)) is not None:
+            last = from_json(unpack(kept))
+            self._put(_namespace(last), job_gone(last, self._now(), not_before=not_before))
+            self._found(_namespace(last), uid, uid)
+            self._subjects.remove(_namespace(last), uid)
+
+    def _end_placements(self, known: Known, pods: WatchCache) -> None:
+        """Record the end of each known pod that is gone."""
+        there = {str(pod["metadata"]["uid"]) for pod in pods.items()}
+        for row in known.placed:
+            if row["pod_uid"] not in there:
+                self._put(row["namespace"], [_ended_unseen(row, self._now())])
 
     async def _events(self, client: KubeClient, kind: str) -> None:
         """Follow the Events on objects of a kind."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -147,13 +147,12 @@ class Keeper:
                 self._follower = Follower(
                     config=self._config,
                     namespace=self._namespace,
-                    known=Known(
-                        jobs=self._reader.snapshots(),
-                        placed=self._reader.placed(),
-                        followed=self._reader.followed(),
-                    ),
+                    known=self._known(None),
+                    recall=self._known,
                     has_log=partial(self._reader.has_log, whole=self._whole_logs is not None),
                     put=self._batches.put,
+                    lost=self._batches.lost,
+                    resume=self._batches.resume,
                     log_bytes=self._log_bytes,
                     uploads=self._uploads,
                     metrics=self._metrics,
@@ -235,6 +234,14 @@ class Keeper:
     def _forget_elsewhere(self, namespace: str, uid: str) -> None:
         if self._whole_logs is not None:
             self._whole_logs.forget(namespace, uid)
+
+    def _known(self, uids: Collection[str] | None) -> Known:
+        """What is written of these jobs, or None: of all."""
+        return Known(
+            jobs=self._reader.snapshots(uids),
+            placed=self._reader.placed(uids),
+            followed=self._reader.followed(),
+        )
 
     def _followed(self) -> Millis | None:
         follower = self._follower

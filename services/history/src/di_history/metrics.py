@@ -35,6 +35,11 @@ class Metrics:
             registry=self.registry,
         )
         self.records = Counter("di_history_records", "Records written.", registry=self.registry)
+        self.dropped = Counter(
+            "di_history_records_dropped",
+            "Records dropped because the namespaces they are of have too many that wait.",
+            registry=self.registry,
+        )
         self.write_seconds = Histogram(
             "di_history_write_seconds",
             "Time of one transaction of records.",
@@ -53,7 +58,7 @@ class Metrics:
         )
         self.restarts = Counter(
             "di_history_follow_restarts",
-            "Times following began anew from what is written, after an error or for want of room.",
+            "Times following began again from what is written, after an error.",
             registry=self.registry,
         )
         self.unreadable = Counter(

@@ -6,7 +6,7 @@ from who saw it or when: two replicas, or one that sees it again, write it once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -183,3 +183,5 @@ class WholeLog:
 
 
 Record: TypeAlias = JobSeen | JobGone | Revision | Entry | Placement | Sample | EndedLog | WholeLog
+Put: TypeAlias = Callable[[str, Iterable[Record]], None]
+"""Takes records of jobs of a namespace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -13,7 +13,7 @@ import structlog
 from di_api.service.backoff import Backoff
 from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
-from di_history.records import Record, WholeLog
+from di_history.records import Put, WholeLog
 from di_history.spool import Room, Spool
 from di_history.turns import Turns
 from di_history.whole_logs import StorageError, WholeLogs, key_of
@@ -51,7 +51,7 @@ class Uploads:
         *,
         room: Room,
         most: int,
-        put: Callable[[Iterable[Record]], None],
+        put: Put,
         metrics: Metrics,
         clock: Callable[[], float],
         rng: Random,
@@ -81,7 +81,7 @@ class Uploads:
 
     def _lost(self, wanted: LogWanted, why: str) -> None:
         self._metrics.whole_logs.labels("lost").inc()
-        self._put([_record(wanted, note=why)])
+        self._put(wanted.namespace, [_record(wanted, note=why)])
 
     async def run(self) -> None:
         """Store, for as long as nobody cancels it."""
@@ -105,7 +105,8 @@ class Uploads:
         self._metrics.whole_logs.labels("stored").inc()
         size, cut = each.spool.size, each.spool.cut
         each.spool.close()
-        self._put([_record(each.wanted, key=key, size=size, cut=cut)])
+        record = _record(each.wanted, key=key, size=size, cut=cut)
+        self._put(each.wanted.namespace, [record])
 
     async def _failed(self, each: _Waiting, why: str) -> None:
         if self._clock() - each.since > PATIENCE:

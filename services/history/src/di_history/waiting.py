@@ -1,14 +1,15 @@
-"""Records that wait to be written, bounded in bytes."""
+"""Records that wait to be written, bounded in bytes and shared by namespaces."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from di_history.records import JobSeen, Record, Revision
+from di_history.fair_share import over_the_level
+from di_history.records import JobGone, JobSeen, Record, Revision
 
 _OBJECT: Final = 200
 """Bytes of a record and its place in the queue, beside its fields."""
@@ -17,6 +18,11 @@ _OBJECT: Final = 200
 def weight(record: Record) -> int:
     """Bytes that a record takes in memory, about."""
     return _OBJECT + sum(size_of(getattr(record, each.name)) for each in fields(record))
+
+
+def job_of(record: Record) -> str:
+    """UID of the job that a record is about."""
+    return record.uid if isinstance(record, JobSeen | JobGone) else record.job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +35,21 @@ class Waiting:
     """
 
     place: int
+    namespace: str
     record: Record
     weight: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _OfJob:
+    """Places of what waits of a job."""
+
+    namespace: str
+    places: set[int] = field(default_factory=set)
+    bytes: int = 0
+    sight: int | None = None
+    revisions: deque[int] = field(default_factory=deque)
+    revision_bytes: int = 0
 
 
 class Queue:
@@ -50,26 +69,27 @@ class Queue:
     def __init__(self, *, job_revisions: int) -> None:
         self._job_revisions = job_revisions
         self._waiting: OrderedDict[int, Waiting] = OrderedDict()
-        self._sights: dict[str, int] = {}
-        self._revisions: dict[str, deque[int]] = {}
-        self._revision_bytes: Counter[str] = Counter()
+        self._jobs: dict[str, _OfJob] = {}
         self._next = 0
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, record: Record) -> None:
-        """Add a record at the end, and drop what it replaces."""
-        found = Waiting(place=self._next, record=record, weight=weight(record))
+    def put(self, namespace: str, record: Record) -> None:
+        """Add a record of a job of the namespace at the end, and drop what it replaces."""
+        found = Waiting(place=self._next, namespace=namespace, record=record, weight=weight(record))
         self._next += 1
-        self._waiting[found.place] = found
-        self.bytes += found.weight
+        job = self._add(found)
         if isinstance(record, JobSeen):
-            self._drop(self._sights.get(record.uid))
-            self._sights[record.uid] = found.place
+            replaced, job.sight = job.sight, found.place
+            if replaced is not None:
+                self._remove(replaced)
         elif isinstance(record, Revision):
-            self._merge(record.job, found)
+            job.revisions.append(found.place)
+            job.revision_bytes += found.weight
+            while len(job.revisions) > 1 and job.revision_bytes > self._job_revisions:
+                self._remove(job.revisions[0])
 
     def take(self, *, records: int, most: int) -> list[Waiting]:
         """Remove the first so many, of `most` bytes together, but at least one; none if empty."""
@@ -80,43 +100,64 @@ class Queue:
             size += first.weight
             if taken and size > most:
                 break
-            taken.append(self._waiting.pop(first.place))
-            self.bytes -= first.weight
-            self._forget(first)
+            taken.append(self._remove(first.place))
         return taken
 
     def put_back(self, taken: list[Waiting]) -> None:
         """Add what was taken at the beginning."""
         for each in reversed(taken):
-            self._waiting[each.place] = each
+            self._add(each)
             self._waiting.move_to_end(each.place, last=False)
-            self.bytes += each.weight
 
-    def _merge(self, job: str, new: Waiting) -> None:
-        waiting = self._revisions.setdefault(job, deque())
-        waiting.append(new.place)
-        self._revision_bytes[job] += new.weight
-        while len(waiting) > 1 and self._revision_bytes[job] > self._job_revisions:
-            oldest = self._waiting[waiting[0]]
-            self._drop(oldest.place)
-            self._forget(oldest)
+    def shrink(self, most: int) -> Iterator[tuple[str, int]]:
+        """Drop whole jobs until `most` bytes wait; yields their UIDs and counts of records.
 
-    def _drop(self, place: int | None) -> None:
-        if place is not None and (found := self._waiting.pop(place, None)) is not None:
-            self.bytes -= found.weight
+        Only namespaces that exceed their max-min fair share of `most` lose jobs: the heaviest
+        namespace first, and of each its largest jobs. A job loses all that waits of it, since a
+        later record would be kept after a hole.
+        """
+        sizes: Counter[str] = Counter()
+        for job in self._jobs.values():
+            sizes[job.namespace] += job.bytes
+        over = over_the_level(sizes, most)
+        chosen = [
+            (sizes[job.namespace], job.bytes, uid)
+            for uid, job in self._jobs.items()
+            if job.namespace in over
+        ]
+        for _, size, uid in sorted(chosen, reverse=True):
+            job = self._jobs[uid]
+            if self.bytes > most and over[job.namespace] > 0:
+                over[job.namespace] -= size
+                places = tuple(job.places)
+                for place in places:
+                    self._remove(place)
+                yield uid, len(places)
 
-    def _forget(self, taken: Waiting) -> None:
-        """Remove what leads to a record that has left the queue."""
-        record = taken.record
-        if isinstance(record, JobSeen) and self._sights.get(record.uid) == taken.place:
-            del self._sights[record.uid]
-        elif isinstance(record, Revision) and record.job in self._revisions:
-            waiting = self._revisions[record.job]
-            if waiting and waiting[0] == taken.place:
-                waiting.popleft()
-                self._revision_bytes[record.job] -= taken.weight
-            if not waiting:
-                del self._revisions[record.job], self._revision_bytes[record.job]
+    def _add(self, found: Waiting) -> _OfJob:
+        self._waiting[found.place] = found
+        self.bytes += found.weight
+        job = self._jobs.setdefault(job_of(found.record), _OfJob(namespace=found.namespace))
+        job.places.add(found.place)
+        job.bytes += found.weight
+        return job
+
+    def _remove(self, place: int) -> Waiting:
+        found = self._waiting.pop(place)
+        self.bytes -= found.weight
+        uid = job_of(found.record)
+        job = self._jobs[uid]
+        job.places.remove(place)
+        job.bytes -= found.weight
+        if job.sight == place:
+            job.sight = None
+        # One that was put back is in no order with those that came meanwhile.
+        if job.revisions and job.revisions[0] == place:
+            job.revisions.popleft()
+            job.revision_bytes -= found.weight
+        if not job.places:
+            del self._jobs[uid]
+        return found
 
 
 def size_of(value: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -234,9 +234,15 @@ class Reader:
         found = self._all(select(marks.c.at).where(marks.c.name == FOLLOWED))
         return found[0]["at"] if found else None
 
-    def snapshots(self) -> dict[str, bytes]:
-        """What is known of each job that is not known to be deleted, by uid; packed."""
+    def snapshots(self, uids: Collection[str] | None = None) -> dict[str, bytes]:
+        """What is known of each job that is not known to be deleted, by UID; packed.
+
+        Args:
+            uids: of the jobs, at most a thousand; None: all.
+        """
         query = select(jobs.c.uid, jobs.c.snapshot).where(jobs.c.deleted.is_(None))
+        if uids is not None:
+            query = query.where(jobs.c.uid.in_(uids))
         return {each["uid"]: bytes(each["snapshot"]) for each in self._all(query)}
 
     def has_log(self, wanted: LogWanted, *, whole: bool) -> bool:
@@ -252,9 +258,10 @@ class Reader:
             query = query.where(or_(logs.c.whole_key.is_not(None), logs.c.whole_note.is_not(None)))
         return bool(self._all(query))
 
-    def placed(self) -> list[Object]:
-        """The placements that are not known to have ended."""
-        return self._all(select(placements).where(placements.c.until.is_(None)))
+    def placed(self, uids: Collection[str] | None = None) -> list[Object]:
+        """The placements that are not known to have ended; of these jobs, or None: of all."""
+        query = select(placements).where(placements.c.until.is_(None))
+        return self._all(query if uids is None else query.where(placements.c.job.in_(uids)))
 
     def _last_lines(self, job: str) -> dict[str, str]:
         query = (

@@ -9,12 +9,12 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, or_, select, update
 
+from di_history.fair_share import over_the_level
 from di_history.records import Millis
 from di_history.store.shares import (
     bound_job,
     bound_log_bodies,
     lock_jobs,
-    over_the_level,
     stored_bytes,
 )
 from di_history.store.tables import OF_JOBS, jobs, samples

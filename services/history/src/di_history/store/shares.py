@@ -1,8 +1,8 @@
-"""Shares of the space: of a job by kind of record, and of all of it by namespace."""
+"""Shares of a job's space by kind of record, and what a job takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,30 +46,6 @@ _BY_AGE: Final = (
     _Kind(table=samples, weight=_SAMPLE, newest_first=(samples.c.at.desc(),)),
     _Kind(table=logs, weight=_LOG, newest_first=(_FAILED_FIRST, logs.c.at.desc(), logs.c.pod_uid)),
 )
-
-
-def level_of(sizes: Iterable[int], most: int) -> int | None:
-    """Return the max-min fair share: what each may have so that all together have `most`.
-
-    A claimant with less keeps what it has, and what it leaves is divided among the others. None:
-    all of them together have no more than `most`.
-    """
-    found = sorted(sizes)
-    left = most
-    for place, size in enumerate(found):
-        share = left // (len(found) - place)
-        if size > share:
-            return max(0, share)
-        left -= size
-    return None
-
-
-def over_the_level(sizes: Mapping[str, int], most: int) -> dict[str, int]:
-    """Return by how many bytes each claimant exceeds its max-min fair share of `most`."""
-    level = level_of(sizes.values(), most)
-    if level is None:
-        return {}
-    return {name: size - level for name, size in sizes.items() if size > level}
 
 
 def lock_jobs(connection: Connection, uids: Iterable[str]) -> None:

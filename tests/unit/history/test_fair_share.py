@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_history.store.shares import level_of, over_the_level
+from di_history.fair_share import level_of, over_the_level
 
 SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 10**12), max_size=12)
 
