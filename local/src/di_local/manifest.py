@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from di_api.conversion import VERSIONS, ConversionFailed, convert
 from di_api.kube.safe_yaml import BadYaml, load_documents
-from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND
+from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND, is_dns_label
 from di_api.spec.task import TaskType
 
 Object = dict[str, Any]
@@ -52,6 +52,9 @@ def read_manifest(path: Path) -> Manifest:
             raise BadManifest(f"{path}: a document is no object of Kubernetes")
         if not isinstance(document["metadata"].get("name"), str):
             raise BadManifest(f"{path}: {document.get('kind')}: metadata.name is missing")
+        namespace = document["metadata"].get("namespace") or NAMESPACE
+        if not is_dns_label(namespace):
+            raise BadManifest(f"{path}: metadata.namespace: {namespace!r} is no DNS label")
     jobs = [each for each in documents if each.get("kind") == KIND]
     others = [each for each in documents if each.get("kind") != KIND]
     if len(jobs) != 1:
@@ -107,4 +110,7 @@ def job_name(path: Path) -> str:
 
 def _placed(document: Object) -> Object:
     metadata = document["metadata"]
-    return {**document, "metadata": {**metadata, "namespace": metadata.get("namespace", NAMESPACE)}}
+    return {
+        **document,
+        "metadata": {**metadata, "namespace": metadata.get("namespace") or NAMESPACE},
+    }

@@ -26,7 +26,7 @@ from di_local import runs, watchdog
 from di_local.addresses import Names, take_network
 from di_local.api.admission import admit
 from di_local.api.objects import Object
-from di_local.api.paths import bad_keys
+from di_local.api.paths import bad_data
 from di_local.api.refused import Refused
 from di_local.control_plane import ControlPlane, StoredSources, control_plane
 from di_local.engine import Engine, NoEngine
@@ -187,7 +187,7 @@ def _checked(
     found = refusals(spec, machine)
     for other in manifest.beside:
         what = f"{other['kind']} {other['metadata']['name']}"
-        found += [f"{what}: {why}" for why in bad_keys(other)]
+        found += [f"{what}: {why}" for why in bad_data(other["kind"], other)]
     if found:
         raise CannotRun("\n".join(found))
     for notice in notices(spec):

@@ -211,6 +211,7 @@ def test_the_example_runs_as_its_image_does(example: str, package: str) -> None:
             "name is missing",
         ),
         ("apiVersion: v1\nkind: DIJob\nmetadata: {name: a}", "apiVersion is v1"),
+        ("kind: DIJob\nmetadata: {name: a, namespace: ../..}", "'../..' is no DNS label"),
     ],
 )
 def test_a_bad_manifest_is_refused(tmp_path: Path, text: str, message: str) -> None:

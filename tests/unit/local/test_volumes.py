@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from di_api.kube.resources import CONFIGMAPS, SECRETS
 from di_local.api.objects import Objects
@@ -207,8 +208,41 @@ def test_a_bad_key_is_refused_as_by_an_api_server(key: str) -> None:
     metadata = {"name": "a", "namespace": "ns"}
     for resource in (CONFIGMAPS, SECRETS):
         with pytest.raises(Refused, match="is invalid: data") as refused:
-            objects.create(resource, {"metadata": metadata, "data": {key: "x"}})
+            objects.create(resource, {"metadata": metadata, "data": {key: "eA=="}})
         assert refused.value.code == 422
-        objects.create(resource, {"metadata": metadata, "data": {"a": "x", ".hidden": "y"}})
+        objects.create(resource, {"metadata": metadata, "data": {"a": "eA==", ".hidden": ""}})
         with pytest.raises(Refused, match="is invalid: data"):
-            objects.replace(resource, "ns", "a", {"metadata": metadata, "data": {key: "x"}})
+            objects.replace(resource, "ns", "a", {"metadata": metadata, "data": {key: "eA=="}})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("data", 1, r"data\[a\]: must be a string"),
+        ("data", None, r"data\[a\]: must be a string"),
+        ("binaryData", "!", r"binaryData\[a\]: must be base64"),
+        ("binaryData", b"x", r"binaryData\[a\]: must be a string"),
+        ("stringData", {}, r"stringData\[a\]: must be a string"),
+    ],
+)
+def test_a_bad_value_is_refused_as_by_an_api_server(field: str, value: object, why: str) -> None:
+    objects = Objects(now=lambda: datetime.now(UTC), admit=lambda job, _: job)
+    metadata = {"name": "a", "namespace": "ns"}
+    for resource in (CONFIGMAPS, SECRETS):
+        with pytest.raises(Refused, match=why):
+            objects.create(resource, {"metadata": metadata, field: {"a": value}})
+        with pytest.raises(Refused, match=f"{field}: must be an object"):
+            objects.create(resource, {"metadata": metadata, field: ["a"]})
+    with pytest.raises(Refused, match=r"data\[a\]: must be base64"):
+        objects.create(SECRETS, {"metadata": metadata, "data": {"a": "!!"}})
+
+
+def test_binary_data_of_a_config_map_are_files(tmp_path: Path) -> None:
+    class Binary(Sources):
+        @override
+        def config_map(self, _: str, name: str) -> Any:
+            return {"data": {"key": "text"}, "binaryData": {"raw": "/wA="}}
+
+    volumes(tmp_path, {"configMap": {"name": "a"}}, Binary()).fill()
+    found = {each.name: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    assert found == {"key": b"TEXT", "raw": b"\xff\x00"}

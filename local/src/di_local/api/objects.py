@@ -19,7 +19,7 @@ from di_api.kube.resources import (
     Resource,
 )
 from di_api.timestamps import format_time
-from di_local.api.paths import bad_keys
+from di_local.api.paths import bad_data
 from di_local.api.refused import Refused, conflict, invalid, not_found
 from di_local.api.selectors import Selector
 
@@ -244,7 +244,7 @@ class Objects:
 
 
 def _check_keys(resource: Resource, obj: Object) -> None:
-    if resource in (CONFIGMAPS, SECRETS) and (found := bad_keys(obj)):
+    if resource in (CONFIGMAPS, SECRETS) and (found := bad_data(resource.kind, obj)):
         name = obj["metadata"]["name"]
         raise invalid(f'{resource.kind} "{name}" is invalid: {"; ".join(found)}')
 

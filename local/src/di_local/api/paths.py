@@ -6,11 +6,13 @@ below the directory of a volume, and never one beside it.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.kube.resources import SECRETS
 from di_api.names import is_dns_label
 
 Object = Mapping[str, Any]
@@ -49,14 +51,30 @@ def bad_key(key: object) -> str:
     return "must not be '.' or begin with '..'" if text == "." or text.startswith("..") else ""
 
 
-def bad_keys(obj: Object) -> list[str]:
-    """Return what is wrong with the keys of a ConfigMap or Secret, each with its path."""
-    return [
-        f"{field}[{key}]: {why}"
-        for field in _DATA
-        for key in mapping(obj.get(field))
-        if (why := bad_key(key))
-    ]
+def bad_data(kind: str, obj: Object) -> list[str]:
+    """Return what is wrong with the content of a ConfigMap or Secret, each with its path."""
+    encoded = ("data", "binaryData") if kind == SECRETS.kind else ("binaryData",)
+    found = []
+    for field in _DATA:
+        values = obj.get(field)
+        if not isinstance(values, dict | None):
+            found.append(f"{field}: must be an object")
+            continue
+        for key, value in (values or {}).items():
+            if why := bad_key(key) or _bad_value(value, is_encoded=field in encoded):
+                found.append(f"{field}[{key}]: {why}")
+    return found
+
+
+def _bad_value(value: object, *, is_encoded: bool) -> str:
+    if not isinstance(value, str):
+        return "must be a string"
+    try:
+        if is_encoded:
+            base64.b64decode("".join(value.split()), validate=True)
+    except ValueError:
+        return "must be base64"
+    return ""
 
 
 def bad_volume(volume: Object, path: str) -> Iterator[str]:

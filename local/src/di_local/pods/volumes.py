@@ -109,15 +109,20 @@ class Volumes:
         if configmap is None:
             return None
         data = configmap.get("data") or {}
-        return {key: self._replaced(text).encode() for key, text in data.items()}
+        texts = {key: self._replaced(text).encode() for key, text in data.items()}
+        return texts | _decoded(configmap.get("binaryData"))
 
 
 def secret_data(secret: Object | None) -> dict[str, bytes] | None:
     """The values of a Secret; None of none."""
     if secret is None:
         return None
-    data = {key: base64.b64decode(text) for key, text in (secret.get("data") or {}).items()}
-    return data | {key: text.encode() for key, text in (secret.get("stringData") or {}).items()}
+    texts = secret.get("stringData") or {}
+    return _decoded(secret.get("data")) | {key: text.encode() for key, text in texts.items()}
+
+
+def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
+    return {key: base64.b64decode(text) for key, text in (data or {}).items()}
 
 
 def _items(
