@@ -38,7 +38,7 @@ def test_only_the_owner_is_allowed_what_is_not_a_pods_own() -> None:
         assert tokens.is_owner(f"Bearer {token}") is is_owner
 
 
-@pytest.mark.parametrize("token", ["", "invented", "é"])
+@pytest.mark.parametrize("token", ["", "invented", "é", "\ud800"])
 def test_an_invented_token_is_nobodys(token: str) -> None:
     tokens = Tokens()
     assert reviewed(tokens, token) == {"authenticated": False}
