@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -30,9 +32,18 @@ it has one."""
 def running(cluster: Cluster) -> Iterator[Cluster]:
     """Bring a cluster up and show it to tests that fail; nothing of it is left afterwards.
 
+    Clusters of tests that were killed are ended first: there are ten blocks of addresses.
+
     Raises:
         ClusterError: it does not come up.
     """
+    owners = cluster.logs.parents[1] / ".owners"
+    end_abandoned(owners, lambda name: Cluster(name).down(purge=True))
+    with owned(owners, cluster.name):
+        yield from _running(cluster)
+
+
+def _running(cluster: Cluster) -> Iterator[Cluster]:
     try:
         # Within: `down` removes the logs.
         with SOURCES.shown(
@@ -46,6 +57,29 @@ def running(cluster: Cluster) -> Iterator[Cluster]:
             yield cluster
     finally:
         cluster.down(purge=True)
+
+
+@contextmanager
+def owned(owners: Path, name: str) -> Iterator[None]:
+    """Hold the lock that says that this process uses a cluster; it ends with the process."""
+    owners.mkdir(parents=True, exist_ok=True)
+    path = owners / name
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def end_abandoned(owners: Path, end: Callable[[str], None]) -> None:
+    """End the clusters whose owner has died without ending them."""
+    for path in sorted(owners.glob("*")):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists():
+                end(path.name)
+                path.unlink(missing_ok=True)
 
 
 def _logs(cluster: Cluster) -> Mapping[str, Path]:

@@ -12,7 +12,7 @@ from di_cluster.errors import ClusterError
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tests.failures import clusters
-from tests.failures.clusters import objects, running, shown_elsewhere
+from tests.failures.clusters import end_abandoned, objects, owned, running, shown_elsewhere
 from tests.failures.sources import Sources
 
 
@@ -87,3 +87,13 @@ def test_the_logs_of_a_cluster_that_does_not_come_up_are_kept(
             },
         )
     ]
+
+
+def test_clusters_of_a_killed_test_are_ended(tmp_path: Path) -> None:
+    (tmp_path / "abandoned").touch()
+    ended: list[str] = []
+    with owned(tmp_path, "used"):
+        end_abandoned(tmp_path, ended.append)
+        end_abandoned(tmp_path, ended.append)
+    assert ended == ["abandoned"]
+    assert not list(tmp_path.iterdir())
