@@ -37,7 +37,7 @@ def test_writes_and_records_are_counted(metrics: Metrics) -> None:
     database = batches.Database()
     database.away = True
     with batches.running(database) as running:
-        running.put([batches.entry(number) for number in range(3)])
+        running.put("rl", [batches.entry(number) for number in range(3)])
         wait_until(lambda: database.refused >= 2)
         database.away = False
         assert running.drained(10)
