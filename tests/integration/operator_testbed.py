@@ -29,6 +29,8 @@ from tests.following import following
 from tests.waiting import DEADLINE, wait_until_async
 
 Object = dict[str, Any]
+PATIENT = ClaimTiming(duration=DEADLINE)
+"""Operators share the loop of their test, and a busy machine may stop it for a while."""
 PRIORITY_CLASSES = Resource(
     group="scheduling.k8s.io",
     version="v1",
@@ -174,7 +176,7 @@ class Testbed:
         *,
         client_config: KubeConfig | None = None,
         clock: Clock | None = None,
-        claim_timing: ClaimTiming | None = None,
+        claim_timing: ClaimTiming = PATIENT,
         **changes: Any,
     ) -> AsyncIterator[Operator]:
         """Run a replica; leaves it stopped."""
