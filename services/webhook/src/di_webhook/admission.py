@@ -158,8 +158,7 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
         ]
     before = None if request.operation == "CREATE" else old
     spec = job.get("spec")
-    was = mapping(mapping(before).get("spec"))
-    if not isinstance(spec, Mapping) or (weigh(spec).is_too_much and not weigh(was).is_too_much):
+    if not isinstance(spec, Mapping) or (before is None and weigh(spec).is_too_much):
         # Validation refuses it. A patch of what is not an object would fail with a 500.
         return {"allowed": True}
     patch += defaults_patch(job)
