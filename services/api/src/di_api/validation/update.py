@@ -61,11 +61,6 @@ def _changed_spec(
     after: Mapping[str, Any],
     check: Check,
 ) -> Iterator[FieldError]:
-    if weigh(after).is_too_much and not weigh(before).is_too_much:
-        # Before the two are compared, which takes several times as long for one so large.
-        if (error := weight_error(after)) is not None:
-            yield error
-        return
     before = with_defaults(before)
     after = _sharing(before, with_defaults(after))
     if (error := _weight_error(before, after)) is not None:
