@@ -419,3 +419,19 @@ async def test_edits_of_a_refused_job_move_no_job_before_the_next_period() -> No
         await bench.run()
         assert bench.scheduler.grant(refused).needs_dry_run
         assert bench.scheduler.grant(victim).placement == {"learner": ("a",) * 4}
+
+
+@virtual_time.in_virtual_time
+async def test_a_refused_dry_run_of_an_earlier_spec_is_followed_by_another() -> None:
+    waits = job("x", task("learner"), phase="Pending")
+    waits["metadata"]["generation"] = 1
+    bench = Bench(Counting(), waits, needs_dry_runs=True)
+    await bench.run()
+    assert bench.scheduler.grant(waits).needs_dry_run
+    bench.scheduler.refused(JobKey("rl", "x"), "forbidden", is_of_server=False, is_dry_run=True)
+    corrected = {**waits, "metadata": {**waits["metadata"], "generation": 2}}
+    bench.jobs.deliver("MODIFIED", corrected)
+    assert not bench.scheduler.grant(corrected).needs_dry_run
+    await bench.run()
+    assert bench.woken == ["x"]
+    assert bench.scheduler.grant(corrected).needs_dry_run

@@ -203,6 +203,7 @@ class Scheduler:
             return
         write = RefusedWrite(
             uid=found["metadata"]["uid"],
+            key=f"{job.namespace}/{job.name}",
             message=message,
             at=self._clock.now(),
             is_of_server=is_of_server,
@@ -274,7 +275,10 @@ class Scheduler:
             )
             began = self._clock.monotonic()
             self._tell(*await asyncio.to_thread(self._think, look))
-            self._news.answered.difference_update(write.uid for write in look.changes.refused)
+            for write in look.changes.refused:
+                if key := self._news.answered.pop(write.uid, ""):
+                    # A refusal of an earlier spec keeps it out no longer: it is asked about again.
+                    self._wake(JobKey(*key.split("/", 1)), 0.0)
             lasted = self._clock.monotonic() - began
             if everything:
                 took = lasted

@@ -72,7 +72,7 @@ class News:
         budgets: what namespaces have changed lately.
         dry_runs: jobs whose pods the API server would create.
         kept_out: UIDs of the jobs that wait because their pods are refused.
-        answered: UIDs of the jobs whose dry runs were refused since the last look.
+        answered: keys of the jobs whose dry runs were refused since the last look, by UID.
         departed: jobs that are gone, by UID, for the caller to forget with the last of their pods.
             None: nobody would, as on a standby.
     """
@@ -83,7 +83,7 @@ class News:
         self.budgets = ChangeBudgets()
         self.dry_runs = DryRuns()
         self.kept_out: Set[str] = frozenset()
-        self.answered: set[str] = set()
+        self.answered: dict[str, str] = {}
         self.everything = True
         self.asking: set[str] = set()
         self.departed: dict[str, Object] | None = None
@@ -197,7 +197,7 @@ class News:
             return False
         self._changes.refused.append(write)
         if write.is_dry_run:
-            self.answered.add(write.uid)
+            self.answered[write.uid] = write.key
         return True
 
     def on_dry_run(self, uid: str, generation: object) -> bool:

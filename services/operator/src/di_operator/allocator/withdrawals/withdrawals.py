@@ -38,6 +38,7 @@ class RefusedWrite:
 
     Attributes:
         uid: of the job.
+        key: of the job, `<namespace>/<name>`.
         message: of the API server.
         at: aware.
         is_of_server: the server failed (5xx) and did not judge the object; the delay then stays at
@@ -52,6 +53,7 @@ class RefusedWrite:
     is_of_server: bool = False
     generation: object = None
     is_dry_run: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
