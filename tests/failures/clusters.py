@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Final
 
 from di_cluster.cluster import Cluster
 from di_cluster.commands import run
+from di_cluster.errors import ClusterError
+from di_cluster.workfolder import lock_file
 from tests.failures.sources import SOURCES, Question, Source
 
 _SECONDS: Final = 10
@@ -64,8 +65,7 @@ def owned(owners: Path, name: str) -> Iterator[None]:
     """Hold the lock that says that this process uses a cluster; it ends with the process."""
     owners.mkdir(parents=True, exist_ok=True)
     path = owners / name
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with lock_file(path, seconds=_SECONDS):
         try:
             yield
         finally:
@@ -75,11 +75,13 @@ def owned(owners: Path, name: str) -> Iterator[None]:
 def end_abandoned(owners: Path, end: Callable[[str], None]) -> None:
     """End the clusters whose owner has died without ending them."""
     for path in sorted(owners.glob("*")):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists():
-                end(path.name)
-                path.unlink(missing_ok=True)
+        with contextlib.ExitStack() as lock:
+            try:
+                lock.enter_context(lock_file(path, seconds=0))
+            except ClusterError:
+                continue
+            end(path.name)
+            path.unlink(missing_ok=True)
 
 
 def _logs(cluster: Cluster) -> Mapping[str, Path]:

@@ -9,7 +9,7 @@ has been decided. Nothing is lost with this object: what jobs have been given is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from decimal import Decimal
 from math import inf
@@ -274,11 +274,10 @@ class Scheduler:
                 over=self._news.budgets.over(self._clock.monotonic()),
             )
             began = self._clock.monotonic()
-            self._tell(*await asyncio.to_thread(self._think, look))
-            for write in look.changes.refused:
-                if key := self._news.answered.pop(write.uid, ""):
-                    # A refusal of an earlier spec keeps it out no longer: it is asked about again.
-                    self._wake(JobKey(*key.split("/", 1)), 0.0)
+            found = await asyncio.to_thread(self._think, look)
+            # A refusal of an earlier spec keeps no job out: its present one is asked about.
+            answered = (self._news.answered.pop(each.uid, "") for each in look.changes.refused)
+            self._tell(*found, answered={key for key in answered if key})
             lasted = self._clock.monotonic() - began
             if everything:
                 took = lasted
@@ -455,9 +454,11 @@ class Scheduler:
         snapshot: SchedulingSnapshot,
         done: Step,
         starts: Mapping[str, ExpectedCompletion] | None,
+        *,
+        answered: Set[str],
     ) -> None:
         self._words, self._seen = done.words, snapshot
-        told = {*done.told, *self._note_withdrawn(snapshot)}
+        told = {*done.told, *answered, *self._note_withdrawn(snapshot)}
         if starts is not None:
             before, self._starts = self._starts, starts
             told |= {
