@@ -21,6 +21,7 @@ from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, 
 from di_api.service.settings import Address
 from di_operator.builders.pinning import Binding
 from di_operator.config import Config
+from di_operator.leadership.election import Timing
 from di_operator.leadership.release_claim import ClaimTiming
 from di_operator.main import operate
 from di_operator.process.clock import Clock, SystemClock
@@ -29,7 +30,8 @@ from tests.following import following
 from tests.waiting import DEADLINE, wait_until_async
 
 Object = dict[str, Any]
-PATIENT = ClaimTiming(duration=DEADLINE)
+PATIENT = Timing(lease_duration=DEADLINE, renew_deadline=DEADLINE / 2)
+PATIENT_CLAIM = ClaimTiming(duration=DEADLINE)
 """Operators share the loop of their test, and a busy machine may stop it for a while."""
 PRIORITY_CLASSES = Resource(
     group="scheduling.k8s.io",
@@ -150,10 +152,19 @@ class Operator:
     stop: asyncio.Event
     port: int
 
+    def has_failed(self) -> bool:
+        """Whether it ended by itself."""
+        ended = self.task.done() and not self.task.cancelled() and not self.stop.is_set()
+        return ended and self.task.exception() is not None
+
     async def end(self) -> None:
         """Stop it as SIGTERM does."""
         self.stop.set()
         await asyncio.wait_for(self.task, DEADLINE)
+
+
+class OperatorEnded(Exception):
+    """A replica ended that was not asked to."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,6 +179,7 @@ class Testbed:
     kubelet: FakeKubelet
     phases: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     created: Counter[str] = field(default_factory=Counter)
+    operators: list[Operator] = field(default_factory=list)
 
     @asynccontextmanager
     async def operator(
@@ -176,7 +188,8 @@ class Testbed:
         *,
         client_config: KubeConfig | None = None,
         clock: Clock | None = None,
-        claim_timing: ClaimTiming = PATIENT,
+        timing: Timing = PATIENT,
+        claim_timing: ClaimTiming = PATIENT_CLAIM,
         **changes: Any,
     ) -> AsyncIterator[Operator]:
         """Run a replica; leaves it stopped."""
@@ -188,6 +201,7 @@ class Testbed:
                 clock=clock or SystemClock(),
                 rng=random.Random(),
                 stop=stop,
+                timing=timing,
                 claim_timing=claim_timing,
                 on_serving=serving.set_result,
             )
@@ -196,9 +210,11 @@ class Testbed:
         if running.done():
             running.result()
         replica = Operator(task=running, stop=stop, port=serving.result())
+        self.operators.append(replica)
         try:
             yield replica
         finally:
+            self.operators.remove(replica)
             stop.set()
             await asyncio.wait_for(asyncio.gather(running, return_exceptions=True), DEADLINE)
         if not running.cancelled() and running.exception() is not None:
@@ -255,7 +271,7 @@ class Testbed:
             return (await self.status(name)).get("phase") in wanted
 
         what = f"{name} to be {' or '.join(wanted)}"
-        await wait_until_async(is_there, what=what)
+        await self.until(is_there, what)
         status = await self.status(name)
         await self.seen(name, *wanted)
         return status
@@ -266,7 +282,15 @@ class Testbed:
         await wait_until_async(lambda: not set(wanted).isdisjoint(self.phases[name]), what=what)
 
     async def until(self, predicate: Callable[[], Awaitable[bool]], what: str) -> None:
-        await wait_until_async(predicate, what=what)
+        """Wait for it; the error of an operator that ended is raised at once."""
+
+        async def checked() -> bool:
+            for operator in self.operators:
+                if operator.has_failed():
+                    raise OperatorEnded from operator.task.exception()
+            return await predicate()
+
+        await wait_until_async(checked, what=what)
 
 
 def condition(status: Object, kind: str) -> Object:
