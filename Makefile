@@ -8,8 +8,8 @@ VENV := .venv
 OLDEST := .venv-oldest
 TRY := .venv-try
 BIN := $(VENV)/bin
-OURS := services/api services/webhook services/operator services/server services/history certs tools/cluster tools/simulator sdk cli local dashboard
-LOCAL := di-api di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
+OURS := libraries/api libraries/kube libraries/service services/webhook services/operator services/server services/history certs tools/cluster tools/simulator sdk cli local dashboard
+LOCAL := di-api di-kube di-service di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
 COMPILE = $(BIN)/uv pip compile --universal --python-version $(shell ./bootstrap --show oldest) --generate-hashes --no-header \
 	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
 EXAMPLE ?= cartpole
@@ -45,7 +45,7 @@ setup: $(VENV)/.ready ## the Python environment in .venv, from the lock: of the 
 setup-oldest: $(OLDEST)/.ready ## the same in .venv-oldest, of the oldest Python that is promised
 
 # What a local run needs, and no more.
-RUNS := services/api services/webhook services/operator services/server certs sdk cli local
+RUNS := libraries/api libraries/kube libraries/service services/webhook services/operator services/server certs sdk cli local
 $(TRY)/.ready: local/requirements.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(RUNS))
 	@./bootstrap $(TRY) newest
 	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --require-hashes \

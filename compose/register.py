@@ -19,12 +19,12 @@ import yaml
 from di_api import names
 from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
 from di_api.crd.conversion import with_conversion
-from di_api.kube.client import KubeClient
-from di_api.kube.config import ConfigError, load_config
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from di_api.kube.wire import APPLY_PATCH
-from di_api.service.settings import Address
+from di_kube.client import KubeClient
+from di_kube.config import ConfigError, load_config
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from di_kube.wire import APPLY_PATCH
+from di_service.settings import Address
 
 NAME = "di-orchestrator-compose"
 AUTHORITY = Path("/certs/ca.crt")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from di_api.kube.cache import WatchCache
+from di_kube.cache import WatchCache
 
 
 @asynccontextmanager

@@ -18,8 +18,6 @@ from typing import Any
 import yaml
 
 from di_api.coordinated import coordinator_name
-from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS
 from di_api.names import LABEL_JOB
 from di_api.phase import Phase
 from di_cluster.builds.images import Image
@@ -30,6 +28,8 @@ from di_cluster.release import Release
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from di_cluster.waiting import wait_until
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS
 from examples.demo.curve import read_record
 from examples.demo.follow import events, follow
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, with_image

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Gone
-from di_api.kube.resources import EVENTS, Resource
 from di_api.phase import Phase
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, Gone
+from di_kube.resources import EVENTS, Resource
 from examples.demo.records import record_of
 
 Job = dict[str, Any]

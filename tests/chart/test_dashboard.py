@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from di_api.service.settings import SettingsError
 from di_dashboard.shared.config import load_config
+from di_service.settings import SettingsError
 from tests.chart.chart import Chart, Refused
 from tests.chart.test_rbac import permissions
 

@@ -28,12 +28,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from di_api.kube.cache import DELETED, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import load_config
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Throttled, Unavailable
-from di_api.kube.resources import LEASES, NODES, PODS
-from di_api.kube.wire import Object
+from di_kube.cache import DELETED, WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import load_config
+from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Throttled, Unavailable
+from di_kube.resources import LEASES, NODES, PODS
+from di_kube.wire import Object
 from di_operator.builders.pinning import node_of
 
 READY_AFTER = "fake/ready-after"

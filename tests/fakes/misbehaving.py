@@ -16,8 +16,8 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.wire import Object
+from di_kube.config import KubeConfig
+from di_kube.wire import Object
 
 Reply = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PATH = "/api/v1/namespaces/ns/configmaps"

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 
 
 class Network:

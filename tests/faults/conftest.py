@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.failures.sources import shown_log
 from tools.faults.footprint import complaints
 from tools.faults.scenarios import Scenario

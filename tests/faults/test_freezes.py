@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tools.faults.freezes.load import Bounds, Moment, freeze_leaders
 
 JOBS = 12

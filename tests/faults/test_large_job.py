@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.operator_testbed import job, task
 from tools.faults.scene import Scene
 from tools.faults.session import play

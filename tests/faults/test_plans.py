@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.faults.conftest import chosen_parameters
 from tools.faults import trace
 from tools.faults.generate import generate, sample

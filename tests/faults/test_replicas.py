@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from di_operator.leadership.release_claim import LEASE_NAME
 from tests.faults.conftest import played
 from tests.integration.operator_testbed import job, task

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.faults.conftest import chosen_parameters, played
 from tools.faults.scenarios import SCENARIOS
 

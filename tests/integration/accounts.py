@@ -11,9 +11,9 @@ from pathlib import Path
 import requests
 import yaml
 
-from di_api.kube.config import load_config
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, SECRETS
-from di_api.kube.wire import JSON, MERGE_PATCH
+from di_kube.config import load_config
+from di_kube.resources import CONFIGMAPS, DIJOBS, SECRETS
+from di_kube.wire import JSON, MERGE_PATCH
 from tests.chart.chart import Chart, Rendered
 from tests.e2e.kubectl import Kubectl
 from tests.integration.conftest import ApiServer

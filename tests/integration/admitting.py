@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from di_api import names
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Invalid
-from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, Invalid
+from di_kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from tests.integration.conftest import CRD_FILE
 from tests.integration.webhook_process import VALIDATING, WebhookProcess, configurations
 from tests.waiting import wait_until_async

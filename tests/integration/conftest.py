@@ -18,13 +18,13 @@ import pytest
 import yaml
 
 from di_api.crd.conversion import with_conversion
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig, load_config
-from di_api.kube.errors import ApiError, NotFound, Throttled
-from di_api.kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
-from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.settings import Settings
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig, load_config
+from di_kube.errors import ApiError, NotFound, Throttled
+from di_kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
+from di_kube.wire import APPLY_PATCH
 from tests.failures.clusters import running
 from tests.integration.known_state import KnownState, delete_jobs
 from tests.waiting import wait_until_async

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import requests
 from typing_extensions import override
 
-from di_api.kube.resources import DIJOBS, PODS
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import (
     ANNOTATION_RANK,
     API_VERSION,
@@ -26,6 +24,8 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
+from di_kube.resources import DIJOBS, PODS
+from di_kube.sync import SyncKubeClient
 from tests.integration.service_process import ServiceProcess, started, variables
 from tests.ports import held_ports
 from tests.waiting import START_SECONDS, wait_until

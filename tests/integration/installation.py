@@ -12,9 +12,9 @@ from typing import TypeVar
 import requests
 
 from di_api.crd.conversion import with_conversion
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from di_api.kube.wire import APPLY_PATCH
+from di_kube.errors import NotFound
+from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_kube.wire import APPLY_PATCH
 from tests.integration.conftest import ApiServer, install_crd, withdraw_conversion
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.earlier import Version

@@ -17,12 +17,12 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import CRDS, NAMESPACES, SERVICES, Resource
 from di_certs.authority import Authority
 from di_cluster.cluster import Cluster
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import CRDS, NAMESPACES, SERVICES, Resource
 from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd
 from tests.ports import held_ports

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import DIJOBS, NAMESPACES, Resource
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import DIJOBS, NAMESPACES, Resource
 
 _FROM_OTHERS: Final = frozenset({"apiservices", "componentstatuses"})
 """Kinds that the API server derives from other objects, and removes with these."""

@@ -12,19 +12,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, EVENTS, PODS, SERVICES, Resource
 from di_api.names import AGGREGATOR_CONFIG, ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB
-from di_api.service.settings import Address
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import DIJOBS, EVENTS, PODS, SERVICES, Resource
 from di_operator.builders.pinning import Binding
 from di_operator.config import Config
 from di_operator.leadership.election import Timing
 from di_operator.leadership.release_claim import ClaimTiming
 from di_operator.main import operate
 from di_operator.process.clock import Clock, SystemClock
+from di_service.settings import Address
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
 from tests.waiting import DEADLINE, wait_until_async

@@ -13,12 +13,12 @@ from http.client import HTTPConnection
 from select import select
 from typing import TYPE_CHECKING
 
-from di_api.service.settings import Address
-from di_api.serving.bounds import Bounds
-from di_api.serving.front import Front
-from di_api.serving.later import LATER, Later
-from di_api.serving.listeners import bound
-from di_api.serving.streams import STREAM, Stream
+from di_service.serving.bounds import Bounds
+from di_service.serving.front import Front
+from di_service.serving.later import LATER, Later
+from di_service.serving.listeners import bound
+from di_service.serving.streams import STREAM, Stream
+from di_service.settings import Address
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

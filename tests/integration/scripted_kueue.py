@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import (
+from di_api.names import LABEL_QUEUE
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import (
     CRDS,
     RESOURCE_FLAVORS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
     Resource,
 )
-from di_api.names import LABEL_QUEUE
 from tests.integration.conftest import install_crd
 from tests.integration.operator_testbed import Testbed, job, task
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import SERVICE_ACCOUNTS, Resource
-from di_api.kube.sync import SyncKubeClient
+from di_kube.client import KubeClient
+from di_kube.resources import SERVICE_ACCOUNTS, Resource
+from di_kube.sync import SyncKubeClient
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ROLES: Final = Resource(group=_RBAC, version="v1", plural="roles", kind="Role")

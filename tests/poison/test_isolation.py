@@ -12,10 +12,10 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_api.names import ANNOTATION_RANK, API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import CONFIGMAPS, DIJOBS, NODES, PODS, SERVICES, Resource
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator_loop import Scheduler
 from di_operator.builders.configmap import transform_configmap

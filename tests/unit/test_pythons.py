@@ -78,7 +78,7 @@ def test_a_document_names_both_tested_versions(page: str) -> None:
 
 
 def test_every_package_requires_the_oldest() -> None:
-    folders = (".", "[a-z]*", "services/*", "tools/*", "examples/*")
+    folders = (".", "[a-z]*", "libraries/*", "services/*", "tools/*", "examples/*")
     files = [path for each in folders for path in ROOT.glob(f"{each}/pyproject.toml")]
     required = {
         path.relative_to(ROOT).parent.as_posix(): tomllib.loads(path.read_text())["project"][

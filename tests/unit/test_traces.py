@@ -14,11 +14,11 @@ from datetime import timedelta
 import pytest
 
 from di_api.names import ANNOTATION_TRACE
-from di_api.service.otlp import Exported
-from di_api.service.settings import SettingsError
-from di_api.service.tracing import OFF, tracing
 from di_operator.reconcile.traces import LONGEST, MOST_PODS, NEWS, ScalingTraces
 from di_server.config import load_config
+from di_service.otlp import Exported
+from di_service.settings import SettingsError
+from di_service.tracing import OFF, tracing
 from tests.fakes.otlp_receiver import OtlpReceiver, receiving
 from tests.unit.lifecycle.cluster_model import running, task
 from tests.unit.lifecycle.kubelet_model import START

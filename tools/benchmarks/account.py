@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import SERVICE_ACCOUNT, KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import SERVICE_ACCOUNTS
-from di_api.kube.sync import SyncKubeClient
+from di_kube.client import KubeClient
+from di_kube.config import SERVICE_ACCOUNT, KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 from tests.integration.service_accounts import granted_everywhere, token_of
 from tests.waiting import wait_until_async
 

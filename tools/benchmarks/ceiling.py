@@ -26,10 +26,10 @@ from typing import Any
 
 import uvloop
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS, PODS, Resource
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.client import KubeClient
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS, PODS, Resource
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.process.clock import SystemClock
 from di_operator.process.concurrency import CONNECTIONS, Writers, spread

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from di_api.kube.client import KubeClient
+from di_kube.client import KubeClient
 
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 _SAMPLE = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.M)

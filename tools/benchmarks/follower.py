@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import PODS, Resource
+from di_kube.client import KubeClient
+from di_kube.resources import PODS, Resource
 from tests.waiting import wait_until_async
 from tools.benchmarks.servers.stream import follow
 from tools.benchmarks.workloads import DIJOB, JobType

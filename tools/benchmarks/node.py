@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TypedDict
 
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_JOB
+from di_kube.resources import PODS
 from tools.benchmarks import processes, workloads
 from tools.benchmarks.follower import Follower
 from tools.benchmarks.testbed import Testbed

@@ -15,11 +15,11 @@ from typing import Any, Final, Self
 
 import yaml
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
-from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError
+from di_kube.resources import CRDS, NAMESPACES, SECRETS, Resource
+from di_kube.wire import APPLY_PATCH
 from tests.waiting import wait_until_async
 from tools.benchmarks.workloads import JobType, template
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from di_api.kube.resources import CONFIGMAPS, SERVICES, Resource
+from di_kube.resources import CONFIGMAPS, SERVICES, Resource
 from di_operator.lifecycle.observed.status import merge_patch
 from di_operator.lifecycle.vocabulary import actions
 from di_operator.lifecycle.vocabulary.decision import JobEvent

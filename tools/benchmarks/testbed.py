@@ -19,13 +19,13 @@ from typing import ClassVar, Final
 import aiohttp
 import yaml
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import load_config
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import CRDS, DIJOBS, NAMESPACES, NODES, SERVICE_ACCOUNTS
-from di_api.kube.wire import APPLY_PATCH
 from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
+from di_kube.client import KubeClient
+from di_kube.config import load_config
+from di_kube.errors import ApiError
+from di_kube.resources import CRDS, DIJOBS, NAMESPACES, NODES, SERVICE_ACCOUNTS
+from di_kube.wire import APPLY_PATCH
 from tests.fakes.kubelet import NODE
 from tests.ports import held_port
 from tests.waiting import wait_until_async

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_api.kube.resources import DIJOBS, Resource
 from di_api.names import API_VERSION, DI_CONTAINER, KIND, LABEL_JOB
+from di_kube.resources import DIJOBS, Resource
 from tests.fakes.kubelet import NODE, RUN_FOR
 
 Object = dict[str, Any]

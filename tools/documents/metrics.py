@@ -10,10 +10,10 @@ from typing import cast
 
 from prometheus_client.core import Metric
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.resources import Resource
 from di_dashboard.shared.metrics import Metrics as DashboardMetrics
 from di_history.metrics import Metrics as HistoryMetrics
+from di_kube.cache import WatchCache
+from di_kube.resources import Resource
 from di_operator.leadership.election import Election
 from di_operator.main import expose
 from di_operator.metrics.jobs.collect import JobMetrics, Source

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, EVENTS, PODS, SERVICES
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.client import KubeClient
+from di_kube.resources import CONFIGMAPS, DIJOBS, EVENTS, PODS, SERVICES
 
 Object = dict[str, Any]
 

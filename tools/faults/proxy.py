@@ -19,7 +19,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tools.faults.journal import Done, Journal
 from tools.faults.moments import Counts, matches
 from tools.faults.plan import (

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from di_api.kube.errors import Conflict, NotFound
+from di_kube.errors import Conflict, NotFound
 from tools.faults.footprint import Footprint, complaints, read_events, read_state
 from tools.faults.interruption import Aftermath
 from tools.faults.journal import Done

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import aiohttp
 
-from di_api.kube.resources import DIJOBS, PODS
+from di_kube.resources import DIJOBS, PODS
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.operator_testbed import job, task
 from tools.faults.plan import ANY, NEXT, Fault, Hold, Kill, Notice, Refuse, Request, Rewind, Slow

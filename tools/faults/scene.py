@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, PODS
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, PODS
 from tests.failures.sources import SOURCES, Source
 from tests.integration.kueue.installation import until_answered
 from tests.integration.kueue.kinds import (

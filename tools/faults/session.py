@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from di_api.kube.config import KubeConfig
 from di_cluster.cluster import Cluster
+from di_kube.config import KubeConfig
 from tests.integration.conftest import api_server_with_crd
 from tests.integration.kueue.installation import kueue_api_server
 from tests.waiting import wait_until

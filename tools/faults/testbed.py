@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
 from tests.integration.operator_testbed import job, task

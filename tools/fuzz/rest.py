@@ -17,8 +17,8 @@ from typing import Any, Final
 import requests
 from typing_extensions import override
 
-from di_api.kube.config import load_config
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import load_config
+from di_kube.sync import SyncKubeClient
 from tests.integration.di_server import (
     ServerProcess,
     new_coordinated_job,

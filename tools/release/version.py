@@ -47,6 +47,7 @@ def _of_ours(files: str) -> tuple[Place, Place]:
 
 
 PLACES: Final = (
+    *_of_ours("libraries/*/pyproject.toml"),
     *_of_ours("services/*/pyproject.toml"),
     *_of_ours("[a-z]*/pyproject.toml"),
     *_of_ours("tools/*/pyproject.toml"),

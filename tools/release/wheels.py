@@ -28,10 +28,10 @@ class CannotBuild(Exception):
 
 def packages(root: Path, published: str = PUBLISHED) -> dict[str, Path]:
     """The folder of each package of ours that the published one can ask for, with all extras."""
-    folders = root.glob("*/pyproject.toml"), root.glob("services/*/pyproject.toml")
     projects = {
         project["name"]: (file.parent, project)
-        for file in (file for found in folders for file in found)
+        for folder in ("", "libraries/", "services/")
+        for file in root.glob(f"{folder}*/pyproject.toml")
         if (project := tomllib.loads(file.read_text())["project"])
     }
     found: dict[str, Path] = {}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 
 from di_api import names
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.waiting import DEADLINE
 from tools.soak.load import Tally
 from tools.soak.stage import WEBHOOK, Stage

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import aiohttp
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS
 from di_api.names import API_VERSION, DI_CONTAINER, KIND
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS
 from tests.integration.conftest import ApiServer
 from tools.soak import linear
 from tools.soak.admissions import Admissions

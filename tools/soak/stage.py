@@ -22,17 +22,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import (
+from di_certs.authority import is_issued_by
+from di_certs.inspection import split_certificates
+from di_kube.client import KubeClient
+from di_kube.errors import NotFound
+from di_kube.resources import (
     MUTATING_WEBHOOKS,
     SECRETS,
     SERVICES,
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from di_certs.authority import is_issued_by
-from di_certs.inspection import split_certificates
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
 from tests.integration.operator_process import operator_process

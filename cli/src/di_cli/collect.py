@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from di_api.explain import explain
 from di_api.field_error import items, mapping
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import EVENTS, PODS
 from di_cli.bundle.contents import Material
 from di_cli.diagnosis import Facts, diagnose, shown
 from di_cli.gather import gather
@@ -18,6 +16,8 @@ from di_cli.session import Session
 from di_cli.survey import OF_RELEASES, survey
 from di_cli.views.explanation import as_object
 from di_cli.views.pods import in_order, name_of
+from di_kube.errors import ApiError
+from di_kube.resources import EVENTS, PODS
 
 MOST_JOBS: Final = 50
 MOST_LOGS: Final = 100

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from di_api.field_error import items, mapping
-from di_api.kube.errors import Forbidden
-from di_api.kube.resources import PRIORITY_CLASSES, QUOTAS
 from di_api.ownership import controller_uid
 from di_api.spec import Priority
 from di_cli.present import Present
 from di_cli.session import Session
 from di_cli.views.quotas import Pods, Ruling, judge
+from di_kube.errors import Forbidden
+from di_kube.resources import PRIORITY_CLASSES, QUOTAS
 
 if TYPE_CHECKING:
     from di_operator.allocator.forecast.hypothetical_job import Trial

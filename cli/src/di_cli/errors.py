@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from di_api.kube.errors import ApiError
 from di_cli.exit_codes import ExitCode
+from di_kube.errors import ApiError
 
 _CODES = {
     "WrongName": ExitCode.NOT_FOUND,

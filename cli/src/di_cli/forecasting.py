@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from di_api.conversion import ConversionFailed
 from di_api.field_error import InvalidSpec, mapping
-from di_api.kube.errors import Forbidden, NotFound
-from di_api.kube.resources import CONFIGMAPS
 from di_api.names import OPERATOR_NAME, SYSTEM_NAMESPACE
 from di_cli.constraints import below, on_nodes, ruling_of
 from di_cli.errors import CommandError
@@ -25,6 +23,8 @@ from di_cli.session import Session
 from di_cli.views.ends import End, ends_of
 from di_cli.views.queues import Queue
 from di_cli.views.simulation import Outcome, Placed, Shift, Simulation
+from di_kube.errors import Forbidden, NotFound
+from di_kube.resources import CONFIGMAPS
 
 if TYPE_CHECKING:
     from di_operator.allocator.forecast.hypothetical_job import Trial

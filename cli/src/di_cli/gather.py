@@ -6,10 +6,10 @@ from typing import Any
 
 from di_api.explain import Facts
 from di_api.explain.signs import is_well
-from di_api.kube.errors import ApiError, NotFound
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
 from di_cli.views.pods import in_order, name_of
+from di_kube.errors import ApiError, NotFound
 
 _LOGS = 3
 """Pods whose logs are looked at."""

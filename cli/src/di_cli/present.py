@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.kube.errors import Forbidden
-from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_cli.session import Session
+from di_kube.errors import Forbidden
+from di_kube.resources import DIJOBS, NODES, PODS, Resource
 
 Object = dict[str, Any]
 _LIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"

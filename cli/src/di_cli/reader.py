@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from di_api.field_error import mapping
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import Resource
-from di_api.kube.wire import Target
 from di_cli.diagnosis import Answer
 from di_cli.session import Session
+from di_kube.errors import ApiError
+from di_kube.resources import Resource
+from di_kube.wire import Target
 
 _SECONDS: Final = 5.0
 """For each request: who waits for what is broken says nothing."""

@@ -9,11 +9,6 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from di_api.kube.config import ConfigError
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS, WORKLOADS
-from di_api.kube.server_time import ServerTime
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import LABEL_JOB
 from di_cli.access.kubeconfig import Access, read_access
 from di_cli.access.local_runs import end_of_run, meant_runs, the_one
@@ -21,6 +16,11 @@ from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
 from di_cli.output import note
 from di_cli.views.queued import Places, is_queued, places
+from di_kube.config import ConfigError
+from di_kube.errors import ApiError
+from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, WORKLOADS
+from di_kube.server_time import ServerTime
+from di_kube.sync import SyncKubeClient
 
 if TYPE_CHECKING:
     from di_local.runs import Run

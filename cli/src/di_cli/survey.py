@@ -7,22 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.kube.resources import (
-    CRDS,
-    DEPLOYMENTS,
-    DIJOBS,
-    LEASES,
-    MUTATING_WEBHOOKS,
-    NODES,
-    POD_METRICS,
-    PODS,
-    QUOTAS,
-    SELF_RULES_REVIEWS,
-    SERVICES,
-    VALIDATING_WEBHOOKS,
-    Resource,
-)
-from di_api.kube.wire import Target
 from di_api.names import (
     API_VERSION,
     DI_CONTAINER,
@@ -40,6 +24,22 @@ from di_cli.access.local_runs import known_runs
 from di_cli.diagnosis import Answer, Facts
 from di_cli.reader import Reader
 from di_cli.session import Session
+from di_kube.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    DIJOBS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NODES,
+    POD_METRICS,
+    PODS,
+    QUOTAS,
+    SELF_RULES_REVIEWS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from di_kube.wire import Target
 
 OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
 """Label of all that the chart makes."""

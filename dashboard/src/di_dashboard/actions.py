@@ -9,9 +9,6 @@ from werkzeug.wrappers import Response
 
 from di_api.explain import explain_refusal
 from di_api.field_error import mapping
-from di_api.kube.errors import ApiError, Conflict
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_cli.edits.limits import Limits, limits
 from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
 from di_dashboard.history import Object, uid_of
@@ -19,6 +16,9 @@ from di_dashboard.pages import job_or_404
 from di_dashboard.parts import parts
 from di_dashboard.views.effects import Action, Edit, done, effect, limits_of, possible
 from di_dashboard.views.jobs import tasks_of
+from di_kube.errors import ApiError, Conflict
+from di_kube.resources import DIJOBS
+from di_kube.wire import JSON_PATCH
 
 actions: Final = Blueprint("actions", __name__)
 _TRIES: Final = 5

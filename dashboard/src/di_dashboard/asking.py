@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import SERVICE_ACCOUNTS
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import HISTORY_NAME
 from di_cli.access.history import History, reached
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_dashboard.kept import Away, NotKept, Refused
+from di_kube.errors import ApiError
+from di_kube.resources import SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 
 _TOKEN_SECONDS: Final = 600
 _TOKEN_USED: Final = 480.0

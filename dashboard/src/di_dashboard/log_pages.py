@@ -9,7 +9,6 @@ from typing import Final
 
 from flask import Blueprint, Response, render_template, request
 
-from di_api.kube.errors import ApiError
 from di_cli.logs.read import Asked, container_of, lines_of
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
 from di_dashboard.history import Object
@@ -17,6 +16,7 @@ from di_dashboard.pages import job_or_404
 from di_dashboard.parts import Parts, parts
 from di_dashboard.stream import streamed
 from di_dashboard.tail import MOST_PODS, Tail, Wanted
+from di_kube.errors import ApiError
 
 log_pages: Final = Blueprint("log_pages", __name__)
 LINES: Final = 300

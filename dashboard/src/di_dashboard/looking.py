@@ -10,9 +10,6 @@ from random import Random
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.kube.errors import ApiError
-from di_api.kube.server_time import ServerTime
-from di_api.kube.sync import SyncKubeClient
 from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
@@ -27,6 +24,9 @@ from di_dashboard.parts import Parts
 from di_dashboard.stories import Stories
 from di_dashboard.watching import Watcher
 from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
+from di_kube.errors import ApiError
+from di_kube.server_time import ServerTime
+from di_kube.sync import SyncKubeClient
 
 _TIMEOUT: Final = 15.0
 _CONNECTIONS: Final = 8

@@ -24,17 +24,17 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import ClosingIterator
 
-from di_api.kube.errors import Forbidden
-from di_api.kube.resources import DIJOBS
-from di_api.kube.server_time import ServerTime
-from di_api.kube.sync import SyncKubeClient
-from di_api.serving.streams import STREAM, in_a_thread
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
 from di_dashboard.gate import PARAMETER, Gate
 from di_dashboard.looking import HistoryPlace, client_of, looking
 from di_dashboard.parts import Parts, put
 from di_dashboard.world import World
+from di_kube.errors import Forbidden
+from di_kube.resources import DIJOBS
+from di_kube.server_time import ServerTime
+from di_kube.sync import SyncKubeClient
+from di_service.serving.streams import STREAM, in_a_thread
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -165,7 +165,7 @@ def run(
 ) -> None:
     """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
     with (
-        _quiet(logging.getLogger("di_api.kube.cache")),
+        _quiet(logging.getLogger("di_kube.cache")),
         serving(
             access,
             namespace=namespace,

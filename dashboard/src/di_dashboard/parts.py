@@ -13,7 +13,6 @@ from werkzeug.wrappers import Response
 
 from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
-from di_api.kube.sync import SyncKubeClient
 from di_dashboard.feed import Feed, OpenPages
 from di_dashboard.history import History, Object
 from di_dashboard.kept import Kept
@@ -22,6 +21,7 @@ from di_dashboard.outlook import Outlooks
 from di_dashboard.renders import Renders
 from di_dashboard.stories import Stories
 from di_dashboard.world import World
+from di_kube.sync import SyncKubeClient
 
 _HERE: Final = "di_dashboard_parts"
 P = ParamSpec("P")

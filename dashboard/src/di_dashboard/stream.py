@@ -7,10 +7,10 @@ from typing import Final
 
 from flask import Blueprint, Response, abort, request
 
-from di_api.serving.streams import STREAM, Stream
 from di_dashboard.feed import Listener, TooMany
 from di_dashboard.parts import Parts, parts
 from di_dashboard.world import STATE_TOPIC
+from di_service.serving.streams import STREAM, Stream
 
 stream: Final = Blueprint("stream", __name__)
 _PAUSE: Final = 0.5

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from di_api.kube.errors import ApiError
-from di_api.kube.sync import SyncKubeClient
 from di_cli.logs.read import Asked, lines_of
+from di_kube.errors import ApiError
+from di_kube.sync import SyncKubeClient
 
 MOST_PODS: Final = 6
 """Side by side."""

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from di_api.kube.cache import Subscriber, Transform, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
-from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS, Resource
 from di_dashboard.slim import slim_event, slim_job, slim_node, slim_pod
 from di_dashboard.world import World
+from di_kube.cache import Subscriber, Transform, WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, Forbidden, NotFound, Unauthorized
+from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, Resource
 
 _LOOK_SECONDS: Final = 1.0
 _REFUSED_LOOK_SECONDS: Final = 30.0

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from di_api.field_error import mapping
-from di_api.kube.cache import DELETED
 from di_api.ownership import controlling_job
 from di_dashboard.entry import Entry, Key, Object, entry_of, key_of
 from di_dashboard.feed import Feed
 from di_dashboard.history import Seen
+from di_kube.cache import DELETED
 
 JOBS_TOPIC: Final = "jobs"
 CLUSTER_TOPIC: Final = "cluster"

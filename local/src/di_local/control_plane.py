@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import CONFIGMAPS, SECRETS
+from di_kube.config import KubeConfig
+from di_kube.resources import CONFIGMAPS, SECRETS
 from di_local.addresses import Network
 from di_local.api.admission import admit
 from di_local.api.http import Api, Logs

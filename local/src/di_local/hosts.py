@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_REPLICA_TYPE
 from di_api.spec.coordinated import Role
+from di_kube.resources import PODS
 from di_local.addresses import Network, NoAddress
 from di_local.api.objects import Change, Object, Objects
 

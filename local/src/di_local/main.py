@@ -18,7 +18,6 @@ from rich.text import Text
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_api.service.logs import configure_logs, formatter
 from di_api.spec.task import TaskType
 from di_local.addresses import NoAddress
 from di_local.engine import KNOWN, Engine, NoEngine, find_engine
@@ -26,6 +25,7 @@ from di_local.images import BadImages
 from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 from di_local.screen import replicas
+from di_service.logs import configure_logs, formatter
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _CONSOLE: Final = Console(highlight=False, soft_wrap=True)

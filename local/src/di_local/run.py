@@ -19,9 +19,9 @@ from typing import Any, Final
 from aiohttp import web
 from rich.text import Text
 
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, SECRETS
 from di_api.phase import Phase
 from di_api.validation import load_leniently
+from di_kube.resources import CONFIGMAPS, DIJOBS, SECRETS
 from di_local import runs, watchdog
 from di_local.addresses import Names, take_network
 from di_local.api.admission import admit

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from di_local.addresses import Network
 from di_server.config import load_config
 from di_server.main import load

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from di_api.kube.resources import PODS, SERVICES
+from di_kube.resources import PODS, SERVICES
 from di_local.addresses import Network, service_port
 from di_local.api.objects import Change, Object, Objects
 from di_local.api.selectors import selector

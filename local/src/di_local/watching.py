@@ -9,9 +9,9 @@ from typing import Final
 
 from rich.text import Text
 
-from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import ANNOTATION_RANK
 from di_api.phase import Phase
+from di_kube.resources import DIJOBS, PODS
 from di_local.api.objects import Change, Object
 from di_local.logs import last_lines
 from di_local.pods.kubelet import Kubelet

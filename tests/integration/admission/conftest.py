@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.admitting import admitting
 from tests.integration.webhook_process import WebhookProcess
 

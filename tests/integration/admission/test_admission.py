@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS
 from di_webhook.app import MAX_BODY_BYTES
 from tests.integration.admitting import call, manifest
 from tests.integration.conftest import ApiServer

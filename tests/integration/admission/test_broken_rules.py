@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from di_api.crd.policy import validations
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import Invalid
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import JSON_PATCH
 from di_api.names import API_VERSION, KIND
 from di_api.spec.bounds import MAX_PODS, MAX_SPEC_BYTES
+from di_kube.config import KubeConfig
+from di_kube.errors import Invalid
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import JSON_PATCH
 from tests.integration.admitting import admitting, policing
 from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.webhook_process import webhook_process

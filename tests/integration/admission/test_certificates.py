@@ -16,10 +16,12 @@ import pytest
 
 from di_api.admission_rules import ADMISSION_RULES
 from di_api.crd.conversion import with_conversion
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import (
+from di_certs.authority import is_issued_by
+from di_certs.inspection import split_certificates
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import (
     CONFIGMAPS,
     CRDS,
     DIJOBS,
@@ -27,9 +29,7 @@ from di_api.kube.resources import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from di_api.kube.wire import JSON_PATCH
-from di_certs.authority import is_issued_by
-from di_certs.inspection import split_certificates
+from di_kube.wire import JSON_PATCH
 from di_operator.certificates.manager import CertificateManager
 from di_operator.certificates.plan import CertificateSettings, Leaf
 from di_operator.process.clock import SystemClock

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from di_api.defaults import with_defaults
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import Invalid
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import JSON_PATCH
 from di_api.names import API_VERSION, KIND
 from di_api.phase import Phase
 from di_api.spec.bounds import MAX_SPEC_BYTES
 from di_api.spec.weight import weigh
 from di_api.validation import validate_update
+from di_kube.config import KubeConfig
+from di_kube.errors import Invalid
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import JSON_PATCH
 from tests.integration.admitting import admitting, policing
 from tests.integration.conftest import ApiServer, definition, fresh_namespace
 from tests.integration.webhook_process import webhook_process

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from di_api.crd.__main__ import main
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.conftest import CRD_FILE, ApiServer, definition, install_crd
 from tests.waiting import wait_until
 

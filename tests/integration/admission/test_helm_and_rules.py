@@ -8,17 +8,17 @@ from typing import Any
 
 from di_api import names
 from di_api.admission_rules import ADMISSION_RULES
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import (
+from di_certs.authority import Authority
+from di_cluster.commands import run
+from di_kube.config import KubeConfig
+from di_kube.resources import (
     CONFIGMAPS,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import JSON_PATCH
-from di_certs.authority import Authority
-from di_cluster.commands import run
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import JSON_PATCH
 from di_operator.certificates.ca_bundles import admission_patch
 from di_operator.certificates.plan import CertificateSettings
 from tests.chart.chart import CHART, GIVEN_SECRETS

@@ -14,10 +14,10 @@ import yaml
 
 from di_api import names
 from di_api.difference import first_difference
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError
+from di_kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.integration.conftest import ApiServer, fresh_namespace, older_versions
 from tests.integration.webhook_process import (
     WebhookProcess,

@@ -14,8 +14,16 @@ from typing import Any
 import pytest
 
 from di_api.crd.conversion import with_conversion
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import (
+from di_api.names import (
+    ANNOTATION_IDEMPOTENCY,
+    ANNOTATION_SCALED,
+    ANNOTATION_SUSPENDED_BY,
+    API_VERSION,
+    GROUP,
+)
+from di_certs.authority import Authority
+from di_kube.config import KubeConfig
+from di_kube.resources import (
     AGGREGATOR_CONFIGS,
     CONFIGMAPS,
     CRDS,
@@ -26,15 +34,7 @@ from di_api.kube.resources import (
     SERVICES,
     Resource,
 )
-from di_api.kube.sync import SyncKubeClient
-from di_api.names import (
-    ANNOTATION_IDEMPOTENCY,
-    ANNOTATION_SCALED,
-    ANNOTATION_SUSPENDED_BY,
-    API_VERSION,
-    GROUP,
-)
-from di_certs.authority import Authority
+from di_kube.sync import SyncKubeClient
 from di_operator.builders.metadata import job_labels, owner_reference
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts
 from tests.integration.conftest import (

@@ -11,10 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.defaults import with_defaults
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import Invalid
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import API_VERSION, KIND
 from di_api.spec.job import GangScheduler
 from di_api.spec.process_group import Framework
@@ -25,6 +21,10 @@ from di_api.validation.relations import ones_of, whole_of
 from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_SPEC, OF_TASKS
 from di_api.validation.relations.of_task import OF_TASK
 from di_api.validation.relations.row import Relation, Whole
+from di_kube.config import KubeConfig
+from di_kube.errors import Invalid
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
 from tests.integration.admitting import policing
 from tests.integration.conftest import fresh_namespace
 
@@ -168,7 +168,7 @@ def place(kube_config: KubeConfig, crd: str) -> Iterator[tuple[SyncKubeClient, s
         pytest.MonkeyPatch.context() as patch,
     ):
         # A spec that breaks many rules is refused at length, and the last rule counts as the first.
-        patch.setattr("di_api.kube.errors._MAX_MESSAGE", 1 << 20)
+        patch.setattr("di_kube.errors._MAX_MESSAGE", 1 << 20)
         with policing(kube_config, namespace):
             yield kube, namespace
 

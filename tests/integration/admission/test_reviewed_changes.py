@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import APPLY_PATCH
 from di_api.names import ANNOTATION_CHANGED_BY, LABEL_QUEUE
 from di_api.spec.bounds import MAX_ITEMS
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError
+from di_kube.resources import DIJOBS
+from di_kube.wire import APPLY_PATCH
 from tests.integration.admitting import admitting, call, manifest
 from tests.integration.conftest import ApiServer, definition, install_crd
 from tests.integration.webhook_process import WebhookProcess, webhook_process

@@ -21,11 +21,11 @@ import pytest
 import requests
 
 from di_api import names
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Throttled
-from di_api.kube.resources import DIJOBS
 from di_api.validation import validate_job
 from di_cluster.errors import ClusterError
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, Throttled
+from di_kube.resources import DIJOBS
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError
+from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from tests.integration.conftest import install_crd
 from tests.integration.operator.test_aggregator_config import DEFINITION, NAME
 from tests.unit.api.quantities import REFUSED, TAKEN, TOO_LARGE

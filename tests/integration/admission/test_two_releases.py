@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import GROUP
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_kube.sync import SyncKubeClient
 from di_operator.leadership.release_claim import ClaimTiming
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator_testbed import Operator, Testbed, job, on_testbed, task

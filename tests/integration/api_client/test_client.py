@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import (
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -24,7 +24,7 @@ from di_api.kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from di_api.kube.resources import (
+from di_kube.resources import (
     CONFIGMAPS,
     NAMESPACES,
     PODS,
@@ -32,8 +32,8 @@ from di_api.kube.resources import (
     TOKEN_REVIEWS,
     Resource,
 )
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import APPLY_PATCH, JSON_PATCH, Object
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import APPLY_PATCH, JSON_PATCH, Object
 from tests.waiting import wait_until
 
 QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")

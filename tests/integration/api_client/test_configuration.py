@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.kube import config as config_module
-from di_api.kube.config import TOKEN_PERIOD, ConfigError, KubeConfig, load_config
 from di_certs.authority import Authority
+from di_kube import config as config_module
+from di_kube.config import TOKEN_PERIOD, ConfigError, KubeConfig, load_config
 
 
 class Clock:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from di_api.kube import wire
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Invalid, Throttled, Unavailable
-from di_api.kube.resources import CONFIGMAPS
-from di_api.kube.sync import SyncKubeClient
+from di_kube import wire
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Invalid, Throttled, Unavailable
+from di_kube.resources import CONFIGMAPS
+from di_kube.sync import SyncKubeClient
 from tests.fakes.misbehaving import MisbehavingServer, Reply, answer, refuse
 from tests.waiting import wait_until
 

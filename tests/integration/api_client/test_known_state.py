@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, NAMESPACES, Resource
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, NAMESPACES, Resource
 from tests.integration.known_state import KnownState
 from tests.integration.operator_testbed import job, task
 

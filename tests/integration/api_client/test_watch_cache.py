@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from di_api.kube.cache import Transform, WatchCache, WatchLimits
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig, load_config
-from di_api.kube.errors import Gone, Throttled, Unavailable
-from di_api.kube.resources import CONFIGMAPS
-from di_api.kube.store import Index, Kept
-from di_api.kube.wire import Object
 from di_cluster.cluster import Cluster
+from di_kube.cache import Transform, WatchCache, WatchLimits
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig, load_config
+from di_kube.errors import Gone, Throttled, Unavailable
+from di_kube.resources import CONFIGMAPS
+from di_kube.store import Index, Kept
+from di_kube.wire import Object
 from tests.failures.clusters import running
 from tests.fakes.network import Network
 from tests.waiting import DEADLINE, wait_until, wait_until_async

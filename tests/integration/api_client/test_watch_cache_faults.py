@@ -14,10 +14,10 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from di_api.kube.cache import MODIFIED, WatchCache, WatchLimits
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import CONFIGMAPS
-from di_api.kube.wire import Object
+from di_kube.cache import MODIFIED, WatchCache, WatchLimits
+from di_kube.client import KubeClient
+from di_kube.resources import CONFIGMAPS
+from di_kube.wire import Object
 from tests.fakes.misbehaving import (
     MisbehavingServer,
     Reply,

@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import (
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError
+from di_kube.resources import (
     DEPLOYMENTS,
     DIJOBS,
     LEASES,
@@ -28,9 +30,7 @@ from di_api.kube.resources import (
     SERVICES,
     VALIDATING_WEBHOOKS,
 )
-from di_api.kube.sync import SyncKubeClient
-from di_cli.exit_codes import ExitCode
-from di_cli.main import run
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 from tests.integration.service_accounts import token_of

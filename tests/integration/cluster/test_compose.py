@@ -12,11 +12,11 @@ import pytest
 
 from compose import register
 from di_api import names
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_certs.authority import Authority
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.integration.conftest import CRD_FILE
 
 CERTIFICATE = Authority.create(

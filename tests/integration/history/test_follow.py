@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, EVENTS, PODS
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, EVENTS, PODS
+from di_kube.sync import SyncKubeClient
 from tests.integration.accounts import installed_accounts
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import new_job, new_pod, read_job, set_status

@@ -12,8 +12,6 @@ from flask.testing import FlaskClient
 from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
-from di_api.kube.errors import Unavailable
-from di_api.kube.resources import TOKEN_REVIEWS, Resource
 from di_history.config import AuthMode
 from di_history.metrics import Metrics
 from di_history.records import (
@@ -32,6 +30,8 @@ from di_history.store.engine import migrate, open_engine
 from di_history.store.reader import Reader
 from di_history.store.writer import Writer
 from di_history.whole_logs import WholeLogs
+from di_kube.errors import Unavailable
+from di_kube.resources import TOKEN_REVIEWS, Resource
 from tests.integration.history_records import seen
 from tests.unit.history.jobs import NOON, UID
 

@@ -17,7 +17,6 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from di_api.service.settings import SettingsError
 from di_history.changes.pods import LogWanted
 from di_history.records import (
     Entry,
@@ -32,6 +31,7 @@ from di_history.store.reader import MOST_SAMPLES, Reader, Wanted
 from di_history.store.retention import Retention, sweep
 from di_history.store.tables import metadata
 from di_history.store.writer import Writer
+from di_service.settings import SettingsError
 from tests.integration.history_records import T0, entry, everything, log, placement, rows, seen
 from tests.postgres import new_database, running_postgres
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import WORKLOADS
 from di_api.names import LABEL_JOB, LABEL_QUEUE
+from di_kube.config import KubeConfig
+from di_kube.resources import WORKLOADS
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.kueue.installation import forget_workloads, installed, workloads
 from tests.integration.kueue.kinds import (

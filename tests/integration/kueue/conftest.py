@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.admitting import admitting
 from tests.integration.conftest import fresh_namespace
 from tests.integration.kueue.installation import KueueServer, kueue_api_server

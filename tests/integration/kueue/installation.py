@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, WORKLOADS
 from di_cluster.cluster import Cluster
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, WORKLOADS
 from tests.integration.conftest import api_server_with_crd, install_crd
 from tests.integration.kueue.kinds import (
     BY_KIND,

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from di_api.kube.cache import DELETED, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import PODS
-from di_api.kube.wire import Object
 from di_api.quantity import parse_quantity
+from di_kube.cache import DELETED, WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import PODS
+from di_kube.wire import Object
 from tests.following import following
 
 Amounts = Mapping[str, Decimal]

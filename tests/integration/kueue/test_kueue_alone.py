@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import WORKLOADS
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import WORKLOADS
 from tests.integration.kueue.installation import forget_workloads, installed, workloads
 from tests.integration.kueue.kinds import (
     cluster_queue,

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig, load_config
-from di_api.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
-from di_api.kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from di_api.names import DISPATCHER
+from di_kube.config import KubeConfig, load_config
+from di_kube.errors import AlreadyExists, ApiError, Invalid, NotFound
+from di_kube.resources import DIJOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from tests.integration.accounts import OPERATOR, installed_accounts
 from tests.integration.conftest import named_namespace
 from tests.integration.kueue.bed import Bed, on_bed, queued_job

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import NODES
+from di_kube.config import KubeConfig
+from di_kube.resources import NODES
 from tests.integration.kueue.bed import OURS, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import Object
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.config import KubeConfig
 from di_api.names import ANNOTATION_SUSPENDED_BY, SUSPENDED_BY_QUEUE
+from di_kube.config import KubeConfig
 from tests.integration.kueue.bed import ALL, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import LOCAL_QUEUES, local_queue
 from tests.integration.operator_testbed import condition

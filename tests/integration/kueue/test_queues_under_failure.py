@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.kueue.bed import ALL, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import COHORTS, Object, cohort, resource_group
 from tests.integration.kueue.process import KueueProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.integration.admitting import admitting
 from tests.integration.conftest import named_namespace
 from tests.integration.kueue.bed import ALL, Bed, on_bed

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from di_operator.builders.topology import GATE
 from tests.integration.kueue.bed import OURS, Bed, on_bed, queued_job
 from tests.integration.kueue.kinds import Object, topology

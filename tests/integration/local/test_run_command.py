@@ -16,10 +16,10 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
-from di_api.kube.config import load_config
 from di_api.names import SERVER_PORT
 from di_cli import main as outside
 from di_cli.exit_codes import ExitCode
+from di_kube.config import load_config
 from di_local import runs, watchdog
 from di_local.api.objects import Object
 from di_local.main import main

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import AGGREGATOR_CONFIGS, CRDS
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import AGGREGATOR_CONFIGS, CRDS
 from di_operator.cluster.default_aggregator import DefaultAggregator
 from di_operator.process.clock import SystemClock
 from tests.integration.conftest import definition, install_crd

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import DIJOBS, NODES, PODS
+from di_kube.resources import DIJOBS, NODES, PODS
 from di_operator.allocator.forecast.cluster_snapshot import look_at
 from di_operator.allocator.forecast.hypothetical_job import Trial
 from di_operator.allocator.forecast.what_if import Surroundings

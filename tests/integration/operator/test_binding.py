@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import NODES, PODS, Resource
+from di_kube.errors import NotFound
+from di_kube.resources import NODES, PODS, Resource
 from tests.integration.operator.test_allocation import (
     PERIOD,
     devices,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from di_api.companions import CompanionKind
-from di_api.kube.errors import Invalid
-from di_api.kube.resources import CONFIGMAPS, Resource
+from di_kube.errors import Invalid
+from di_kube.resources import CONFIGMAPS, Resource
 from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")

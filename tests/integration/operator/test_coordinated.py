@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.resources import SERVICES
 from di_api.names import LABEL_JOB
+from di_kube.resources import SERVICES
 from tests.integration.operator_testbed import (
     Object,
     Testbed,

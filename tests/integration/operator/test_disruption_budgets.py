@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import PODS
+from di_kube.errors import ApiError
+from di_kube.resources import PODS
 from di_operator.builders.disruption_budget import BUDGETS
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 

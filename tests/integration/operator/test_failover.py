@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 from typing_extensions import override
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import LEASES
+from di_kube.config import KubeConfig
+from di_kube.resources import LEASES
 from di_operator.process.clock import SystemClock
 from di_operator.process.lease_state import NotLeading
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task, with_testbed

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import PODS
-from di_api.kube.wire import Object
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import PODS
+from di_kube.wire import Object
 from tests.fakes.kubelet import EXIT_CODE, REASON, RUN_FOR, STOP_AFTER, FakeKubelet
 from tests.waiting import wait_until_async
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOB_TASKS, PODS, Resource
 from di_api.names import ANNOTATION_SCALED, API_VERSION, TASK_KIND
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import DIJOB_TASKS, PODS, Resource
 from tests.integration.autoscaler_metrics import metrics
 from tests.integration.conftest import ROOT, ApiServer
 from tests.integration.operator_testbed import Object, Testbed, condition, job, task, with_testbed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import PODS, RESOURCE_FLAVORS, WORKLOADS
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import PODS, RESOURCE_FLAVORS, WORKLOADS
 from tests.integration.operator_testbed import Testbed, with_testbed
 from tests.integration.scripted_kueue import (
     queued_job,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.errors import NotFound
+from di_kube.errors import NotFound
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import LEASES
+from di_kube.config import KubeConfig
+from di_kube.resources import LEASES
 from tests.fakes.receiver import Receiver, receiving
 from tests.integration.conftest import ApiServer
 from tests.integration.operator.test_failover import end, start

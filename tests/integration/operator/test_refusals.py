@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import DIJOBS, SERVICES, Resource
 from di_api.names import LABEL_JOB
+from di_kube.resources import DIJOBS, SERVICES, Resource
 from tests.integration.operator_testbed import (
     Testbed,
     condition,

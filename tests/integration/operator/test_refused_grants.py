@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, PODS, QUOTAS
 from di_api.names import LABEL_JOB
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, PODS, QUOTAS
 from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator.test_allocation import PERIOD, devices, nodes, resource, runs_on

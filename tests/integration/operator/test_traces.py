@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
+from di_kube.config import KubeConfig
 from tests.fakes.otlp_receiver import receiving
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import ANNOTATION_RANK, LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, OPERATOR_NAME
+from di_kube.errors import NotFound
+from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")

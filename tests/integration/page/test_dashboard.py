@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS
-from di_api.kube.sync import SyncKubeClient
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import serving, way_in
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 from tests.browser.chromium import Browser, browser
 from tests.integration.conftest import ApiServer
 from tests.integration.history_process import HistoryProcess, running_history

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
 from di_dashboard.shared.door import FORWARDED_TOKEN
 from di_dashboard.shared.strangers import AT_ONCE
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
 from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.di_server import session_from

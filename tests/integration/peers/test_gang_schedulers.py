@@ -14,11 +14,11 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import CRDS
 from di_api.spec import GangScheduler
 from di_cluster.cluster import Cluster
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import CRDS
 from di_operator.builders.pod_group import KINDS
 from tests.failures.sources import shown_log
 from tests.integration.conftest import ApiServer, install_crd

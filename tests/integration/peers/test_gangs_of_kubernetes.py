@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import PODS
 from di_api.spec import GangScheduler
+from di_kube.config import KubeConfig
+from di_kube.resources import PODS
 from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.operator.test_allocation import devices, nodes

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, EVENTS, SECRETS, Resource
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import GROUP
 from di_certs.files import CA_CERTIFICATE, write_certificates
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, EVENTS, SECRETS, Resource
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server
 from tests.integration.keda_process import beside, keda

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS
 from tests.chart.chart import CHART
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server

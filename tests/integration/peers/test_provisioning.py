@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import CRDS
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import CRDS
 from di_operator.builders.provisioning import REQUESTS, TEMPLATES
 from tests.integration.conftest import install_crd
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed

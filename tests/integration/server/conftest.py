@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import KubeConfig
+from di_kube.sync import SyncKubeClient
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import requests
 
-from di_api.kube.resources import (
+from di_certs.files import CA_CERTIFICATE, write_certificates
+from di_kube.resources import (
     PODS,
     SERVICE_ACCOUNTS,
     SUBJECT_ACCESS_REVIEWS,
 )
-from di_api.kube.sync import SyncKubeClient
-from di_certs.files import CA_CERTIFICATE, write_certificates
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     Object,

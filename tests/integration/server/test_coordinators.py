@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import AGGREGATOR_CONFIG, DI_CONTAINER, DI_PORT_NAME, GPU_RESOURCE
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer, definition, install_crd
 from tests.integration.coordinator import Coordinator
 from tests.integration.di_server import (

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import KubeConfig
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     Object,

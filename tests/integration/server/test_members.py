@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.resources import PODS, SERVICE_ACCOUNTS
-from di_api.kube.sync import SyncKubeClient
 from di_certs.files import write_certificates
+from di_kube.resources import PODS, SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     Object,

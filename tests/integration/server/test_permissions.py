@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.config import KubeConfig, load_config
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, NAMESPACES, PODS, Resource
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import ANNOTATION_SUSPENDED_BY, GROUP, LABEL_JOB
-from di_api.service.settings import Address
 from di_cluster.cluster import Cluster
+from di_kube.config import KubeConfig, load_config
+from di_kube.errors import NotFound
+from di_kube.resources import CONFIGMAPS, DIJOBS, NAMESPACES, PODS, Resource
+from di_kube.sync import SyncKubeClient
 from di_operator.config import load_config as operator_config
+from di_service.settings import Address
 from tests.chart.chart import Chart
 from tests.failures.clusters import running
 from tests.integration.accounts import OPERATOR, SERVER, Accounts, installed_accounts

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from di_api.kube.sync import SyncKubeClient
+from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import (
     ServerProcess,

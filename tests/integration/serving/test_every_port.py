@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from di_api.kube.config import KubeConfig
 from di_cluster.cluster import Cluster
+from di_kube.config import KubeConfig
 from tests.chart.chart import Chart
 from tests.integration.conftest import ApiServer, fresh_namespace
 from tests.integration.released import Port, Released, container_ports, released

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from di_api.serving.later import Later, Wake
+from di_service.serving.later import Later, Wake
 from tests.integration.running_front import LONG, Running, running
 from tests.waiting import wait_until
 

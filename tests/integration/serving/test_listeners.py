@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from di_api.service.settings import Address
-from di_api.serving import listeners
+from di_service.serving import listeners
+from di_service.settings import Address
 from tests.integration.running_front import running
 
 BOTH = ("127.0.0.1", "::1")

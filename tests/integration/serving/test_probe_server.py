@@ -13,9 +13,9 @@ from functools import partial
 import pytest
 import uvloop
 
-from di_api.service.settings import Address
-from di_api.serving import probe_server
-from di_api.serving.probe_server import (
+from di_operator.process.health import serve_health
+from di_service.serving import probe_server
+from di_service.serving.probe_server import (
     AT_ONCE,
     MOST_OF_SOURCE,
     MOST_UNREAD,
@@ -23,7 +23,7 @@ from di_api.serving.probe_server import (
     SlowPages,
     serving,
 )
-from di_operator.process.health import serve_health
+from di_service.settings import Address
 from tests.waiting import wait_until
 
 _STRANGER = "127.0.0.2"

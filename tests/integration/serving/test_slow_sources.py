@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from di_api.serving import arrivals, penalties
-from di_api.serving.penalties import FAULTS_AT_ONCE
+from di_service.serving import arrivals, penalties
+from di_service.serving.penalties import FAULTS_AT_ONCE
 from tests.integration.running_front import (
     BOUNDS,
     GOOD,

@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 import pytest
 
 from di_api.field_error import InvalidSpec
-from di_api.kube.cache import WatchCache
-from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import API_VERSION, KIND
+from di_kube.cache import WatchCache
+from di_kube.resources import DIJOBS, PODS
 from di_operator.allocator.forecast.cluster_snapshot import Look, look_at
 from di_operator.allocator.forecast.hypothetical_job import Trial
 from di_operator.allocator.forecast.what_if import Forecast, Surroundings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.admission_rules import ADMISSION_RULES
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_operator.certificates.ca_bundles import (
     admission_patch,
     bundles,

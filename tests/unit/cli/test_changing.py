@@ -216,7 +216,7 @@ def test_a_restart_fails_where_the_cluster_drops_the_field(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = di.job()
-    monkeypatch.setattr("di_api.kube.sync.SyncKubeClient.patch", lambda *_, **__: found)
+    monkeypatch.setattr("di_kube.sync.SyncKubeClient.patch", lambda *_, **__: found)
     said = di("restart", "cartpole")
     assert "the cluster's version of DIJob has no restartedAt" in said.err
     assert "try: di suspend cartpole; di resume cartpole" in said.err

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import ApiError, Forbidden, Gone, Unavailable
 from di_cli.exit_codes import ExitCode
 from di_cli.live.follow import follow
+from di_kube.errors import ApiError, Forbidden, Gone, Unavailable
 from tests.unit.cli.conftest import Di
 
 Script = list[Callable[[], Iterator[tuple[str, Any]]]]

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from di_api.kube.config import load_config
 from di_cli.exit_codes import ExitCode
+from di_kube.config import load_config
 from di_local import runs
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, Di, address_behind, job

@@ -217,6 +217,6 @@ def _event(
 
 
 def test_the_fake_api_server_uses_the_products_paths() -> None:
-    from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # of this test alone
+    from di_kube.resources import DIJOBS  # noqa: PLC0415  # of this test alone
 
     assert DIJOBS.path("rl") == JOBS

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import DIJOBS, Resource
+from di_kube.client import KubeClient
+from di_kube.resources import DIJOBS, Resource
 from tools.faults.footprint import Footprint, complaints, differing, read_state
 from tools.faults.oracle import Baseline, differences
 from tools.faults.plan import Plan

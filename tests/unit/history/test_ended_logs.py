@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
 from di_history.changes.pods import LogWanted
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
@@ -21,6 +19,8 @@ from di_history.records import EndedLog, Put, Record, WholeLog
 from di_history.spool import Room
 from di_history.uploads import Uploads
 from di_history.whole_logs import WholeLogs, key_of
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
 from tests.fakes.api_server import StandIn
 from tests.waiting import wait_until_async
 

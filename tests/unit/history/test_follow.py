@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from di_api.kube.config import KubeConfig
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_history import follow as module
 from di_history.changes.jobs import job_changes
@@ -31,6 +30,7 @@ from di_history.records import (
 )
 from di_history.subjects import BURST_BYTES, Budgets, Early
 from di_history.waiting import weight
+from di_kube.config import KubeConfig
 from tests.fakes.api_server import StandIn
 from tests.integration.history_records import placement
 from tests.unit.history.jobs import NOON, event, job, pod

@@ -10,14 +10,14 @@ from typing import cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from di_api.kube.config import KubeConfig
-from di_api.service.backoff import Backoff
 from di_history import keeping
 from di_history.batches import Batches
 from di_history.keeping import SWEEP_SECONDS, Keeper, SpoolSettings, sweep_is_due
 from di_history.metrics import Metrics
 from di_history.store.engine import open_engine
 from di_history.store.retention import Retention, Swept
+from di_kube.backoff import Backoff
+from di_kube.config import KubeConfig
 from tests.waiting import DEADLINE
 
 GIB = 1 << 30

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from di_api.serving.probe_server import Page
 from di_history.probes import pages
+from di_service.serving.probe_server import Page
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.cache import WatchCache, WatchLimits
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import Gone, Silent, Unavailable
-from di_api.kube.resources import CONFIGMAPS
-from di_api.kube.store import Kept
-from di_api.kube.wire import Object
+from di_kube.cache import WatchCache, WatchLimits
+from di_kube.client import KubeClient
+from di_kube.errors import Gone, Silent, Unavailable
+from di_kube.resources import CONFIGMAPS
+from di_kube.store import Kept
+from di_kube.wire import Object
 from tests.unit.asynchronous import asynchronous
 
 Event = tuple[str, Object]

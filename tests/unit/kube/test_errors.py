@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube import errors
-from di_api.kube.errors import ApiError, Forbidden, from_status
+from di_kube import errors
+from di_kube.errors import ApiError, Forbidden, from_status
 
 
 @pytest.mark.parametrize(

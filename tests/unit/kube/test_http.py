@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from di_api.kube import http
-from di_api.kube.http import Answer, Broken, Connections, HungUp, Server, TooLarge
-from di_api.kube.sockets import Sockets
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
+from di_kube import http
+from di_kube.http import Answer, Broken, Connections, HungUp, Server, TooLarge
+from di_kube.sockets import Sockets
 from tests.waiting import DEADLINE
 
 HOST = "127.0.0.1"

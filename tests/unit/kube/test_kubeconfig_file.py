@@ -12,8 +12,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from di_api.kube.config import ConfigError, load_config
 from di_cli.access.kubeconfig import read_access
+from di_kube.config import ConfigError, load_config
 
 GOOD: dict[str, Any] = {
     "current-context": "x",

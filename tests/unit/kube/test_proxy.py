@@ -14,14 +14,14 @@ from threading import Event, Thread
 import pytest
 import uvloop
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import ConfigError, KubeConfig, load_config
-from di_api.kube.errors import ApiError
-from di_api.kube.proxy import BadProxy, Proxy, proxy_for
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
 from di_cli.access.kubeconfig import read_access
+from di_kube.client import KubeClient
+from di_kube.config import ConfigError, KubeConfig, load_config
+from di_kube.errors import ApiError
+from di_kube.proxy import BadProxy, Proxy, proxy_for
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
 
 # A name that no resolver knows: only the proxy can find it.
 NAME = "kubernetes.default.svc"

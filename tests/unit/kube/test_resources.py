@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.resources import DIJOBS, NODES, PODS
+from di_kube.resources import DIJOBS, NODES, PODS
 
 
 def test_a_path_names_a_collection_an_object_or_a_subresource() -> None:

@@ -12,12 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube import safe_yaml
-from di_api.kube.config import ConfigError, load_config
-from di_api.kube.safe_yaml import MOST_BYTES, BadYaml, load_documents
 from di_cli.access.kubeconfig import read_access
 from di_cli.commands.manifest import documents_of
 from di_cli.edits.manifests import ManifestError
+from di_kube import safe_yaml
+from di_kube.config import ConfigError, load_config
+from di_kube.safe_yaml import MOST_BYTES, BadYaml, load_documents
 from di_local.manifest import BadManifest, read_manifest
 
 LEVELS = 20

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import CONFIGMAPS
 from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import CONFIGMAPS
 
 HOST = "127.0.0.1"
 REQUESTS = 8

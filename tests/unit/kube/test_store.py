@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.store import Kept, Store, as_number
-from di_api.kube.wire import Object
+from di_kube.store import Kept, Store, as_number
+from di_kube.wire import Object
 
 
 def owner_uids(obj: Kept) -> list[str]:

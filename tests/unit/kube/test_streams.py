@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from di_api.kube import streams, wire
-from di_api.kube.errors import Unavailable
-from di_api.kube.resources import PODS
-from di_api.kube.wire import Target
+from di_kube import streams, wire
+from di_kube.errors import Unavailable
+from di_kube.resources import PODS
+from di_kube.wire import Target
 
 TARGET = Target(PODS, "ns", "a")
 EVENT = b'{"type": "ADDED", "object": {"metadata": {"name": "%d"}}}'

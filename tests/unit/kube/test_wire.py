@@ -7,10 +7,10 @@ import gc
 import orjson
 import pytest
 
-from di_api.kube import wire
-from di_api.kube.errors import Gone, Unavailable
-from di_api.kube.resources import PODS
-from di_api.kube.wire import Target
+from di_kube import wire
+from di_kube.errors import Gone, Unavailable
+from di_kube.resources import PODS
+from di_kube.wire import Target
 
 TARGET = Target(PODS, "ns", "a")
 

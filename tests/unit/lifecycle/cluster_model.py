@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from di_api import names
-from di_api.kube.resources import DIJOBS, PODS, WORKLOADS, Resource
+from di_kube.resources import DIJOBS, PODS, WORKLOADS, Resource
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_pod
 from di_operator.kueue.queueing import Kueue

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.resources import PODS
+from di_kube.resources import PODS
 from di_operator.lifecycle.write_errors import NameTaken, QuotaExceeded, TemplateRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job
 

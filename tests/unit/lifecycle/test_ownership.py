@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
+from di_kube.resources import CONFIGMAPS, PODS, SERVICES, Resource
 from di_operator.builders.configmap import configmap_body
 from di_operator.builders.service import service_body
 from di_operator.lifecycle.write_errors import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import PODS
 from di_api.phase import Phase
+from di_kube.resources import PODS
 from di_operator.lifecycle.vocabulary.phases import TRANSITIONS, IllegalTransition, check_transition
 from di_operator.lifecycle.write_errors import Fault, NameTaken, QuotaExceeded, TemplateRefused
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task

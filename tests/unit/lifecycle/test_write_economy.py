@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.kube.resources import PODS
+from di_kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
 from di_operator.lifecycle.vocabulary.actions import Create
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task

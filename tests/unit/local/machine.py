@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from di_api.kube.resources import DIJOBS, PODS
+from di_kube.resources import DIJOBS, PODS
 from di_local.addresses import Names, take_network
 from di_local.api.objects import Change, Object, Objects
 from di_local.control_plane import StoredSources, control_plane

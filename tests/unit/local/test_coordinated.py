@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from di_api.kube.resources import DIJOBS, PODS
+from di_kube.resources import DIJOBS, PODS
 from di_local import addresses
 from di_local.api.objects import Object
 from di_local.hosts import FILE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, EVENTS, PODS
+from di_kube.resources import CONFIGMAPS, DIJOBS, EVENTS, PODS
 from di_local.api.admission import admit
 from di_local.api.objects import Object, Objects
 from di_local.api.patches import merged, patched

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import CONFIGMAPS, DIJOBS
+from di_kube.resources import CONFIGMAPS, DIJOBS
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import KubeConfig
-from di_api.serving.worker import Serving
+from di_kube.config import KubeConfig
 from di_local import server
 from di_local.addresses import Network
+from di_service.serving.worker import Serving
 from tests.waiting import wait_until
 
 

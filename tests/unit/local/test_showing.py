@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.config import load_config
+from di_kube.config import load_config
 from di_local import runs
 from di_local.api.objects import Change
 from di_local.logs import Follower, LineReader, Times

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from di_api.kube.resources import CONFIGMAPS, SECRETS
+from di_kube.resources import CONFIGMAPS, SECRETS
 from di_local.api.objects import Objects
 from di_local.api.refused import Refused
 from di_local.pods.environment import Missing

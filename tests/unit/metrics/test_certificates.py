@@ -10,10 +10,10 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 
-from di_api.serving.certificate import CertificateReport
 from di_dashboard.shared import metrics as dashboard
 from di_history import metrics as history
 from di_server import metrics as server
+from di_service.serving.certificate import CertificateReport
 from di_webhook import metrics as webhook
 
 OF_SERVICES: dict[str, Callable[[], Any]] = {

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from di_api.kube.cache import UNREADABLE
+from di_kube.cache import UNREADABLE
 from di_server.metrics import Metrics
 from di_server.storage.object_cache import ObjectCache
 from tests.unit.server.fakes import Object

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from di_api.kube.errors import (
+from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.errors import (
     ApiError,
 )
-from di_api.kube.resources import PODS, Resource
-from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.resources import PODS, Resource
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Executor
 from di_operator.cluster.scheduling_objects import SchedulingObjects

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
+from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from di_kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
 
 Object = dict[str, Any]
 

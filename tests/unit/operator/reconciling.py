@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from di_api.companions import CompanionKind
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_api.names import API_VERSION, KIND
+from di_kube.errors import ApiError
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, Resource
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Executor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.service.settings import Address, SettingsError
 from di_operator.builders.pinning import Binding
 from di_operator.config import Config, load_config
+from di_service.settings import Address, SettingsError
 
 
 def load(*argv: str, **environ: str) -> Config:

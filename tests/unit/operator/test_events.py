@@ -11,7 +11,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_api.kube.errors import ApiError, Forbidden, Unavailable
+from di_kube.errors import ApiError, Forbidden, Unavailable
 from di_operator.cluster.event_recorder import BURST, RATE, EventRecorder, TokenBucket
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason

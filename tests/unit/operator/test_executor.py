@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import (
+from di_api.names import LABEL_JOB
+from di_kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -19,8 +20,7 @@ from di_api.kube.errors import (
     Throttled,
     Unavailable,
 )
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
-from di_api.names import LABEL_JOB
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
 from di_operator.lifecycle.vocabulary.actions import Action, Create, Delete, Patch, Reclaim, Replace
 from di_operator.lifecycle.write_errors import (
     CreateForbidden,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from di_api.kube.store import Store
-from di_api.kube.wire import Object
+from di_kube.store import Store
+from di_kube.wire import Object
 from di_operator.cluster.informer_state import INDEX_PHASE, index_phase
 from di_operator.metrics.metrics import Metrics
 

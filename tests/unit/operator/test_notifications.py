@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 from typing_extensions import override
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import Conflict
+from di_kube.client import KubeClient
+from di_kube.errors import Conflict
 from di_operator.notification_targets import Format, Happening, Target, read_targets
 from di_operator.notifications.news import addressees, body, news_of
 from di_operator.notifications.notifier import ATTEMPTS, Notifier

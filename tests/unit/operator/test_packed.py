@@ -15,9 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_api.names import (
     ANNOTATION_RANK,
     ANNOTATION_TASK_REPLICAS,
@@ -29,6 +26,9 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_operator.cluster.informer_state import (
     INDEX_JOB,
     INDEX_PHASE,

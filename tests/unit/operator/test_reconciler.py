@@ -11,9 +11,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from di_api.kube.errors import Conflict, Forbidden, Unavailable
-from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.errors import Conflict, Forbidden, Unavailable
+from di_kube.resources import DIJOBS, PODS
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot

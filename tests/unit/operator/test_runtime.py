@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import Unavailable
-from di_api.kube.resources import DIJOBS
+from di_kube.errors import Unavailable
+from di_kube.resources import DIJOBS
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.kueue_watch import NoKueue
 from di_operator.leadership.release_claim import NoClaim

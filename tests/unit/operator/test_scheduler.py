@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.resources import DIJOBS, PODS
 from di_api.spec import JobSpec
+from di_kube.cache import WatchCache
+from di_kube.resources import DIJOBS, PODS
 from di_operator.allocator.model.job import JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.model.policy import Policy

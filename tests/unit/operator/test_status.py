@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from di_api.kube.resources import DIJOBS, Resource
+from di_kube.resources import DIJOBS, Resource
 from di_operator.cluster.status_writer import StatusWriter
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.concurrency import Tenants, Writers

@@ -37,7 +37,7 @@ def test_one_command_writes_every_place(tree: Path) -> None:
     chart = yaml.safe_load((tree / "charts/di-orchestrator/Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == ("9.8.7", "9.8.7")
     assert '__version__ = "9.8.7"' in (tree / "sdk/src/di_orchestrator/__init__.py").read_text()
-    assert '"di-api[kube]==9.8.7"' in (tree / "cli/pyproject.toml").read_text()
+    assert '"di-kube==9.8.7"' in (tree / "cli/pyproject.toml").read_text()
     assert len(changed) == len(set(changed)) > 15
     assert version.write(tree, "9.8.7") == []
 
@@ -55,8 +55,8 @@ def test_every_package_is_among_the_places() -> None:
     ("file", "before", "after"),
     [
         ("sdk/pyproject.toml", r"(?m)^version = .*$", 'version = "0.0.9"'),
-        ("services/api/pyproject.toml", r"(?m)^version = .*$", 'version = "0.0.9"'),
-        ("cli/pyproject.toml", r'"di-api\[kube\]==[^"]*"', '"di-api[kube]"'),
+        ("libraries/api/pyproject.toml", r"(?m)^version = .*$", 'version = "0.0.9"'),
+        ("cli/pyproject.toml", r'"di-kube==[^"]*"', '"di-kube"'),
         ("charts/di-orchestrator/Chart.yaml", r"(?m)^appVersion: .*$", "appVersion: 0.0.9"),
         ("sdk/src/di_orchestrator/__init__.py", r"(?m)^__version__ = .*$", ""),
     ],

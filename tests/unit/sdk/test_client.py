@@ -8,7 +8,7 @@ import json
 import pytest
 
 import di_orchestrator as di
-from di_api.kube.errors import Unavailable
+from di_kube.errors import Unavailable
 from di_orchestrator import aio
 from di_orchestrator.api import POLL_SECONDS, Api
 from di_orchestrator.client import run

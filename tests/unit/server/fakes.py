@@ -15,8 +15,6 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from di_api.kube.errors import ApiError, Conflict, Invalid, NotFound
-from di_api.kube.resources import DIJOBS, PODS, TOKEN_REVIEWS, Resource
 from di_api.names import (
     ANNOTATION_RANK,
     API_VERSION,
@@ -26,8 +24,8 @@ from di_api.names import (
     LABEL_TASK_NAME,
     OPERATOR_NAME,
 )
-from di_api.service.spans import Tracing
-from di_api.service.tracing import OFF
+from di_kube.errors import ApiError, Conflict, Invalid, NotFound
+from di_kube.resources import DIJOBS, PODS, TOKEN_REVIEWS, Resource
 from di_server.config import AuthMode, load_config
 from di_server.jobs.profilings import merge
 from di_server.main import build_app
@@ -39,6 +37,8 @@ from di_server.probes import Probes
 from di_server.storage.caches import Caches
 from di_server.storage.jobs import JobStore
 from di_server.storage.transforms import transform_job, transform_pod
+from di_service.spans import Tracing
+from di_service.tracing import OFF
 
 Object = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
-from di_api.kube.errors import Unavailable
+from di_kube.errors import Unavailable
 from tests.unit.server.fakes import Harness, coordinated, make_harness, pod
 from tests.unit.server.fakes import job as make_job
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.resources import AGGREGATOR_CONFIGS
+from di_kube.resources import AGGREGATOR_CONFIGS
 from di_server.model.references import ConfigRef
 from tests.unit.server.fakes import coordinated, job, make_harness, pod, replica, watch
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from di_api.kube.cache import UNREADABLE
-from di_api.kube.config import KubeConfig
+from di_kube.cache import UNREADABLE
+from di_kube.config import KubeConfig
 from di_server.storage.caches import Caches
 from di_server.storage.informers import Informers
 from di_server.storage.object_cache import ObjectCache

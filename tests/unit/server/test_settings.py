@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from di_api.service.settings import Address, SettingsError
 from di_server.config import AuthMode, Config, load_config
 from di_server.model.references import ConfigRef
+from di_service.settings import Address, SettingsError
 
 DEFAULTS = load_config([], {"PATH": "/bin", "DI_SERVER_WATCH_NAMESPACE": ""})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.service.settings import SettingsError
+from di_service.settings import SettingsError
 from di_webhook.config import load_config
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TypedDict
 
-from di_api.kube.resources import DIJOBS
+from di_kube.resources import DIJOBS
 from di_operator.builders.pinning import Binding
 from tools.benchmarks import samples
 from tools.benchmarks.follower import Seen

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from di_api.kube.cache import DELETED, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import DIJOBS, WORKLOADS, Resource
 from di_api.names import LABEL_JOB
+from di_kube.cache import DELETED, WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import DIJOBS, WORKLOADS, Resource
 from tests.following import following
 from tests.integration.conftest import fresh_namespace
 from tests.integration.kueue.bed import queued_job

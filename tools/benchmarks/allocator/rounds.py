@@ -31,17 +31,17 @@ from typing import Any, Final, TypedDict, cast
 
 import uvloop
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
-from di_api.service.logs import configure_logs
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import DIJOBS, NODES, PODS, Resource
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator_loop import SETTLE, Scheduler
 from di_operator.cluster import informer_state
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.main import REMEMBERED_SPECS
 from di_operator.metrics.metrics import Metrics
+from di_service.logs import configure_logs
 from tools.benchmarks.operator.holds import Recorder, longest, read
 from tools.benchmarks.processes import memory_mib, peak_memory_mib
 

@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import EVENTS, PODS, SERVICES, Resource
 from di_api.names import OPERATOR_NAME
+from di_kube.client import KubeClient
+from di_kube.resources import EVENTS, PODS, SERVICES, Resource
 from di_operator.lifecycle.observed.status import merge_patch
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes, samples

@@ -20,13 +20,13 @@ from typing import Any, Final
 
 import yaml
 
-from di_api.kube.client import KubeClient
-from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS, NAMESPACES
-from di_api.kube.wire import JSON_PATCH
 from di_api.names import API_VERSION, KIND
 from di_cluster.cluster import Cluster
 from di_cluster.commands import run
+from di_kube.client import KubeClient
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS, NAMESPACES
+from di_kube.wire import JSON_PATCH
 from tests.failures.clusters import running
 from tests.integration.conftest import CRD_FILE, install_crd
 from tools.benchmarks.processes import cpu_seconds

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypedDict
 
-from di_api.kube.resources import DIJOBS, PODS
+from di_kube.resources import DIJOBS, PODS
 from tools.benchmarks import processes
 from tools.benchmarks.follower import Seen
 from tools.benchmarks.operator import holds

@@ -12,9 +12,9 @@ from typing import TypedDict
 
 import aiohttp
 
-from di_api.kube.resources import DIJOBS, PODS
 from di_api.names import LABEL_JOB
 from di_certs.authority import Authority
+from di_kube.resources import DIJOBS, PODS
 from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes

@@ -19,11 +19,11 @@ from typing import TypedDict
 import aiohttp
 
 from di_api.coordinated import coordinator_name, replica_name
-from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import JSON_PATCH
 from di_api.spec import Role
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import JSON_PATCH
 from tests.integration.di_server import (
     Object,
     ServerProcess,

@@ -22,9 +22,9 @@ from typing import Any, SupportsIndex, TypedDict
 
 from typing_extensions import override
 
-from di_api.kube.config import load_config
-from di_api.kube.resources import SERVICE_ACCOUNTS
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import load_config
+from di_kube.resources import SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 from di_server.members.entry import HEARTBEAT
 from tests.integration.di_server import Object, ServerProcess, new_job, new_pod, running_servers
 from tests.integration.service_accounts import token_of

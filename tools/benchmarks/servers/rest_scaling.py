@@ -21,9 +21,9 @@ from typing import TypedDict
 
 import requests
 
-from di_api.kube.config import load_config
-from di_api.kube.resources import DIJOBS
-from di_api.kube.sync import SyncKubeClient
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
 from tests.integration.di_server import Object, ServerProcess, new_job, read_job, running_server
 from tools.benchmarks import processes, samples
 from tools.benchmarks.follower import Seen

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import Unavailable
-from di_api.kube.resources import Resource
+from di_kube.client import KubeClient
+from di_kube.errors import Unavailable
+from di_kube.resources import Resource
 
 Object = dict[str, Any]
 _STREAM_SECONDS = 3600

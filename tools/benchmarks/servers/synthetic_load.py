@@ -18,8 +18,8 @@ from typing import Any
 
 from aiohttp import web
 
-from di_api.kube.resources import DIJOBS, PODS
-from di_api.kube.wire import METADATA_LIST
+from di_kube.resources import DIJOBS, PODS
+from di_kube.wire import METADATA_LIST
 
 Object = dict[str, Any]
 # Every copy has it: nothing ever changes here.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import DIJOBS, LEASES
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
+from di_kube.resources import DIJOBS, LEASES
 from tests.integration.operator_testbed import job, task
 from tests.waiting import wait_until_async
 from tools.faults.footprint import complaints

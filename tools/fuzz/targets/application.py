@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any, Final
 
-from di_api.kube.resources import AGGREGATOR_CONFIGS
+from di_kube.resources import AGGREGATOR_CONFIGS
 from di_server.coordination import operations as coordination_operations
 from di_server.jobs.operations import OPERATIONS, PREFIX
 from di_server.members import exchange

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from di_api.kube.config import SERVICE_ACCOUNT, CachedToken, ConfigError, KubeConfig, load_config
-from di_api.kube.kubeconfig_file import LISTS, BadKubeconfig, missing_user, read_file
-from di_api.kube.proxy import proxy_for
+from di_kube.config import SERVICE_ACCOUNT, CachedToken, ConfigError, KubeConfig, load_config
+from di_kube.kubeconfig_file import LISTS, BadKubeconfig, missing_user, read_file
+from di_kube.proxy import proxy_for
 
 _DEFAULT: Final = "~/.kube/config"
 _LEFT_TO_OTHERS: Final = ("exec", "auth-provider", "username")

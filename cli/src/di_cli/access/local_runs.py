@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from di_api.kube.config import ConfigError
 from di_cli.access.kubeconfig import read_access
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_kube.config import ConfigError
 
 if TYPE_CHECKING:
     from di_local.runs import Run

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.resources import DIJOBS
 from di_cli.commands.options import Context, Local, Namespace, complete_job
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.live.follow import follow
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_session
+from di_kube.resources import DIJOBS
 
 
 def delete(

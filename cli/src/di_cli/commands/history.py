@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.resources import SERVICE_ACCOUNTS
 from di_api.names import HISTORY_NAME
 from di_cli.access.credentials import authority_pem
 from di_cli.access.history import SERVER_VARIABLE, History, reached
@@ -26,6 +25,7 @@ from di_cli.views.history import (
     revisions,
     timeline,
 )
+from di_kube.resources import SERVICE_ACCOUNTS
 
 _TOKEN_SECONDS = 600
 Server = Annotated[

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.resources import SERVICE_ACCOUNTS
 from di_api.timestamps import parse_time
 from di_cli.access.credentials import Login, authority_pem, forget, keep
 from di_cli.commands.options import Context, Namespace
@@ -15,6 +14,7 @@ from di_cli.errors import CommandError
 from di_cli.output import say, suggest
 from di_cli.session import open_session
 from di_cli.views.times import local
+from di_kube.resources import SERVICE_ACCOUNTS
 
 AUDIENCE = "di-server"
 _LEAST_SECONDS, _MOST_SECONDS = 600, 86_400

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from di_api.kube.safe_yaml import BadYaml, load_documents
 from di_cli.edits.manifests import MOST_BYTES, ManifestError
+from di_kube.safe_yaml import BadYaml, load_documents
 
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 """Links to the manifests of examples/, whose contents are in the wheel."""

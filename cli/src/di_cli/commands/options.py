@@ -14,10 +14,10 @@ _COMPLETION_SECONDS: Final = 2.0
 
 def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the namespace's jobs; none if they cannot be had at once."""
-    from di_api.kube.resources import DIJOBS  # noqa: PLC0415  # only while completing
     from di_cli.access.local_runs import meant_runs  # noqa: PLC0415
     from di_cli.errors import CommandError  # noqa: PLC0415
     from di_cli.session import open_session  # noqa: PLC0415
+    from di_kube.resources import DIJOBS  # noqa: PLC0415  # only while completing
 
     given = ctx.params
     namespace, context = given.get("namespace"), given.get("context")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from di_api.kube.errors import Conflict
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.edits.restarting import RestartError, asks_for, restarting
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_session
+from di_kube.errors import Conflict
+from di_kube.resources import DIJOBS
+from di_kube.wire import JSON_PATCH
 
 _TRIES = 5
 

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_cli.commands.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError
 from di_cli.output import print_lines, say, suggest
 from di_cli.session import open_session
+from di_kube.resources import DIJOBS
+from di_kube.wire import JSON_PATCH
 
 _MANAGER = "di-rollback"
 

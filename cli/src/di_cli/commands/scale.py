@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.errors import Conflict
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_cli.access.credentials import Login, login_for
 from di_cli.access.rest import scale_by_rest
 from di_cli.commands.options import Context, JobName, Local, Namespace
@@ -17,6 +14,9 @@ from di_cli.edits.scaling import ScalingError, Wish, scaling
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_session
+from di_kube.errors import Conflict
+from di_kube.resources import DIJOBS
+from di_kube.wire import JSON_PATCH
 
 _TRIES = 5
 

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from di_api.kube.errors import Conflict
-from di_api.kube.resources import DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.edits.assignments import AssignmentError, fields, patch
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_lines, say, suggest
 from di_cli.session import open_session
+from di_kube.errors import Conflict
+from di_kube.resources import DIJOBS
+from di_kube.wire import JSON_PATCH
 
 _TRIES = 5
 

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, Resource
 from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace
 from di_cli.edits.manifests import (
@@ -23,6 +21,8 @@ from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_session
+from di_kube.errors import ApiError
+from di_kube.resources import DIJOBS, Resource
 
 
 class DryRun(StrEnum):

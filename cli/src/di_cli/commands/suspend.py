@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from di_api.kube.resources import DIJOBS
 from di_api.names import ANNOTATION_SUSPENDED_BY
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.output import say, suggest
 from di_cli.session import open_session
+from di_kube.resources import DIJOBS
 
 
 def suspend(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from di_api.kube.errors import NotFound, Unavailable
-from di_api.kube.resources import POD_METRICS
 from di_api.names import LABEL_JOB
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
@@ -11,6 +9,8 @@ from di_cli.output import print_table, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import open_session
 from di_cli.views import top as views
+from di_kube.errors import NotFound, Unavailable
+from di_kube.resources import POD_METRICS
 
 
 def top(

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from di_api.kube.errors import Gone, Throttled, Unavailable
-from di_api.kube.resources import DIJOBS, Resource
 from di_cli.session import Session
+from di_kube.errors import Gone, Throttled, Unavailable
+from di_kube.resources import DIJOBS, Resource
 
 Object = dict[str, Any]
 Jobs = Mapping[tuple[str, str], Object]

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from di_api.kube.errors import ApiError, Throttled, Unavailable
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_JOB
 from di_cli.live.follow import follow
 from di_cli.logs.read import Asked, container_of, lines_of
 from di_cli.session import Session
 from di_cli.views.pods import name_of
+from di_kube.errors import ApiError, Throttled, Unavailable
+from di_kube.resources import PODS
 
 MOST_PODS: Final = 64
 """Pods whose logs are followed at once: each takes a thread and a connection."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import PODS
-from di_api.kube.sync import SyncKubeClient
-from di_api.kube.wire import Target, url_path
 from di_api.names import DI_CONTAINER
 from di_cli.session import Session
+from di_kube.errors import ApiError
+from di_kube.resources import PODS
+from di_kube.sync import SyncKubeClient
+from di_kube.wire import Target, url_path
 
 MOST_BYTES: Final = 1 << 20
 """Of the log of one pod that is not followed; the rest is left out, the oldest first."""

@@ -10,8 +10,8 @@ from typing import Final
 from marshmallow import fields, validate
 
 from di_api.names import DASHBOARD_NAME
-from di_api.service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
 from di_dashboard.app import PATH
+from di_service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
 
 CA_FILE: Final = Path("/kube/ca.crt")
 

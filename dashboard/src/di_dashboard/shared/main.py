@@ -13,15 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from di_api.kube.config import ConfigError, KubeConfig
-from di_api.kube.server_time import ServerTime
 from di_api.names import DASHBOARD_NAME
-from di_api.service.logs import configure_logs
-from di_api.service.settings import Address, SettingsError, refuse_to_start
-from di_api.serving.certificate import reported_certificate
-from di_api.serving.front import Front
-from di_api.serving.gunicorn import Gunicorn
-from di_api.serving.worker import Serving
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
 from di_dashboard.feed import OpenPages
@@ -34,6 +26,14 @@ from di_dashboard.shared.rights import Caller, Known, Rights, ask
 from di_dashboard.shared.rooms import Rooms
 from di_dashboard.shared.serving import END_SECONDS, bounds_of, probe_pages, refusal
 from di_dashboard.shared.strangers import Strangers
+from di_kube.config import ConfigError, KubeConfig
+from di_kube.server_time import ServerTime
+from di_service.logs import configure_logs
+from di_service.serving.certificate import reported_certificate
+from di_service.serving.front import Front
+from di_service.serving.gunicorn import Gunicorn
+from di_service.serving.worker import Serving
+from di_service.settings import Address, SettingsError, refuse_to_start
 
 _THREADS: Final = 32
 """For requests; a page that waits for changes holds none."""

@@ -10,9 +10,9 @@ from hashlib import sha256
 from typing import Final
 
 from di_api.field_error import mapping
-from di_api.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
-from di_api.kube.resources import DIJOBS, EVENTS, NODES, PODS, SELF_SUBJECT_REVIEWS, Resource
-from di_api.kube.sync import SyncKubeClient
+from di_kube.errors import ApiError, Forbidden, NotFound, Unauthorized
+from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, SELF_SUBJECT_REVIEWS, Resource
+from di_kube.sync import SyncKubeClient
 
 AGAIN_SECONDS: Final = 45.0
 """After which the API server is asked again: a token that was withdrawn, or a right, is one no

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from di_api.kube.errors import ApiError
 from di_dashboard.parts import Parts
 from di_dashboard.shared.rights import Caller, Known, Rights
+from di_kube.errors import ApiError
 
 _LOOK_SECONDS: Final = 15.0
 _SPARED_SECONDS: Final = 60.0

@@ -9,10 +9,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from di_api.exposition import Exposition
-from di_api.serving.bounds import Bounds
-from di_api.serving.probe_server import Page, Pages
 from di_dashboard.app import MOST_BODY
+from di_service.exposition import Exposition
+from di_service.serving.bounds import Bounds
+from di_service.serving.probe_server import Page, Pages
 
 END_SECONDS: Final = 5
 _BESIDE_STREAMS: Final = 768

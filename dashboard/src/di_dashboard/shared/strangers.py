@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from di_api.service.sources import source_of
-from di_api.service.token_buckets import TokenBuckets
 from di_dashboard.shared.rights import Caller
+from di_service.sources import source_of
+from di_service.token_buckets import TokenBuckets
 
 REFUSED_SECONDS: Final = 30.0
 """For which a token that was refused is refused without a review."""

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from di_api.kube.resources import DIJOBS
+from di_kube.resources import DIJOBS
 from di_local.api.patches import patched
 from di_local.api.refused import Refused
 from di_webhook import admission

@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
-from di_api.kube.wire import JSON_PATCH, MERGE_PATCH, METADATA_LIST
+from di_kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from di_kube.wire import JSON_PATCH, MERGE_PATCH, METADATA_LIST
 from di_local.api.objects import RESOURCES, Change, Object, Objects
 from di_local.api.patches import merged, patched
 from di_local.api.refused import Refused

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from di_api.kube.resources import (
+from di_api.timestamps import format_time
+from di_kube.resources import (
     CONFIGMAPS,
     DIJOBS,
     EVENTS,
@@ -18,7 +19,6 @@ from di_api.kube.resources import (
     SERVICES,
     Resource,
 )
-from di_api.timestamps import format_time
 from di_local.api.paths import bad_data
 from di_local.api.refused import Refused, conflict, invalid, not_found
 from di_local.api.selectors import Selector

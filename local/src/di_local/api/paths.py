@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.kube.resources import SECRETS
 from di_api.names import is_dns_label
+from di_kube.resources import SECRETS
 
 Object = Mapping[str, Any]
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SECRETS
+from di_kube.resources import CONFIGMAPS, PODS, SECRETS
 from di_local.addresses import NoAddress
 from di_local.api.objects import Change, Objects
 from di_local.api.refused import Refused

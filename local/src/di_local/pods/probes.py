@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from di_api.service.settings import Address
+from di_service.settings import Address
 
 Object = Mapping[str, Any]
 Execute = Callable[[Sequence[str]], Awaitable[int]]

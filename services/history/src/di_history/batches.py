@@ -11,12 +11,12 @@ from typing import Final
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from di_api.service.backoff import Backoff
 from di_api.wording import describe
 from di_history.metrics import Metrics
 from di_history.records import Millis, Record
 from di_history.store.writer import Writer
 from di_history.waiting import Queue, job_of
+from di_kube.backoff import Backoff
 
 _log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ from typing import Final
 from marshmallow import fields, validate
 
 from di_api.names import HISTORY_NAME
-from di_api.service.settings import (
+from di_service.settings import (
     LOG_LEVEL,
     TLS_PORT,
     Address,

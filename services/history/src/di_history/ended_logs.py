@@ -9,17 +9,17 @@ from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import PODS
-from di_api.kube.streams import Tail
-from di_api.kube.wire import url_path
 from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
 from di_history.records import EndedLog, Millis, Put
 from di_history.spool import Spool
 from di_history.turns import Turns
 from di_history.uploads import Uploads
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import PODS
+from di_kube.streams import Tail
+from di_kube.wire import url_path
 
 MOST_READ_AT_ONCE: Final = 8
 MOST_WANTED: Final = 20_000

@@ -17,14 +17,8 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from di_api.field_error import mapping
-from di_api.kube.cache import DELETED, UNREADABLE, Transform, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.errors import ApiError, Gone, Silent
-from di_api.kube.resources import DIJOBS, EVENTS, PODS, Resource
 from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.ownership import controller_uid
-from di_api.service.backoff import Backoff
 from di_api.wording import describe
 from di_history.changes.events import event_entry, left_out_entry, subject
 from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone, uid_of
@@ -43,6 +37,12 @@ from di_history.records import Entry, Millis, Placement, Put
 from di_history.subjects import Budgets, Early, Subjects
 from di_history.uploads import Uploads
 from di_history.waiting import size_of, weight
+from di_kube.backoff import Backoff
+from di_kube.cache import DELETED, UNREADABLE, Transform, WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.errors import ApiError, Gone, Silent
+from di_kube.resources import DIJOBS, EVENTS, PODS, Resource
 
 _log = structlog.get_logger()
 

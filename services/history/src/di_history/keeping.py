@@ -15,8 +15,6 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from di_api.kube.config import KubeConfig
-from di_api.service.backoff import Backoff
 from di_api.wording import describe
 from di_history.batches import Batches
 from di_history.follow import Follower, Known
@@ -29,6 +27,8 @@ from di_history.store.retention import Retention, sweep
 from di_history.store.writer import Writer
 from di_history.uploads import Uploads
 from di_history.whole_logs import StorageError, WholeLogs
+from di_kube.backoff import Backoff
+from di_kube.config import KubeConfig
 
 _log = structlog.get_logger()
 

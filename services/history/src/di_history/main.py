@@ -10,18 +10,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from di_api.kube.config import ConfigError as KubeConfigError
-from di_api.kube.config import KubeConfig
-from di_api.kube.config import load_config as load_kube_config
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import HISTORY_NAME
-from di_api.service.logs import configure_logs
-from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.serving.bounds import Bounds
-from di_api.serving.certificate import certificate_of
-from di_api.serving.front import Front
-from di_api.serving.gunicorn import Gunicorn
-from di_api.serving.worker import Serving
 from di_history import probes
 from di_history.config import Config, load_config
 from di_history.keeping import Keeper, SpoolSettings
@@ -33,6 +22,17 @@ from di_history.store.engine import STATEMENT_SECONDS, open_engine
 from di_history.store.reader import Reader
 from di_history.store.retention import Retention
 from di_history.whole_logs import WholeLogs, open_bucket
+from di_kube.config import ConfigError as KubeConfigError
+from di_kube.config import KubeConfig
+from di_kube.config import load_config as load_kube_config
+from di_kube.sync import SyncKubeClient
+from di_service.logs import configure_logs
+from di_service.serving.bounds import Bounds
+from di_service.serving.certificate import certificate_of
+from di_service.serving.front import Front
+from di_service.serving.gunicorn import Gunicorn
+from di_service.serving.worker import Serving
+from di_service.settings import SettingsError, refuse_to_start
 
 _READ_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = _READ_SECONDS + STATEMENT_SECONDS

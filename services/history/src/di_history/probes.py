@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from di_api.exposition import Exposition
-from di_api.serving.probe_server import Page, SlowPages
+from di_service.exposition import Exposition
+from di_service.serving.probe_server import Page, SlowPages
 
 
 def pages(

@@ -10,13 +10,13 @@ from typing import Final
 
 import structlog
 
-from di_api.service.backoff import Backoff
 from di_history.changes.pods import LogWanted
 from di_history.metrics import Metrics
 from di_history.records import Put, WholeLog
 from di_history.spool import Room, Spool
 from di_history.turns import Turns
 from di_history.whole_logs import StorageError, WholeLogs, key_of
+from di_kube.backoff import Backoff
 
 _log = structlog.get_logger()
 

@@ -19,10 +19,10 @@ import structlog
 
 from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import InvalidSpec, mapping
-from di_api.kube.cache import WatchCache
-from di_api.kube.resources import DIJOBS, NODES, PODS, Resource
 from di_api.names import KIND
 from di_api.ownership import is_controlled_by
+from di_kube.cache import WatchCache
+from di_kube.resources import DIJOBS, NODES, PODS, Resource
 from di_operator.allocator.forecast.arrivals import ask_for_arrivals
 from di_operator.allocator.forecast.cluster_snapshot import Look
 from di_operator.allocator.forecast.expected_starts import expected_starts

@@ -17,7 +17,9 @@ from di_api.names import (
     coordinated_server_url,
     server_url,
 )
-from di_api.service.settings import (
+from di_operator.builders.pinning import Binding
+from di_operator.notification_targets import Target, read_targets
+from di_service.settings import (
     COMPANION_KINDS,
     LOG_LEVEL,
     Address,
@@ -29,9 +31,7 @@ from di_api.service.settings import (
     name_field,
     read_settings,
 )
-from di_api.service.tracing import TRACE_RATIO, TRACES
-from di_operator.builders.pinning import Binding
-from di_operator.notification_targets import Target, read_targets
+from di_service.tracing import TRACE_RATIO, TRACES
 
 
 class TargetsField(fields.Field[tuple[Target, ...]]):

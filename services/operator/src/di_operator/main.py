@@ -17,22 +17,19 @@ from typing import Any
 import structlog
 import uvloop
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import ConfigError as KubeConfigError
-from di_api.kube.config import KubeConfig
-from di_api.kube.config import load_config as load_kube_config
-from di_api.kube.resources import (
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_api.spec import MAX_PODS
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import ConfigError as KubeConfigError
+from di_kube.config import KubeConfig
+from di_kube.config import load_config as load_kube_config
+from di_kube.resources import (
     DIJOBS,
     NODES,
     PODS,
     Resource,
 )
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_api.service.logs import configure_logs
-from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.service.tracing import tracing
-from di_api.spec import MAX_PODS
 from di_operator.allocator.policies.registry import PolicyError, load_policy
 from di_operator.allocator_loop import Scheduler
 from di_operator.certificates.manager import CertificateManager, certificate_settings
@@ -75,6 +72,9 @@ from di_operator.process.supervision import Duty, Supervisor
 from di_operator.reconcile.reconciler import Reconciler
 from di_operator.reconcile.traces import ScalingTraces
 from di_operator.runtime import Runtime
+from di_service.logs import configure_logs
+from di_service.settings import SettingsError, refuse_to_start
+from di_service.tracing import tracing
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import structlog
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import Resource
+from di_kube.cache import WatchCache
+from di_kube.errors import ApiError
+from di_kube.resources import Resource
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.informer_state import InformerState
 from di_operator.process.clock import Clock

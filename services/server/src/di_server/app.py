@@ -11,10 +11,7 @@ from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import BaseConverter
 
-from di_api.kube.errors import ApiError
-from di_api.service.spans import Tracing, trace_id
-from di_api.service.tracing import OFF
-from di_api.serving.later import LATER, Later, Wake
+from di_kube.errors import ApiError
 from di_server import openapi
 from di_server.coordination import operations as coordination_operations
 from di_server.coordination.handlers import CoordinationHandlers
@@ -34,6 +31,9 @@ from di_server.rest.deferred import Deferred
 from di_server.rest.incoming import TRACE, Incoming, receive, receive_for
 from di_server.rest.operation import Operation
 from di_server.rest.tagged import Tagged
+from di_service.serving.later import LATER, Later, Wake
+from di_service.spans import Tracing, trace_id
+from di_service.tracing import OFF
 
 _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"

@@ -11,7 +11,9 @@ from typing import Final
 from marshmallow import fields, validate
 
 from di_api.names import DEFAULT_SERVICE_DOMAIN, SERVER_NAME
-from di_api.service.settings import (
+from di_api.spec import MAX_PODS
+from di_server.model.references import ConfigRef
+from di_service.settings import (
     LOG_LEVEL,
     TLS_PORT,
     Address,
@@ -22,9 +24,7 @@ from di_api.service.settings import (
     name_field,
     read_settings,
 )
-from di_api.service.tracing import TRACE_RATIO, TRACES
-from di_api.spec import MAX_PODS
-from di_server.model.references import ConfigRef
+from di_service.tracing import TRACE_RATIO, TRACES
 
 DEFAULT_MAX_REPLICAS: Final = 32
 """Bound of a task without maxReplicas, unless the installation has another. The pods of a job may

@@ -16,20 +16,12 @@ from typing import Final
 import structlog
 from flask import Flask
 
-from di_api.kube.config import ConfigError as KubeConfigError
-from di_api.kube.config import KubeConfig
-from di_api.kube.config import load_config as load_kube_config
-from di_api.kube.server_time import ServerTime
-from di_api.kube.sync import SyncKubeClient
 from di_api.names import SERVER_NAME
-from di_api.service.logs import configure_logs
-from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.service.spans import Tracing
-from di_api.service.tracing import OFF, tracing
-from di_api.serving.certificate import certificate_of
-from di_api.serving.front import Front
-from di_api.serving.gunicorn import Gunicorn
-from di_api.serving.worker import Serving
+from di_kube.config import ConfigError as KubeConfigError
+from di_kube.config import KubeConfig
+from di_kube.config import load_config as load_kube_config
+from di_kube.server_time import ServerTime
+from di_kube.sync import SyncKubeClient
 from di_server import serving
 from di_server.access.address_lookups import AddressLookups
 from di_server.access.authorizer import Authorizer
@@ -60,6 +52,14 @@ from di_server.storage.learners import LearnerStore
 from di_server.storage.pods import PodStore
 from di_server.storage.reviews import ReviewStore
 from di_server.storage.updates import JobUpdates
+from di_service.logs import configure_logs
+from di_service.serving.certificate import certificate_of
+from di_service.serving.front import Front
+from di_service.serving.gunicorn import Gunicorn
+from di_service.serving.worker import Serving
+from di_service.settings import SettingsError, refuse_to_start
+from di_service.spans import Tracing
+from di_service.tracing import OFF, tracing
 
 _GRACE_SECONDS: Final = serving.READ_SECONDS + COORDINATION_SECONDS
 

@@ -12,12 +12,12 @@ from flask import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from di_api.exposition import Exposition
-from di_api.kube.errors import ApiError
-from di_api.serving.probe_server import Page, SlowPages
+from di_kube.errors import ApiError
 from di_server.deadline import Clock, Deadline
 from di_server.rest.envelope import failure, success
 from di_server.storage.jobs import JobStore
+from di_service.exposition import Exposition
+from di_service.serving.probe_server import Page, SlowPages
 
 _FRESH_SECONDS: Final = 1.0
 _log = structlog.get_logger()

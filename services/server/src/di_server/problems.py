@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from di_api.names import KIND
-from di_api.service.problems import Busy, Later, Malformed, NotAllowed, Problem, Unidentified
+from di_kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from di_service.problems import Busy, Later, Malformed, NotAllowed, Problem, Unidentified
 
 __all__ = [
     "Busy",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, TypeVar
 
-from di_api.kube.errors import Throttled, Unavailable
-from di_api.service.backoff import Backoff
+from di_kube.backoff import Backoff
+from di_kube.errors import Throttled, Unavailable
 from di_server.deadline import Deadline
 from di_server.problems import OverBudget
 

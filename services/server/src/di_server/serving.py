@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.serving.bounds import Bounds
 from di_server.coordination import operations as coordination_operations
 from di_server.deadline import COORDINATION_SECONDS
 from di_server.members import exchange
 from di_server.rest.envelope import failure_body
 from di_server.rest.operation import MAX_BODY
+from di_service.serving.bounds import Bounds
 
 READ_SECONDS: Final = 5.0
 _COORDINATION: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from di_api.companions import CompanionKind
-from di_api.serving.probe_server import Pages
+from di_service.serving.probe_server import Pages
 from di_webhook import admission, conversion_review
 from di_webhook.budget import Budget
 from di_webhook.metrics import Metrics

@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 
 from di_api.companions import CompanionKind
 from di_api.names import WEBHOOK_NAME
-from di_api.service.settings import (
+from di_service.settings import (
     COMPANION_KINDS,
     LOG_LEVEL,
     Address,

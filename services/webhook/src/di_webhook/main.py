@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import structlog
 
 from di_api.names import WEBHOOK_NAME
-from di_api.service.logs import configure_logs
-from di_api.service.settings import SettingsError, refuse_to_start
-from di_api.serving.certificate import CertificateReport, ServingCertificate
+from di_service.logs import configure_logs
+from di_service.serving.certificate import CertificateReport, ServingCertificate
+from di_service.settings import SettingsError, refuse_to_start
 from di_webhook.app import create_app
 from di_webhook.config import load_config
 from di_webhook.metrics import Metrics

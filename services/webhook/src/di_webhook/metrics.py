@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from di_api.exposition import Exposition
+from di_service.exposition import Exposition
 
 
 class Metrics:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flask import Blueprint, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from di_api.serving.probe_server import Page, Pages
+from di_service.serving.probe_server import Page, Pages
 from di_webhook.metrics import Metrics
 
 

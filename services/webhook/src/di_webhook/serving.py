@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from di_api.names import WEBHOOK_NAME
-from di_api.serving.bounds import Bounds
-from di_api.serving.certificate import ServingCertificate
-from di_api.serving.front import Front
-from di_api.serving.gunicorn import Gunicorn
-from di_api.serving.probe_server import Pages
-from di_api.serving.worker import Serving
+from di_service.serving.bounds import Bounds
+from di_service.serving.certificate import ServingCertificate
+from di_service.serving.front import Front
+from di_service.serving.gunicorn import Gunicorn
+from di_service.serving.probe_server import Pages
+from di_service.serving.worker import Serving
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.config import Config
 from di_webhook.review import tenant_of

@@ -152,7 +152,7 @@ def test_a_template_of_unknown_fields_is_validated_in_bounded_time() -> None:
 
 CRD = yaml.safe_load((ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml").read_text())
 SPEC = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-STRICT = json.loads((ROOT / "services/api/src/di_api/data/pod_template.json").read_text())
+STRICT = json.loads((ROOT / "libraries/api/src/di_api/data/pod_template.json").read_text())
 
 
 def test_the_template_schema_is_that_of_the_tasks_in_the_crd() -> None:

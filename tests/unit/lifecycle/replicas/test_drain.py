@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import PODS
 from di_api.timestamps import format_time
+from di_kube.resources import PODS
 from di_operator.lifecycle.policies.drain import LEAVE_SECONDS
 from di_operator.lifecycle.vocabulary.actions import Delete
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.resources import DIJOBS
 from di_api.timestamps import format_time
+from di_kube.resources import DIJOBS
 from di_operator.lifecycle.vocabulary.actions import Delete
 from tests.unit.lifecycle.cluster_model import Crash, job, task
 from tests.unit.lifecycle.scheduling.kueue_model import QueuedCluster, queued

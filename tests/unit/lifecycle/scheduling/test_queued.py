@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.resources import WORKLOADS
+from di_kube.resources import WORKLOADS
 from di_operator.kueue.workload import read_all
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.policies.kueue_workloads import leftover_steps

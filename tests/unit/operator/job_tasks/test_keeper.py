@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
-from di_api.kube.resources import DIJOB_TASKS, DIJOBS, Resource
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
+from di_kube.resources import DIJOB_TASKS, DIJOBS, Resource
 from di_local.api.patches import merged, patched
 from di_operator.job_tasks.keeper import SWEEP, JobTasks, index_owner
 from di_operator.lifecycle.observed.pods import Pod

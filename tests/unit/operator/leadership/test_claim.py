@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import ApiError, Unavailable
-from di_api.kube.resources import LEASES
+from di_kube.errors import ApiError, Unavailable
+from di_kube.resources import LEASES
 from di_operator.leadership.release_claim import LEASE_NAME, Claim, ClaimTiming
 from di_operator.process.lease_state import Loss, NotLeading
 from tests.unit.operator import virtual_time

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from di_api.kube.errors import Throttled, Unavailable
+from di_kube.errors import Throttled, Unavailable
 from di_operator.process.controller import Controller, JobKey, Outdated, job_queue
 from di_operator.process.lease_state import Loss
 from di_operator.process.queue import KeyedBackoff, KeyQueue

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from typing_extensions import override
 
-from di_api.kube.errors import ApiError, Unavailable
-from di_api.kube.resources import LEASES, Resource
+from di_kube.errors import ApiError, Unavailable
+from di_kube.resources import LEASES, Resource
 from di_operator.leadership.election import Election, Timing
 from di_operator.process.lease_state import Loss, NotLeading
 from tests.unit.operator import virtual_time

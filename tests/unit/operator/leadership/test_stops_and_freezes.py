@@ -22,8 +22,8 @@ import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import DIJOBS, LEASES, PODS, Resource
+from di_kube.errors import ApiError
+from di_kube.resources import DIJOBS, LEASES, PODS, Resource
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.kueue_watch import NoKueue
 from di_operator.leadership.election import Election, Timing

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from di_api.companions import CompanionKind
-from di_api.kube.errors import ApiError, Forbidden, Invalid, NotFound, Unavailable
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, Resource
+from di_kube.errors import ApiError, Forbidden, Invalid, NotFound, Unavailable
+from di_kube.resources import CONFIGMAPS, DIJOBS, Resource
 from di_operator.process.controller import Outdated
 from tests.unit.operator.reconciling import Bench
 

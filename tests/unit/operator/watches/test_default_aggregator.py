@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import ApiError, Conflict, NotFound
-from di_api.kube.resources import AGGREGATOR_CONFIGS, Resource
+from di_kube.errors import ApiError, Conflict, NotFound
+from di_kube.resources import AGGREGATOR_CONFIGS, Resource
 from di_operator.cluster.default_aggregator import REPEAT, RETRY, DefaultAggregator
 from tests.unit.api.jobs import template
 from tests.unit.operator import virtual_time

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from di_api.kube.errors import ApiError, Gone, Silent, Unavailable
-from di_api.kube.resources import SECRETS
+from di_kube.errors import ApiError, Gone, Silent, Unavailable
+from di_kube.resources import SECRETS
 from di_operator.cluster.watch_object import RETRY, WATCH_PAUSE, follow
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock

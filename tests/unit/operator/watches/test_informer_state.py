@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_api.names import (
     LABEL_TASK_NAME,
 )
+from di_kube.cache import WatchCache
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.informer_state import (
     SETTLE_MAX,
     InformerState,

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from structlog.testing import capture_logs
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Forbidden, Unavailable
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Forbidden, Unavailable
 from di_operator.cluster.quotas import ASK_AGAIN, QuotaWatch, transform_quota
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock

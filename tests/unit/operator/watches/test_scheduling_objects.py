@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import (
+from di_api.spec import GangScheduler
+from di_kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -15,8 +16,7 @@ from di_api.kube.errors import (
     NotFound,
     Unavailable,
 )
-from di_api.kube.resources import DIJOBS
-from di_api.spec import GangScheduler
+from di_kube.resources import DIJOBS
 from di_operator.builders.pod_group import KINDS
 from di_operator.process.controller import Outdated
 from tests.unit.operator.reconciling import Bench

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Unavailable
+from di_kube.errors import AlreadyExists, ApiError, Forbidden, NotFound, Unavailable
 from di_operator.job_secrets.key import FORBIDDEN_TIMES, KEY_BYTES, SecretKey
 from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 

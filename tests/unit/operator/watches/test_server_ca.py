@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import NotFound, Unavailable
 from di_certs.authority import Authority
+from di_kube.errors import NotFound, Unavailable
 from di_operator.certificates.pod_authorities import MAX_BYTES, ServerAuthorities
 from tests.unit.operator import virtual_time
 from tests.unit.operator.virtual_time import VirtualClock

@@ -6,8 +6,8 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from di_api.kube.errors import ApiError, NotFound, Unavailable
-from di_api.kube.resources import DEPLOYMENTS, DIJOBS
+from di_kube.errors import ApiError, NotFound, Unavailable
+from di_kube.resources import DEPLOYMENTS, DIJOBS
 from di_operator.cluster.server_presence import PATIENCE, PERIOD, ServerPresence
 from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 

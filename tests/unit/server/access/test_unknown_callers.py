@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from di_api.kube.errors import Unavailable
-from di_api.service.token_buckets import TokenBuckets
-from di_api.service.ttl_cache import TtlCache
+from di_kube.errors import Unavailable
 from di_server.access.rate_limits import AuthFailureLimiter
 from di_server.access.single_flight import SingleFlight
 from di_server.config import AuthMode
 from di_server.deadline import Deadline
 from di_server.problems import Busy, TooMany
+from di_service.token_buckets import TokenBuckets
+from di_service.ttl_cache import TtlCache
 from tests.unit.server.fakes import Clock, Harness, coordinated, job, make_harness, pod, watch
 
 PATH = "/v2alpha1/rl.cartpole/replicas"

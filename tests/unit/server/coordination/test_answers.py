@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import Forbidden, Unavailable
-from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES, PODS
+from di_kube.errors import Forbidden, Unavailable
+from di_kube.resources import AGGREGATOR_CONFIGS, NODES, PODS
 from di_server.model.references import ConfigRef
 from tests.unit.server.fakes import (
     Harness,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import Conflict, Throttled, Unavailable
+from di_kube.errors import Conflict, Throttled, Unavailable
 from di_server.deadline import COORDINATION_SECONDS, Deadline
 from di_server.retry_policy import RetryPolicy
 from tests.unit.server.fakes import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from di_api.kube.errors import Conflict, Forbidden, Invalid, Throttled, Unauthorized, Unavailable
+from di_kube.errors import Conflict, Forbidden, Invalid, Throttled, Unauthorized, Unavailable
 from di_server.storage.updates import ATTEMPTS
 from tests.unit.server.fakes import Harness, make_harness
 from tests.unit.server.fakes import job as make_job

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_api.kube.errors import ApiError, Forbidden, Invalid, Unavailable
+from di_kube.errors import ApiError, Forbidden, Invalid, Unavailable
 from tests.unit.server.fakes import Harness, job, pod, task, watch
 
 PATH = "/v2alpha1/rl.cartpole/replicas"

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.kube.errors import Unavailable
 from di_api.profilings import read_profilings
+from di_kube.errors import Unavailable
 from di_server.access.grants import Grant
 from di_server.jobs.profilings import MAX_BYTES, Merged, Report, merge, status_patch
 from di_server.jobs.requests import profilings

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from di_api.names import LABEL_STANDBY, standby_name
-from di_api.serving.later import LATER, Later
 from di_server.config import AuthMode
 from di_server.members.entry import HEARTBEAT, LIFETIME, MAX_SAYS
 from di_server.members.exchange import PATH as EXCHANGE
 from di_server.members.exchange import News
 from di_server.storage.transforms import transform_pod
+from di_service.serving.later import LATER, Later
 from tests.unit.server.fakes import (
     Harness,
     Object,

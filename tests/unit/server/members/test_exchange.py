@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from di_api.service.settings import Address
 from di_server.members.board import Answer
 from di_server.members.entry import HEARTBEAT, LIFETIME, MAX_SAYS, Entry
 from di_server.members.exchange import MAX_BODY, Link, News, read_news
@@ -17,6 +16,7 @@ from di_server.members.peers import MAX_PEERS, PeerError, Peers, exchange
 from di_server.members.service import tell
 from di_server.members.shared import Members, Watched
 from di_server.problems import Malformed
+from di_service.settings import Address
 from tests.unit.server.fakes import Clock
 from tests.unit.server.members.test_board import entry, shown
 from tests.waiting import wait_until

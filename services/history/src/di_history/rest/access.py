@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from di_api.kube.errors import ApiError
-from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
-from di_api.kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
 from di_api.names import GROUP, HISTORY_NAME, PLURAL
-from di_api.service.problems import Busy, NotAllowed, Unidentified
-from di_api.service.sources import source_of
-from di_api.service.token_buckets import TokenBuckets
-from di_api.service.ttl_cache import TtlCache
 from di_history.config import AuthMode
+from di_kube.errors import ApiError
+from di_kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from di_kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
+from di_service.problems import Busy, NotAllowed, Unidentified
+from di_service.sources import source_of
+from di_service.token_buckets import TokenBuckets
+from di_service.ttl_cache import TtlCache
 
 AUDIENCE: Final = HISTORY_NAME
 """Tokens for anybody else, the API server included, are not accepted: whoever is sent such a token
@@ -34,7 +34,7 @@ _ALL: Final = {"group": GROUP, "resource": PLURAL, "verb": "list"}
 
 
 class Reviews(Protocol):
-    """What is asked of the API client; each call raises one of `di_api.kube.errors`."""
+    """What is asked of the API client; each call raises one of `di_kube.errors`."""
 
     def create(
         self, resource: Resource, body: dict[str, Any], *, timeout: float | None

@@ -11,7 +11,6 @@ from flask import Flask, Response, g, request
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from di_api.service.problems import Busy, Malformed, Problem
 from di_api.wording import describe
 from di_history.metrics import Metrics
 from di_history.rest.access import AWAY_SECONDS, Access, Caller
@@ -28,6 +27,7 @@ from di_history.rest.query import (
 from di_history.rest.views import all_shown, shown
 from di_history.store.reader import Reader
 from di_history.whole_logs import StorageError, WholeLogs
+from di_service.problems import Busy, Malformed, Problem
 
 PREFIX: Final = "/v1"
 _JOB: Final = f"{PREFIX}/jobs/<namespace>/<name>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from di_api.service.problems import Problem
+from di_service.problems import Problem
 
 
 class NotKept(Problem):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from di_api.phase import Phase
-from di_api.service.problems import Malformed
 from di_history.changes.times import millis
 from di_history.records import EntryKind, Millis
 from di_history.store.reader import MOST_JOBS, Wanted
+from di_service.problems import Malformed
 
 _PAGE: Final = re.compile(r"(\d{1,16})-([0-9a-zA-Z-]{1,64})")
 _PAGE_SIZE: Final = 100

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from di_api.service.settings import SettingsError
+from di_service.settings import SettingsError
 
 _log = structlog.get_logger()
 

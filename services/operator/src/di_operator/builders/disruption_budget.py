@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import mapping
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 from di_operator.builders.metadata import object_metadata
 
 Object = Mapping[str, Any]

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import mapping
-from di_api.kube.resources import Resource
 from di_api.spec import GangScheduler
+from di_kube.resources import Resource
 from di_operator.builders.metadata import object_metadata
 from di_operator.resources import UNIT, Resources, read_resources
 

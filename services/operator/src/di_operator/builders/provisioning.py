@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import items, mapping
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 from di_operator.builders.metadata import object_metadata
 
 Object = Mapping[str, Any]

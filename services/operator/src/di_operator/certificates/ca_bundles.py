@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from di_api import names
 from di_api.admission_rules import ADMISSION_RULES
-from di_api.kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from di_operator.certificates.plan import CertificateSettings
 
 _ADMISSION: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)

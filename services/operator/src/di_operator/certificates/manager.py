@@ -12,11 +12,11 @@ from typing import Any, Final, assert_never
 import structlog
 
 from di_api import names
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
-from di_api.kube.resources import CONFIGMAPS, SECRETS, Resource
 from di_certs.authority import Authority, KeyPair
 from di_certs.inspection import fingerprint
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
+from di_kube.resources import CONFIGMAPS, SECRETS, Resource
 from di_operator.certificates.ca_bundles import (
     admission_patch,
     bundles,

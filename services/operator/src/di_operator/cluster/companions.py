@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
-from di_api.kube.resources import Resource
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from di_kube.resources import Resource
 from di_operator.cluster.uncached_reads import Looks, read_by_name
 from di_operator.lifecycle.policies.companions import Wanted, seen_of
 from di_operator.lifecycle.vocabulary.actions import CreateCompanion

@@ -12,10 +12,10 @@ from typing import Any, Final
 import structlog
 
 from di_api import names
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Conflict
-from di_api.kube.resources import AGGREGATOR_CONFIGS
-from di_api.kube.wire import APPLY_PATCH
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Conflict
+from di_kube.resources import AGGREGATOR_CONFIGS
+from di_kube.wire import APPLY_PATCH
 from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)

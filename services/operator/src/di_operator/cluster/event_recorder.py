@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeAlias
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, NotFound, Throttled, Unavailable
-from di_api.kube.resources import EVENTS
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, ApiError, NotFound, Throttled, Unavailable
+from di_kube.resources import EVENTS
 from di_operator.builders.event import event_body
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.process.clock import Clock

@@ -10,8 +10,10 @@ from typing import Any, Final, Protocol, assert_never
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import (
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_kube.client import KubeClient
+from di_kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -23,9 +25,7 @@ from di_api.kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from di_api.kube.resources import CONFIGMAPS, SERVICES, WORKLOADS, Resource
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_kube.resources import CONFIGMAPS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.lifecycle.observed.pods import is_finished

@@ -21,8 +21,6 @@ import orjson
 
 from di_api.compact import compact
 from di_api.field_error import mapping
-from di_api.kube.cache import Subscriber, WatchCache
-from di_api.kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_api.names import (
     ANNOTATION_GRACE_SECONDS,
     ANNOTATION_JOB_SECRET,
@@ -44,6 +42,8 @@ from di_api.names import (
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_api.validation import may_be_too_much, weight_error
+from di_kube.cache import Subscriber, WatchCache
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.builders.pinning import node_of, pin
 from di_operator.cluster.packed import Packed, json_text
 from di_operator.lifecycle.observed.blockers import (

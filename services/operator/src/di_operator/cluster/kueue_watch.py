@@ -15,16 +15,16 @@ from typing import Any, Final
 import structlog
 
 from di_api.field_error import mapping
-from di_api.kube.cache import WatchCache, WatchLimits
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Forbidden, NotFound
-from di_api.kube.resources import (
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.cache import WatchCache, WatchLimits
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Forbidden, NotFound
+from di_kube.resources import (
     RESOURCE_FLAVORS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
     Resource,
 )
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_operator.cluster.informer_state import INDEX_JOB, InformerState, index_job, transform
 from di_operator.config import Config
 from di_operator.kueue.queueing import NOT_ALLOWED, NOT_SERVED, NOT_WATCHED, Kueue

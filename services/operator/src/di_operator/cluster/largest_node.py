@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from di_api.field_error import mapping
-from di_api.kube.cache import DELETED
 from di_api.quantity import read_quantity
+from di_kube.cache import DELETED
 
 Object = Mapping[str, Any]
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.kube.cache import DELETED, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Forbidden
-from di_api.kube.resources import QUOTAS
+from di_kube.cache import DELETED, WatchCache
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Forbidden
+from di_kube.resources import QUOTAS
 from di_operator.config import Config
 from di_operator.process.clock import Clock
 

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import (
+from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_api.phase import Phase
+from di_kube.client import KubeClient
+from di_kube.errors import (
     AlreadyExists,
     Conflict,
     Forbidden,
     Invalid,
     NotFound,
 )
-from di_api.kube.resources import Resource
-from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
-from di_api.phase import Phase
+from di_kube.resources import Resource
 from di_operator.cluster.uncached_reads import Looks, read_by_name
 from di_operator.lifecycle.policies.scheduling_objects import NEXT_LOOK, object_key
 from di_operator.lifecycle.vocabulary.actions import CreateSchedulingObject, PatchSchedulingObject

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Conflict
-from di_api.kube.resources import DIJOBS, Resource
 from di_api.names import OPERATOR_NAME
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Conflict
+from di_kube.resources import DIJOBS, Resource
 from di_operator.lifecycle.observed.status import merge_patch
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import JobKey

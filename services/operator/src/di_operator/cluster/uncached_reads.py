@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Forbidden, NotFound
-from di_api.kube.resources import Resource
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Forbidden, NotFound
+from di_kube.resources import Resource
 from di_operator.process.concurrency import spread
 
 K = TypeVar("K", bound=Hashable)

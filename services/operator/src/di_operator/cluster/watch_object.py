@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Gone, Silent
-from di_api.kube.resources import Resource
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Gone, Silent
+from di_kube.resources import Resource
 from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)

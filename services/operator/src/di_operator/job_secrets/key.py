@@ -11,9 +11,9 @@ from typing import Any, Final
 import structlog
 
 from di_api import names
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
-from di_api.kube.resources import SECRETS
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from di_kube.resources import SECRETS
 from di_operator.certificates.plan import secret_value
 from di_operator.process.clock import Clock
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from di_api.kube.cache import WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.resources import DIJOB_TASKS, DIJOBS, PODS, Resource
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import DIJOB_TASKS, DIJOBS, PODS, Resource
 from di_operator.cluster.informer_state import InformerState, transform
 from di_operator.config import Config
 from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner

@@ -9,13 +9,13 @@ from typing import Any, Final, assert_never
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from di_api.kube.cache import DELETED, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
-from di_api.kube.resources import DIJOB_TASKS, DIJOBS
-from di_api.kube.wire import JSON_PATCH
 from di_api.names import OPERATOR_NAME
 from di_api.ownership import controlling_job
+from di_kube.cache import DELETED, WatchCache
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from di_kube.resources import DIJOB_TASKS, DIJOBS
+from di_kube.wire import JSON_PATCH
 from di_operator.job_tasks.scalable import has_scalable_tasks, scalable_tasks
 from di_operator.job_tasks.steps import (
     Clash,

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from di_api.defaults import without_defaults
 from di_api.field_error import items, mapping
-from di_api.kube.resources import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from di_api.names import (
     ANNOTATION_DIGEST,
     ANNOTATION_SENT,
@@ -25,6 +24,7 @@ from di_api.names import (
     PLURAL,
 )
 from di_api.ownership import dispatched_part
+from di_kube.resources import WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from di_operator.builders.metadata import object_metadata
 from di_operator.kueue.portions import PodSet
 from di_operator.kueue.workload import WAITS_FOR_RECOVERY, Workload

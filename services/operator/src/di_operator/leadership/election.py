@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from di_api.kube.resources import LEASES
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from di_kube.resources import LEASES
 from di_operator.config import Config
 from di_operator.process.clock import Clock
 from di_operator.process.lease_state import Loss

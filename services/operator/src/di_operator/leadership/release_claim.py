@@ -26,10 +26,10 @@ from typing import Any, Final, NoReturn
 
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import AlreadyExists, ApiError, Conflict
-from di_api.kube.resources import LEASES, SUBJECT_ACCESS_REVIEWS
 from di_api.names import GROUP, OPERATOR_NAME, PLURAL
+from di_kube.client import KubeClient
+from di_kube.errors import AlreadyExists, ApiError, Conflict
+from di_kube.resources import LEASES, SUBJECT_ACCESS_REVIEWS
 from di_operator.config import Config
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from di_operator.process.clock import Clock

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, TypeAlias
 
-from di_api.kube.resources import PODS, Resource
 from di_api.phase import Phase
+from di_kube.resources import PODS, Resource
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.failure.refused_creates import pause
 from di_operator.lifecycle.job_types.choose import job_type_of

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from di_api.kube.cache import WatchCache
+from di_kube.cache import WatchCache
 from di_operator.metrics.jobs.collect import JobMetrics, Source
 
 # Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name:

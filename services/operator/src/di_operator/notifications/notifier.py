@@ -16,10 +16,10 @@ import aiohttp
 import orjson
 import structlog
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, NotFound
-from di_api.kube.resources import DIJOBS
 from di_api.names import OPERATOR_NAME
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, NotFound
+from di_kube.resources import DIJOBS
 from di_operator.notification_targets import Target
 from di_operator.notifications.news import addressees, body, news_of
 from di_operator.notifications.outbox import Notification, Outbox

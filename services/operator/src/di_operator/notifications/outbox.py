@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from di_api.service.token_buckets import TokenBuckets
+from di_service.token_buckets import TokenBuckets
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-from di_api.kube.server_time import ServerTime
+from di_kube.server_time import ServerTime
 
 
 class Clock(Protocol):

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from di_api.kube.errors import ApiError
+from di_kube.errors import ApiError
 from di_operator.process.lease_state import Loss, NotLeading
 from di_operator.process.queue import KeyedBackoff, KeyQueue, QueueClosed
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from di_api.exposition import EXPOSITION_SECONDS
-from di_api.service.settings import Address
-from di_api.serving.listeners import bound
-from di_api.serving.probe_server import Page, SlowPages, serving
+from di_service.exposition import EXPOSITION_SECONDS
+from di_service.serving.listeners import bound
+from di_service.serving.probe_server import Page, SlowPages, serving
+from di_service.settings import Address
 
 # What a Prometheus server asks for when it is offered nothing newer.
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import Generic, TypeVar
 
-from di_api.service.backoff import Backoff
+from di_kube.backoff import Backoff
 
 K = TypeVar("K", bound=Hashable)
 

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from di_api.service.backoff import Backoff
+from di_kube.backoff import Backoff
 from di_operator.process.clock import Clock
 from di_operator.process.lease_state import Loss
 

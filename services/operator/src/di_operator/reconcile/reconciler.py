@@ -14,12 +14,12 @@ from typing import Any, Protocol
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from di_api.kube.client import KubeClient
-from di_api.kube.errors import ApiError, Conflict, NotFound
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
-from di_api.kube.wire import collector_paused
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.queued import queue_of
+from di_kube.client import KubeClient
+from di_kube.errors import ApiError, Conflict, NotFound
+from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
+from di_kube.wire import collector_paused
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Executor
 from di_operator.cluster.executor import Writes as ExecutorWrites

@@ -13,9 +13,9 @@ from typing import Final
 
 from di_api.names import ANNOTATION_TRACE
 from di_api.phase import Phase
-from di_api.service.spans import TRACEPARENT, Tracing
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
+from di_service.spans import TRACEPARENT, Tracing
 
 NEWS: Final = timedelta(minutes=15)
 """A request that is older when it is first seen was done with by somebody else."""

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Final
 
-from di_api.kube.reviews import User
+from di_kube.reviews import User
 from di_server.access.address_lookups import AddressLookups
 from di_server.access.grants import Grant, grant_of, grants_at
 from di_server.access.permissions import Permissions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from di_api.service.token_buckets import TokenBuckets
 from di_server.deadline import Clock
 from di_server.problems import OverBudget
+from di_service.token_buckets import TokenBuckets
 
 
 class Budget:

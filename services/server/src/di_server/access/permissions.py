@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.kube.reviews import User
-from di_api.service.ttl_cache import TtlCache
+from di_kube.reviews import User
 from di_server.access.tokens import fingerprint
 from di_server.deadline import Clock, Deadline
 from di_server.model.references import JobRef
 from di_server.storage.reviews import ReviewStore
+from di_service.ttl_cache import TtlCache
 
 _DENIED_SECONDS: Final = 10.0
 """As long as a token that does not hold: whoever was just given the right need not wait long."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from di_api.service.sources import source_of
-from di_api.service.token_buckets import TokenBuckets
 from di_server.deadline import Clock
 from di_server.model.references import JobRef
 from di_server.problems import TooMany
+from di_service.sources import source_of
+from di_service.token_buckets import TokenBuckets
 
 
 class RateLimiter:

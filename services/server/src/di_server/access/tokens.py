@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from di_api.kube.reviews import User
-from di_api.service.ttl_cache import TtlCache
+from di_kube.reviews import User
 from di_server.access.budget import Budget
 from di_server.access.single_flight import SingleFlight
 from di_server.deadline import Clock, Deadline
 from di_server.storage.reviews import ReviewStore
+from di_service.ttl_cache import TtlCache
 
 _HOLDS_SECONDS: Final = 60.0
 _FAILS_SECONDS: Final = 10.0

@@ -9,11 +9,11 @@ from typing import Any, Final
 from di_api.defaults import with_defaults
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER, DI_PORT, DI_PORT_NAME, LABEL_TASK_NAME
 from di_api.ownership import is_controlled_by
-from di_api.service.settings import Address
 from di_api.validation import pods_per_replica
 from di_server.model.pod import is_leaving
 from di_server.model.tasks import check_has_tasks, place_of
 from di_server.rest.tagged import Tagged
+from di_service.settings import Address
 
 MAX_RANKS: Final = 65_536
 """No job is nearly as large; a rank edited by hand must not make the list endless."""

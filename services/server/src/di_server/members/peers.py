@@ -14,12 +14,12 @@ import structlog
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from di_api.service.settings import Address
 from di_server.members.exchange import MAX_BODY, PATH, Link, News, read_news
 from di_server.members.service import tell
 from di_server.members.shared import Members
 from di_server.problems import Problem
 from di_server.rest.json_object import parse_object
+from di_service.settings import Address
 
 _log = structlog.get_logger()
 

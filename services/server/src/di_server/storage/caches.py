@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
 from di_api.names import LABEL_JOB
+from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS
 from di_server.model.job import Job
 from di_server.model.pod import addresses_of
 from di_server.storage.kube import Object

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.kube.cache import Subscriber, Transform, WatchCache
-from di_api.kube.client import KubeClient
-from di_api.kube.config import KubeConfig
-from di_api.kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resource
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.cache import Subscriber, Transform, WatchCache
+from di_kube.client import KubeClient
+from di_kube.config import KubeConfig
+from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, NODES, PODS, Resource
 from di_server.storage.caches import Caches
 from di_server.storage.object_cache import ObjectCache
 from di_server.storage.transforms import (

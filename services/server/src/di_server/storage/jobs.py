@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from di_api.kube.resources import DIJOBS
 from di_api.names import SERVER_NAME
+from di_kube.resources import DIJOBS
 from di_server.deadline import Deadline
 from di_server.model.job import Job
 from di_server.model.references import JobRef

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 
 Object = dict[str, Any]
 
 
 class Kube(Protocol):
-    """The four calls the server makes; each raises one of `di_api.kube.errors`."""
+    """The four calls the server makes; each raises one of `di_kube.errors`."""
 
     def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout: float | None

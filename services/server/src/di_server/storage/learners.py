@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from di_api.kube.errors import Forbidden, NotFound
-from di_api.kube.resources import AGGREGATOR_CONFIGS, NODES
 from di_api.names import GPU_RESOURCE
+from di_kube.errors import Forbidden, NotFound
+from di_kube.resources import AGGREGATOR_CONFIGS, NODES
 from di_server.deadline import Deadline
 from di_server.model.references import ConfigRef
 from di_server.problems import NoAggregatorConfig

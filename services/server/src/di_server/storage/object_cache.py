@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from di_api.kube.cache import DELETED, UNREADABLE
-from di_api.kube.store import Key, key_of, version_of
 from di_api.wording import describe
+from di_kube.cache import DELETED, UNREADABLE
+from di_kube.store import Key, key_of, version_of
 from di_server.storage.kube import Object
 
 _log = structlog.get_logger()

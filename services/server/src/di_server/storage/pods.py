@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.kube.errors import NotFound
-from di_api.kube.resources import PODS
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_kube.errors import NotFound
+from di_kube.resources import PODS
 from di_server.deadline import Deadline
 from di_server.model.references import JobRef
 from di_server.storage.caches import BY_IP, BY_JOB

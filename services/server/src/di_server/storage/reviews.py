@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from di_api.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
-from di_api.kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
 from di_api.names import GROUP, PLURAL
+from di_kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
+from di_kube.reviews import User, access_review, is_allowed, reviewed_user, token_review
 from di_server.deadline import Deadline
 from di_server.model.references import JobRef
 from di_server.storage.kube import Kube

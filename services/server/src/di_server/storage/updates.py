@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic, TypeVar
 
-from di_api.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from di_kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from di_server.deadline import Deadline
 from di_server.model.job import Job
 from di_server.model.references import JobRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.observed.status import ReplicaKey

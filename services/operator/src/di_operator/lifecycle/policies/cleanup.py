@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from di_api.kube.resources import CONFIGMAPS, SERVICES
 from di_api.spec import CleanPodPolicy
+from di_kube.resources import CONFIGMAPS, SERVICES
 from di_operator.lifecycle.observed.pods import Pod, is_marked_standby
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import count_of

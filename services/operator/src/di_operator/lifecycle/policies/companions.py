@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from di_api.companions import with_job_name
 from di_api.field_error import mapping
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 from di_operator.builders.companion import CompanionRecipe
 from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from di_api.kube.resources import PODS, Resource
+from di_kube.resources import PODS, Resource
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.vocabulary.actions import Delete
 

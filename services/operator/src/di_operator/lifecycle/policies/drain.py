@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from di_api.kube.resources import PODS
 from di_api.names import (
     ANNOTATION_GRACE_SECONDS,
     ANNOTATION_LEFT_SERVICE,
@@ -24,6 +23,7 @@ from di_api.names import (
 )
 from di_api.spec import Task, tasks_by_pod
 from di_api.timestamps import format_time
+from di_kube.resources import PODS
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import earliest

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from typing import Any, Final
 
-from di_api.kube.resources import DIJOBS
 from di_api.phase import Phase
+from di_kube.resources import DIJOBS
 from di_operator.kueue.portions import Portion
 from di_operator.kueue.queueing import Queueing, resumed, suspended
 from di_operator.kueue.side import QUEUED, Side

@@ -13,10 +13,10 @@ from datetime import datetime
 from itertools import chain, count, islice
 from typing import Any, Final
 
-from di_api.kube.resources import WORKLOADS
 from di_api.names import CORE
 from di_api.phase import Phase
 from di_api.timestamps import format_time
+from di_kube.resources import WORKLOADS
 from di_operator.kueue.bodies import (
     WorkloadRecipe,
     adopted,

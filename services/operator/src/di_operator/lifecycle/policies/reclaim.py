@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_api.kube.resources import PODS, Resource
 from di_api.names import ANNOTATION_RANK, LABEL_IN_SERVICE
+from di_kube.resources import PODS, Resource
 from di_operator.builders.metadata import job_labels
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import count_of

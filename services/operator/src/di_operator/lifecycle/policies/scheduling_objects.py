@@ -14,11 +14,11 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from di_api.field_error import mapping
-from di_api.kube.resources import Resource
 from di_api.names import ANNOTATION_ASKED_AT
 from di_api.phase import Phase
 from di_api.spec import GangScheduler, JobSpec, Task, Template
 from di_api.timestamps import format_time
+from di_kube.resources import Resource
 from di_operator.builders.disruption_budget import BUDGETS, DisruptionBudgetRecipe
 from di_operator.builders.pod_group import KINDS, Gang, PodGroupRecipe
 from di_operator.builders.provisioning import (

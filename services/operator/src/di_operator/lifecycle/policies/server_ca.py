@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from di_api.kube.resources import PODS
 from di_api.names import ANNOTATION_SERVER_CA
+from di_kube.resources import PODS
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.vocabulary.actions import Reclaim

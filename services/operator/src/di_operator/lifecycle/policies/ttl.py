@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from di_api.kube.resources import DIJOBS
+from di_kube.resources import DIJOBS
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.policies.deletion import delete
 from di_operator.lifecycle.vocabulary.decision import Decision

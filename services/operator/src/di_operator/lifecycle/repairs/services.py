@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.kube.resources import SERVICES
+from di_kube.resources import SERVICES
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import count_of
 from di_operator.lifecycle.policies.deletion import is_terminating

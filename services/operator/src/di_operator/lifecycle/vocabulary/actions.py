@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from di_api.kube.resources import Resource
+from di_kube.resources import Resource
 
 
 class Recipe(Protocol):

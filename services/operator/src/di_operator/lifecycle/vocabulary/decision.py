@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from di_api.companions import CompanionKind
-from di_api.kube.resources import Resource
 from di_api.spec import JobSpec, Priority
+from di_kube.resources import Resource
 from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.vocabulary.actions import (
     Action,

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Set
 from datetime import datetime, timedelta
 from typing import Final
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.spec import Coordinated, Replica
+from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.replica import (

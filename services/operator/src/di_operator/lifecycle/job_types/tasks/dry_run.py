@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from di_api.kube.resources import PODS
 from di_api.spec import Template
+from di_kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
 from di_operator.lifecycle.job_types.tasks.plan import pod_frame
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot

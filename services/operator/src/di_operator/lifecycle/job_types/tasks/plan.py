@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from di_api.kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_api.names import ANNOTATION_JOB_SECRET, NODES_FILE_THRESHOLD
 from di_api.spec import JobSpec, Task
 from di_api.validation import MAX_NODE_LISTS
+from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_operator.builders.access import Access, job_secret
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.configmap import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from di_api.kube.resources import SERVICES
 from di_api.names import service_name, task_service_name
+from di_kube.resources import SERVICES
 from di_operator.builders.service import ServiceRecipe
 from di_operator.builders.task_service import TaskServiceRecipe
 from di_operator.lifecycle.observed.snapshot import Snapshot

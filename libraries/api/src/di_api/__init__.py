@@ -1,0 +1,1 @@
+"""The DIJob contract: names, model, schema, defaults and validation, all pure."""

@@ -1,0 +1,502 @@
+"""The asynchronous API client over raw dicts: what is read as it comes with aiohttp, all else with
+`http.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+import aiohttp
+from yarl import URL
+
+from di_api.wording import reason_of
+from di_kube import wire
+from di_kube.config import KubeConfig
+from di_kube.errors import Gone
+from di_kube.http import Broken, Connections, Server, TooLarge
+from di_kube.proxy import Proxy
+from di_kube.resources import Resource
+from di_kube.sockets import Sockets
+from di_kube.streams import abort, events, read_bounded
+from di_kube.wire import MERGE_PATCH, Object, Objects, Target
+
+_CONNECT_TIMEOUT = 5.0
+_LIST_ATTEMPTS = 3
+# Objects of a page, a millisecond or two.
+_TRANSFORM_AT_ONCE = 100
+T = TypeVar("T")
+_NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
+
+
+def _as_it_is(obj: Object) -> Object:
+    return obj
+
+
+class KubeClient:
+    """Talks to one API server. Enter it as a context manager to open its connections.
+
+    Every method raises one of `di_kube.errors`; `timeout` is the time a request may take
+    once it has a connection, in seconds (default 10). No request is repeated: whether that is
+    safe only the caller knows.
+
+    `on_date` is told the Date of every answer that has one: the API server's clock.
+
+    Attributes:
+        requests: count of finished requests by (verb, plural, code); code 0 = no answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: KubeConfig,
+        connections: int = 16,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+        on_date: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._config = config
+        self._on_date = on_date
+        self._timeout = timeout
+        self._short: Connections | None = None
+        self._streams: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
+        self._proxy: Proxy | None = None
+        # The queue for a connection must not eat into a request's own time-out: a thousand
+        # creates at once would fail for waiting, not for the server.
+        self._slots = asyncio.Semaphore(connections)
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+
+    async def __aenter__(self) -> Self:
+        secure = self._config.server.startswith("https:")
+        tls = self._config.ssl_context() if secure else None
+        self._proxy = self._config.proxy if secure else None
+        server = Server(
+            url=self._config.server,
+            tls=tls,
+            tls_name=self._config.tls_server_name,
+            proxy=self._proxy,
+        )
+        self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
+        self._streams = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                # Each watch holds one for minutes.
+                limit=0,
+                ssl=tls or True,
+                socket_factory=self._sockets.make,
+            ),
+            # Proxies come with the configuration, for who is outside the cluster's own network.
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=1 << 18,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._short is not None:
+            self._short.close()
+        if self._streams is not None:
+            await self._streams.close()
+        self._short = self._streams = None
+        await self._sockets.close()
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Read one object, consistently (never from an API server's stale cache)."""
+        path = resource.path(namespace, name)
+        return await self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
+
+    @overload
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+        is_metadata: bool = False,
+    ) -> tuple[Objects, str]: ...
+
+    @overload
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+        is_metadata: bool = False,
+        transform: Callable[[Object], T],
+    ) -> tuple[Sequence[T], str]: ...
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+        is_metadata: bool = False,
+        transform: Callable[[Object], Any] = _as_it_is,
+    ) -> tuple[Sequence[Any], str]:
+        """Read a whole collection, `limit` objects a request; `timeout` is for each of them. With
+        `is_metadata` nothing but `metadata` is read of each, for half the API server's work.
+
+        Each object is put through `transform` before the next page is read: a large collection then
+        takes the memory of what is kept of it.
+
+        Returns:
+            The objects and the resource version to watch from.
+
+        Raises:
+            Gone: the pages expired under us three times.
+        """
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        for attempt in range(_LIST_ATTEMPTS):
+            try:
+                return await self._list_pages(
+                    resource,
+                    namespace,
+                    selectors,
+                    limit=limit,
+                    timeout=timeout,
+                    accept=wire.METADATA_LIST if is_metadata else wire.JSON,
+                    transform=transform,
+                )
+            except Gone:
+                if attempt == _LIST_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> Object:
+        """Create an object in `namespace`, else in the one its metadata names.
+
+        With `subresource` ("binding", "eviction", "token") that is created on the object whose
+        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
+        """
+        namespace = wire.body_namespace(body, namespace)
+        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
+        path = wire.create_path(target, subresource)
+        if dry_run:
+            path = wire.url_path(path, {"dryRun": "All"})
+        return await self._call("POST", path, target, body=body, timeout=timeout)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        force: bool | None = None,
+        timeout: float | None = None,
+    ) -> Object:
+        """Patch an object or one of its subresources; `force` is for apply patches."""
+        path = wire.url_path(
+            resource.path(namespace, name, subresource),
+            {"fieldManager": field_manager, "force": force},
+        )
+        target = Target(resource, namespace, name)
+        return await self._call(
+            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
+        )
+
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        timeout: float | None = None,
+    ) -> Object:
+        """Replace an object; a resourceVersion in the body makes it a compare-and-swap."""
+        path = resource.path(namespace, name, subresource)
+        target = Target(resource, namespace, name)
+        return await self._call("PUT", path, target, body=body, timeout=timeout)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation: str = "Background",
+        timeout: float | None = None,
+    ) -> Object:
+        """Delete an object.
+
+        Args:
+            uid, resource_version: preconditions; Conflict is raised when they do not hold.
+            grace_period_seconds: None means the pod's own.
+
+        Returns:
+            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
+        """
+        options = wire.delete_options(
+            uid=uid,
+            resource_version=resource_version,
+            grace_period_seconds=grace_period_seconds,
+            propagation=propagation,
+        )
+        path = resource.path(namespace, name)
+        target = Target(resource, namespace, name)
+        return await self._call("DELETE", path, target, body=options, timeout=timeout)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int,
+        send_initial_events: bool = False,
+        silence: float = wire.WATCH_SILENCE,
+        opened: Callable[[], None] = lambda: None,
+    ) -> AsyncGenerator[tuple[str, Object], None]:
+        """Follow a collection; yields (type, object) until the server ends the stream.
+
+        Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
+        events are raised.
+
+        Args:
+            resource_version: where to start; "" with `send_initial_events`.
+            timeout_seconds: when the server ends the stream.
+            send_initial_events: begin with an ADDED for each object there is, then a BOOKMARK
+                annotated k8s.io/initial-events-end (Kubernetes 1.32 or newer; older: Invalid).
+            silence: seconds without a byte after which the stream is given up.
+            opened: called when the API server has begun to answer.
+
+        Raises:
+            Gone: `resource_version` is too old.
+            Silent: no byte came for `silence` seconds.
+            Unavailable: the stream was cut (WatchCut), or was not answered.
+        """
+        query = wire.watch_query(
+            resource_version=resource_version or None,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
+        if send_initial_events:
+            query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+        target = Target(resource, namespace)
+        url = self._url(wire.url_path(resource.path(namespace), query))
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
+        code = 0
+        try:
+            async with self._stream(url, limits) as response:
+                code = response.status
+                if code >= 300:
+                    raw = await read_bounded(response, target)
+                    raise wire.decode_error(code, raw, response.headers, target)
+                opened()
+                try:
+                    async for event in events(response, target):
+                        yield event
+                finally:
+                    abort(response)
+        except TimeoutError as error:
+            if not code:
+                raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+            raise target.silent(silence) from error
+        except (aiohttp.ClientError, OSError) as error:
+            reason = "WatchCut" if code else "ConnectionError"
+            raise target.broken(reason, reason_of(error)) from error
+        finally:
+            self.requests["WATCH", resource.plural, code] += 1
+
+    async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
+        """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
+        return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
+
+    async def pour(
+        self, path: str, take: Callable[[bytes], None], *, timeout: float | None = None
+    ) -> None:
+        """GET a path as `raw` does, and hand over its body, of any length, as it comes.
+
+        After an error `take` may have been called with a part of it. What it raises is raised.
+        """
+        target = Target(_NON_RESOURCE, name=path)
+        seconds = self._timeout if timeout is None else timeout
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
+        code = 0
+        async with self._slots:
+            try:
+                async with self._stream(self._url(path), limits) as response:
+                    code = response.status
+                    if code >= 300:
+                        raw = await read_bounded(response, target)
+                        raise wire.decode_error(code, raw, response.headers, target)
+                    async for chunk in response.content.iter_any():
+                        take(chunk)
+            except TimeoutError as error:
+                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise target.broken("ConnectionError", reason_of(error)) from error
+            finally:
+                self.requests["GET", target.resource.plural, code] += 1
+
+    async def _list_pages(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        selectors: Mapping[str, str | None],
+        *,
+        limit: int,
+        timeout: float | None,
+        accept: str,
+        transform: Callable[[Object], T],
+    ) -> tuple[Sequence[T], str]:
+        items: list[T] = []
+        token: str | None = None
+        while True:
+            query = {**selectors, "limit": limit, "continue": token}
+            path = wire.url_path(resource.path(namespace), query)
+            target = Target(resource, namespace)
+            raw = await self._send("GET", path, target, accept=accept, timeout=timeout)
+            # Others get their turn between the parts: of five hundred pods each takes some twenty
+            # milliseconds.
+            await asyncio.sleep(0)
+            # Until the page is gone: a collector that is on walks all of it, and everything that
+            # was made before, which takes three times as long as all the rest.
+            with wire.collector_paused():
+                page = wire.decode_object(raw, target)
+                metadata = page.get("metadata", {})
+                found = wire.take_items(page, resource)
+                while found:
+                    await asyncio.sleep(0)
+                    items += map(transform, found[:_TRANSFORM_AT_ONCE])
+                    del found[:_TRANSFORM_AT_ONCE]
+            token = metadata.get("continue")
+            if not token:
+                return items, metadata.get("resourceVersion", "")
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        target: Target,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        timeout: float | None,
+    ) -> Object:
+        raw = await self._send(
+            method, path, target, body=body, content_type=content_type, timeout=timeout
+        )
+        return wire.decode_object(raw, target)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        target: Target,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        accept: str = wire.JSON,
+        timeout: float | None,
+    ) -> bytes:
+        connections = _opened(self._short)
+        seconds = self._timeout if timeout is None else timeout
+        data = None if body is None else wire.encode(body)
+        code = 0
+        async with self._slots:
+            headers = self._headers(content_type if data is not None else None, accept=accept)
+            try:
+                async with asyncio.timeout(seconds):
+                    answer = await connections.ask(
+                        method,
+                        path,
+                        headers,
+                        data,
+                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                    )
+                code = answer.code
+            except TimeoutError as error:
+                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+            except TooLarge as error:
+                raise target.broken("BadBody", str(error)) from error
+            except (Broken, OSError) as error:
+                raise target.broken("ConnectionError", reason_of(error)) from error
+            finally:
+                self.requests[method, target.resource.plural, code] += 1
+        if date := answer.headers.get("Date"):
+            self._on_date(date)
+        if code >= 300:
+            raise wire.decode_error(code, answer.body, answer.headers, target)
+        return answer.body
+
+    def _headers(self, content_type: str | None, *, accept: str = wire.JSON) -> dict[str, str]:
+        headers = {"Accept": accept, "User-Agent": wire.USER_AGENT}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        authorization = self._config.authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+    def _stream(
+        self, url: URL, limits: aiohttp.ClientTimeout
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """GET what is read as it comes."""
+        return _opened(self._streams).get(
+            url,
+            # A stream that begins with all objects would be compressed, and so flushed, and
+            # unpacked, event by event.
+            headers=self._headers(None) | {"Accept-Encoding": "identity"},
+            timeout=limits,
+            # The API server never redirects; whoever does would get our token.
+            allow_redirects=False,
+            server_hostname=self._config.tls_server_name,
+            proxy=self._proxy.url if self._proxy is not None else None,
+            proxy_headers=self._proxy.headers if self._proxy is not None else None,
+        )
+
+    def _url(self, path: str) -> URL:
+        # Encoded already; letting yarl decide again would turn %2F in a name into a separator.
+        return URL(self._config.server + path, encoded=True)
+
+
+def _opened(connections: T | None) -> T:
+    if connections is None:
+        raise RuntimeError("the client is not open: use `async with KubeClient(...)`")
+    return connections

@@ -1,0 +1,314 @@
+"""Requests over HTTP/1.1, for the many short ones: the connections of one client and their pool.
+
+The operator makes ten of them for a job, and a general client spends more on each than all that
+is decided about the job costs. This one has one server, whole bodies, no redirect, no cookie and
+no compression. llhttp (httptools) reads the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from aiohappyeyeballs import start_connection
+from httptools import HttpParserError, HttpResponseParser
+from typing_extensions import override
+
+from di_kube.proxy import Proxy
+from di_kube.sockets import Sockets
+
+IDLE_SECONDS: Final = 60.0
+"""A connection that waited for longer is not used again: kube-apiserver hangs up after 90."""
+OPENED_AT_ONCE: Final = 2
+"""A handshake takes a millisecond of the processor on either side, ten times what a request does:
+whoever waits for one takes a connection that has become free meanwhile."""
+PATIENCE: Final = 0.25
+"""Seconds that a request waits for others' handshakes before it begins one of its own."""
+_END: Final = b"\r\n\r\n"
+_MOST_HEAD: Final = 16 * 1024
+"""Bytes of a proxy's answer that are read."""
+_EYEBALLS_DELAY: Final = 0.25
+"""Seconds until a second address is tried as well (RFC 8305)."""
+
+
+class Broken(Exception):
+    """There is no answer, or no whole one; the message says why."""
+
+
+class HungUp(Broken):
+    """The server, or the network, ended the connection."""
+
+
+class TooLarge(Broken):
+    """The answer has more bytes than are read."""
+
+
+class Answer(NamedTuple):
+    """What came back; `headers` by their names in the usual spelling (Retry-After)."""
+
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where requests go: a base URL, and for https how TLS is spoken."""
+
+    url: str
+    tls: ssl.SSLContext | None
+    tls_name: str | None = None
+    """Expected in the certificate, if not the URL's host."""
+    proxy: Proxy | None = None
+    """Asked for a tunnel to the server; only for https."""
+
+
+class Connections:
+    """The connections to one server.
+
+    Whoever waited least long is used first, so that those that a burst has opened grow old.
+    """
+
+    def __init__(self, server: Server, *, sockets: Sockets, max_body: int) -> None:
+        """`max_body` bytes of an answer are read, and no more."""
+        url = urlsplit(server.url)
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if server.tls is not None else 80)
+        self._server = server
+        self._sockets = sockets
+        self._max_body = max_body
+        self._prefix = url.path
+        self._host_line = f"Host: {url.netloc}\r\n"
+        self._idle: deque[_Connection] = deque()
+        self._open: set[_Connection] = set()
+        self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        connect_seconds: float,
+    ) -> Answer:
+        """Send one request and read its answer; `path` is encoded already.
+
+        A GET is sent once more if the server had hung up the connection that it went out on.
+
+        Raises:
+            Broken: there is no whole answer; the request may have been carried out.
+            TimeoutError: no connection within `connect_seconds`.
+            OSError: no connection.
+            ValueError: a header, or the path, has a line break.
+        """
+        request = self._encode(method, path, headers, body)
+        connection, is_new = await self._acquire(connect_seconds)
+        try:
+            return await self._on(connection, request)
+        except HungUp:
+            if is_new or method != "GET":
+                raise
+        return await self._on(await self._connect(connect_seconds), request)
+
+    def close(self) -> None:
+        """Hang up all of them, without a goodbye that the peer could keep waiting for."""
+        for connection in list(self._open):
+            connection.abort()
+        self._idle.clear()
+
+    def _encode(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> bytes:
+        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._host_line}{''.join(lines)}"
+        if head.count("\n") != len(lines) + 2 or head.count("\r") != len(lines) + 2:
+            raise ValueError("a header or the path of a request has a line break")
+        if body is None:
+            return f"{head}\r\n".encode()
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    async def _on(self, connection: _Connection, request: bytes) -> Answer:
+        try:
+            answer = await connection.exchange(request)
+        except BaseException:
+            # Cancelled, late or broken: what still comes belongs to nobody.
+            connection.abort()
+            raise
+        if connection.is_lost:
+            return answer
+        now = asyncio.get_running_loop().time()
+        connection.idle_since = now
+        self._idle.append(connection)
+        if self._idle[0].idle_since < now - IDLE_SECONDS:
+            self._idle.popleft().abort()
+        return answer
+
+    async def _acquire(self, seconds: float) -> tuple[_Connection, bool]:
+        """A connection, and whether it is a new one."""
+        if (waiting := self._take()) is not None:
+            return waiting, False
+        try:
+            await asyncio.wait_for(self._opening.acquire(), PATIENCE)
+        except TimeoutError:
+            # Nothing comes back, and handshakes take long: there is nothing to be saved.
+            return await self._connect(seconds), True
+        try:
+            if (waiting := self._take()) is not None:
+                return waiting, False
+            return await self._connect(seconds), True
+        finally:
+            self._opening.release()
+
+    def _take(self) -> _Connection | None:
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_lost and connection.idle_since >= oldest:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self, seconds: float) -> _Connection:
+        loop = asyncio.get_running_loop()
+        server = self._server
+        name = None if server.tls is None else server.tls_name or self._host
+        async with asyncio.timeout(seconds):
+            host, port = self._host, self._port
+            if server.proxy is not None:
+                host, port = server.proxy.host, server.proxy.port
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            connected = await start_connection(
+                found,
+                happy_eyeballs_delay=_EYEBALLS_DELAY,
+                interleave=1,
+                socket_factory=self._sockets.make,
+            )
+            if server.proxy is not None:
+                await self._tunnel(connected, server.proxy)
+            _, connection = await loop.create_connection(
+                lambda: _Connection(self._open, self._max_body),
+                sock=connected,
+                ssl=server.tls,
+                server_hostname=name,
+            )
+        return connection
+
+    async def _tunnel(self, connected: socket.socket, proxy: Proxy) -> None:
+        """Have a proxy connect a socket to the server. Raises Broken, or OSError."""
+        loop = asyncio.get_running_loop()
+        place = f"{f'[{self._host}]' if ':' in self._host else self._host}:{self._port}"
+        lines = [f"{name}: {value}\r\n" for name, value in proxy.headers.items()]
+        request = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{''.join(lines)}\r\n"
+        try:
+            await loop.sock_sendall(connected, request.encode())
+            answer = b""
+            while _END not in answer:
+                # The server says nothing before we do, so no byte of its own can be among them.
+                received = await loop.sock_recv(connected, _MOST_HEAD)
+                answer += received
+                if not received or len(answer) > _MOST_HEAD:
+                    raise HungUp(f"the proxy {proxy.url} has hung up")
+            status = answer.split(b"\r\n", 1)[0].decode("latin-1")
+            if status.split(" ")[1:2] != ["200"]:
+                raise Broken(f"the proxy {proxy.url} refused the connection: {status}")
+        except BaseException:
+            connected.close()
+            raise
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, on which one request at a time is answered."""
+
+    def __init__(self, register: set[_Connection], max_body: int) -> None:
+        self._register = register
+        self._max_body = max_body
+        self._parser = HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: asyncio.Future[Answer] | None = None
+        self._headers: dict[str, str] = {}
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self.idle_since = 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be sent on it any more."""
+        return self._transport is None or self._transport.is_closing()
+
+    async def exchange(self, request: bytes) -> Answer:
+        """Send a request and wait for its answer. Raises Broken."""
+        if self._transport is None or self.is_lost:
+            raise HungUp("the server has hung up")
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._waiting
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's are none by class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._register.add(self)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._register.discard(self)
+        self._fail(HungUp(f"the connection was lost: {exc}" if exc else "the server has hung up"))
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            self._fail(Broken(f"the answer is no HTTP: {error}"))
+
+    # --- what llhttp tells ---
+
+    def on_message_begin(self) -> None:
+        """A new answer; one that nobody waits for would be taken for that to the next request."""
+        self._headers, self._chunks, self._size = {}, [], 0
+        if self._waiting is None:
+            self.abort()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._headers[name.decode("latin-1").title()] = value.decode("latin-1")
+
+    def on_body(self, chunk: bytes) -> None:
+        """A part of the body."""
+        self._size += len(chunk)
+        if self._size > self._max_body:
+            self._fail(TooLarge(f"the answer is larger than {self._max_body} bytes"))
+        else:
+            self._chunks.append(chunk)
+
+    def on_message_complete(self) -> None:
+        """The end of an answer; what comes before the answer proper (1xx) is none."""
+        code = self._parser.get_status_code()
+        waiting = self._waiting
+        if code < 200 or waiting is None:
+            return
+        self._waiting = None
+        if not self._parser.should_keep_alive():
+            self.abort()
+        if not waiting.done():
+            waiting.set_result(Answer(code, self._headers, b"".join(self._chunks)))
+
+    def _fail(self, why: Broken) -> None:
+        waiting, self._waiting = self._waiting, None
+        self._chunks = []
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(why)
+        self.abort()

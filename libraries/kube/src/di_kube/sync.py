@@ -1,0 +1,335 @@
+"""The blocking API client, for services that handle each request in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import urllib3
+from urllib3.exceptions import HTTPError, NewConnectionError
+from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+from di_kube import wire
+from di_kube.config import KubeConfig
+from di_kube.resources import Resource
+from di_kube.wire import MERGE_PATCH, Object, Objects, Target
+
+_CONNECT_TIMEOUT = 3.0
+_CHUNK = 1 << 16
+
+
+class SyncKubeClient:
+    """Talks to one API server; one object serves all threads.
+
+    Every method raises one of `di_kube.errors` and ends within its `timeout` (seconds,
+    default 10), the wait for a free connection included. No request is repeated.
+
+    Args:
+        config: where and who.
+        connections: size of the pool; further threads wait for a connection.
+        timeout: seconds for one request.
+        clock: monotonic seconds.
+        on_date: is told the Date of every answer that has one: the API server's clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: KubeConfig,
+        connections: int = 16,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+        on_date: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._config = config
+        self._timeout = timeout
+        self._clock = clock
+        self._on_date = on_date
+        self._pool = _pool(config, connections)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._pool.close()
+
+    def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """Read one object, consistently (never from an API server's stale cache)."""
+        path = resource.path(namespace, name)
+        return self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = wire.PAGE,
+        timeout: float | None = None,
+    ) -> tuple[Objects, str]:
+        """Read a whole collection, `limit` objects a request; `timeout` is for all of them.
+
+        Raises:
+            Gone: the pages expired under us.
+        """
+        deadline = self._clock() + (self._timeout if timeout is None else timeout)
+        target = Target(resource, namespace)
+        items: Objects = []
+        token: str | None = None
+        while True:
+            query = {"labelSelector": label_selector, "fieldSelector": field_selector}
+            path = wire.url_path(
+                resource.path(namespace), {**query, "limit": limit, "continue": token}
+            )
+            page = self._call("GET", path, target, timeout=deadline - self._clock())
+            items += wire.take_items(page, resource)
+            metadata = page.get("metadata", {})
+            token = metadata.get("continue")
+            if not token:
+                return items, metadata.get("resourceVersion", "")
+
+    def create(
+        self,
+        resource: Resource,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> Object:
+        """Create an object in `namespace`, else in the one its metadata names.
+
+        With `subresource` ("binding", "eviction", "token") that is created on the object whose
+        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
+        """
+        namespace = wire.body_namespace(body, namespace)
+        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
+        path = wire.url_path(wire.create_path(target, subresource), _dry_run(dry_run))
+        return self._call("POST", path, target, body=body, timeout=timeout)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object],
+        namespace: str | None = None,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> Object:
+        """Patch an object or one of its subresources; with `dry_run` nothing is stored."""
+        path = wire.url_path(
+            resource.path(namespace, name, subresource),
+            {"fieldManager": field_manager, **_dry_run(dry_run)},
+        )
+        target = Target(resource, namespace, name)
+        return self._call(
+            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
+        )
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+        timeout: float | None = None,
+    ) -> Object:
+        """Delete an object, of that `uid` alone if it is given (else Conflict is raised).
+
+        Returns:
+            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
+        """
+        options = wire.delete_options(
+            uid=uid, resource_version=None, grace_period_seconds=None, propagation=propagation
+        )
+        target = Target(resource, namespace, name)
+        path = resource.path(namespace, name)
+        return self._call("DELETE", path, target, body=options, timeout=timeout)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int,
+    ) -> Iterator[tuple[str, Object]]:
+        """Follow a collection; yields (type, object) until the server ends the stream.
+
+        Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
+        events are raised, a stream that is cut is Unavailable, one that is silent for 70 s Silent.
+        """
+        query = wire.watch_query(
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
+        target = Target(resource, namespace)
+        path = wire.url_path(resource.path(namespace), query)
+        for line in self.lines(path, target, silence=wire.WATCH_SILENCE):
+            yield wire.decode_event(line, target)
+
+    def lines(self, path: str, target: Target, *, silence: float) -> Iterator[bytes]:
+        """The lines of an answer as they come, such as those of a pod's log, without their ends.
+
+        One that is longer than `wire.MAX_LINE` is Unavailable, and so is a stream that is cut
+        (WatchCut); one that does not come for `silence` seconds is Silent. Leaving the iterator
+        closes the connection.
+        """
+        with self._opened(path, target, silence) as response:
+            rest = b""
+            try:
+                while chunk := response.read1(_CHUNK):
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    yield from (line for line in whole if line)
+                    if len(rest) > wire.MAX_LINE:
+                        raise target.broken("WatchCut", "a line is too long")
+            except HTTPTimeoutError as error:
+                raise target.silent(silence) from error
+            except (HTTPError, OSError) as error:
+                raise target.broken("WatchCut", str(error)) from error
+            if rest:
+                yield rest
+
+    @contextmanager
+    def _opened(
+        self, path: str, target: Target, silence: float
+    ) -> Iterator[urllib3.response.BaseHTTPResponse]:
+        """An answer whose body is still to be read, closed at the end whatever is left of it."""
+        try:
+            response = self._pool.urlopen(
+                "GET",
+                path,
+                headers=self._headers(None),
+                timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=silence),
+                pool_timeout=self._timeout,  # type: ignore[arg-type]  # declared int, floats work
+                preload_content=False,
+                redirect=False,
+            )
+        except HTTPTimeoutError as error:
+            raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+        except (HTTPError, OSError) as error:
+            raise target.broken("ConnectionError", str(error)) from error
+        try:
+            if response.status >= 300:
+                raw = self._read(response, target, self._clock() + self._timeout)
+                raise wire.decode_error(response.status, raw, response.headers, target)
+            yield response
+        finally:
+            response.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        target: Target,
+        *,
+        body: object = None,
+        content_type: str = wire.JSON,
+        timeout: float | None,
+    ) -> Object:
+        seconds = self._timeout if timeout is None else timeout
+        deadline = self._clock() + seconds
+        if seconds <= 0:
+            raise target.broken("Timeout", "no time was left")
+        try:
+            response = self._pool.urlopen(
+                method,
+                path,
+                body=None if body is None else wire.encode(body),
+                headers=self._headers(content_type if body is not None else None),
+                timeout=urllib3.Timeout(connect=min(seconds, _CONNECT_TIMEOUT), read=seconds),
+                pool_timeout=seconds,  # type: ignore[arg-type]  # declared int, floats work
+                preload_content=False,
+                redirect=False,
+            )
+            try:
+                raw = self._read(response, target, deadline)
+            except BaseException:
+                # What is left unread would be taken for the next answer on this connection.
+                response.close()
+                raise
+            response.release_conn()
+        except NewConnectionError as error:
+            # Refused at once, although the library files it under its time-outs.
+            raise target.broken("ConnectionError", str(error)) from error
+        except HTTPTimeoutError as error:
+            raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+        except (HTTPError, OSError) as error:
+            raise target.broken("ConnectionError", str(error)) from error
+        if (date := response.headers.get("Date")) is not None:
+            self._on_date(date)
+        if response.status >= 300:
+            raise wire.decode_error(response.status, raw, response.headers, target)
+        return wire.decode_object(raw, target)
+
+    def _read(
+        self, response: urllib3.response.BaseHTTPResponse, target: Target, deadline: float
+    ) -> bytes:
+        """The body; a socket time-out alone would never end an answer of a byte a second."""
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := response.read1(_CHUNK):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > wire.MAX_BODY:
+                raise target.broken("BadBody", f"the answer is larger than {wire.MAX_BODY} bytes")
+            if self._clock() > deadline:
+                raise target.broken("Timeout", "the answer was not complete in time")
+        return b"".join(chunks)
+
+    def _headers(self, content_type: str | None) -> dict[str, str]:
+        headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        authorization = self._config.authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+
+def _pool(config: KubeConfig, connections: int) -> urllib3.HTTPConnectionPool:
+    secure = config.server.startswith("https:")
+    options: dict[str, Any] = {
+        "maxsize": connections,
+        "block": True,
+        "retries": False,
+        **({"ssl_context": config.ssl_context(), **_server_name(config)} if secure else {}),
+    }
+    if config.proxy is None or not secure:
+        return urllib3.connectionpool.connection_from_url(config.server, **options)
+    proxies = urllib3.ProxyManager(config.proxy.url, proxy_headers=config.proxy.headers, **options)
+    return proxies.connection_from_url(config.server)
+
+
+def _dry_run(asked: bool) -> dict[str, str | int | bool | None]:
+    return {"dryRun": "All"} if asked else {}
+
+
+def _server_name(config: KubeConfig) -> dict[str, str]:
+    name = config.tls_server_name
+    return {} if name is None else {"server_hostname": name, "assert_hostname": name}

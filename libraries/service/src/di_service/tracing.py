@@ -1,0 +1,68 @@
+"""Traces of what a request to scale a job brings about, for who has a receiver of OpenTelemetry.
+
+Without an address nothing of OpenTelemetry is imported. With one, spans go there in batches from a
+thread of their own: a receiver that is away costs spans and holds up nobody.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from marshmallow import fields, validate
+
+from di_service.settings import Setting
+from di_service.spans import Attributes, Span, Tracing
+
+TRACES: Final = Setting(
+    "traces",
+    fields.String(load_default=None, validate=validate.Regexp(r"https?://[^/]\S*\Z")),
+    "base URL of a receiver of OTLP over HTTP, http://HOST:4318; empty: there are no traces",
+)
+TRACE_RATIO: Final = Setting(
+    "trace_ratio",
+    fields.Float(load_default=1.0, validate=validate.Range(0, 1)),
+    "share of requests that are traced, of those whose sender has not decided it",
+)
+
+
+class _Nothing:
+    @property
+    def traceparent(self) -> str | None:
+        return None
+
+    def end(self, *, at: datetime | None = None, error: str = "") -> None:
+        """Nothing was begun."""
+
+
+class _Off:
+    def start(
+        self,
+        _name: str,
+        *,
+        parent: str | None = None,
+        at: datetime | None = None,
+        attributes: Attributes | None = None,
+    ) -> Span:
+        return _NOTHING
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+_NOTHING: Final = _Nothing()
+OFF: Final[Tracing] = _Off()
+"""There are no traces."""
+
+
+def tracing(url: str | None, *, service: str, ratio: float) -> Tracing:
+    """Traces of a service that go to the receiver at `url`; None: there are none.
+
+    Starts a thread, so it is for the process that serves.
+    """
+    if url is None:
+        return OFF
+    # Only here: it is a third of what a service loads, and most have no receiver.
+    from di_service.otlp import Exported  # noqa: PLC0415  # see above
+
+    return Exported(url, service=service, ratio=ratio)
