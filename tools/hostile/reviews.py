@@ -102,6 +102,7 @@ FILLS: Final = MappingProxyType[str, Fill](
         "unknown fields of containers": lambda size: _in_pods(containers=_items(size, {"nama": 1})),
         "empty tasks": lambda size: _job(tasks=_items(size, {})),
         "tasks of a type": lambda size: _job(tasks=_items(size, {"type": "collector"})),
+        "numbers for tasks": lambda size: _job(tasks=_items(size, 1.5)),
         "dependencies": lambda size: _of_tasks(
             size, lambda n: {"dependsOn": [f"x{index}" for index in range(n // 9)]}
         ),
@@ -148,12 +149,14 @@ FILLS: Final = MappingProxyType[str, Fill](
 
 
 def worst_reviews(size: int = LARGEST) -> Iterator[tuple[str, bytes]]:
-    """A name and a body for each of FILLS, as a new job and as a change of one."""
+    """A name and a body for each of FILLS: a new job, a change of one, and a small job's change."""
+    small = _of_tasks(0, lambda _: {})
     for name, fill in FILLS.items():
         yield f"a job with {name}", review(fill(size))
         job = fill(size // 2)
         changed = {**job, "spec": {**job["spec"], "suspend": True}}
         yield f"a change of a job with {name}", review(changed, old=job)
+        yield f"a change to a job with {name}", review(job, old=small)
 
 
 def review(job: Object, *, old: Object | None = None) -> bytes:

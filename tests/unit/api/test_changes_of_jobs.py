@@ -194,3 +194,18 @@ def test_a_job_above_the_bound_of_pods_may_not_grow(
     new = job(task(replicas=replicas, maxReplicas=most))
     errors = [error.path for error in validate_update(old, new)]
     assert errors == ([] if is_allowed else ["spec.tasks"])
+
+
+def test_a_spec_that_becomes_too_heavy_is_compared_with_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Comparing takes several times as long as reading that the spec is too heavy."""
+
+    def compare(*_: object) -> None:
+        raise AssertionError("they are compared")
+
+    monkeypatch.setattr("di_api.validation.update.first_difference", compare)
+    heavy = {**job(), "spec": {"tasks": [1.5] * 100_000}}
+    (error,) = validate_update(job(), heavy)
+    assert error.path == "spec"
+    assert "has " in error.message

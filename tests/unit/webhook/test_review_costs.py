@@ -81,6 +81,13 @@ def test_a_large_review_gets_a_small_answer(name: str) -> None:
             assert len(json.dumps(answer.body)) < max(LARGEST_ANSWER, 2 * len(body))
 
 
+@pytest.mark.parametrize("name", ["ports", "volumes", "variables"])
+def test_a_spec_that_becomes_too_heavy_gets_no_defaults(name: str) -> None:
+    body = hostile_review(FILLS[name](4 * MAX_SPEC_BYTES), old=job())
+    assert validate(body).outcome is Outcome.DENIED
+    assert "patch" not in mutate(body).body["response"]
+
+
 def test_a_change_of_the_largest_jobs_is_a_body_that_is_read() -> None:
     assert len(hostile_review(FILLS["escapes"](LARGEST))) < MAX_BODY_BYTES
 

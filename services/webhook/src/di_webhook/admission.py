@@ -25,7 +25,14 @@ from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch, limits_patch
 from di_api.field_error import mapping
 from di_api.queued import SUSPENSION_NOTE, waits_in_queue
-from di_api.validation import Check, foreign_kinds, job_errors, unbounded, update_errors, weigh
+from di_api.validation import (
+    Check,
+    foreign_kinds,
+    is_too_heavy,
+    job_errors,
+    unbounded,
+    update_errors,
+)
 from di_webhook.budget import MAX_SECONDS, Exhausted
 from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
 from di_webhook.wording import in_older_words, in_words
@@ -158,7 +165,8 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
         ]
     before = None if request.operation == "CREATE" else old
     spec = job.get("spec")
-    if not isinstance(spec, Mapping) or (before is None and weigh(spec).is_too_much):
+    was = mapping(mapping(before).get("spec"))
+    if not isinstance(spec, Mapping) or (is_too_heavy(spec) and not is_too_heavy(was)):
         # Validation refuses it. A patch of what is not an object would fail with a 500.
         return {"allowed": True}
     patch += defaults_patch(job)

@@ -66,9 +66,20 @@ def may_be_too_much(text: bytes) -> bool:
 
     Commas and brackets in texts count as well, so most that can do not.
     """
-    # Each value but the first follows a comma or the beginning of an object or a list.
-    values = 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
+    # Each value but the first follows a comma or the beginning of an object or a list that is not
+    # empty.
+    opened = text.count(b"[") + text.count(b"{") - text.count(b"[]") - text.count(b"{}")
+    values = 1 + text.count(b",") + opened
     return len(text) > MAX_SPEC_BYTES or values > MAX_SPEC_VALUES
+
+
+def is_too_heavy(value: object) -> bool:
+    """Whether a spec weighs too much: `weigh`, asked only if a look at its JSON cannot tell."""
+    try:
+        text = json.dumps(value, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return weigh(value).is_too_much
+    return may_be_too_much(text) and weigh(value).is_too_much
 
 
 def weight_error(spec: Mapping[str, Any]) -> FieldError | None:

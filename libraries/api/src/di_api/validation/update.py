@@ -16,7 +16,7 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.phase import Phase
 from di_api.queued import changed_queue
 from di_api.spec.bounds import MAX_TASKS
-from di_api.spec.weight import weigh, weight_error
+from di_api.spec.weight import is_too_heavy, weigh, weight_error
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, rule_errors, unbounded
 from di_api.validation.scheduling.dispatched import changed_while_dispatched
@@ -61,6 +61,11 @@ def _changed_spec(
     after: Mapping[str, Any],
     check: Check,
 ) -> Iterator[FieldError]:
+    if is_too_heavy(after) and not is_too_heavy(before):
+        # Before the two are compared, which takes several times as long for one so large.
+        if (error := weight_error(after)) is not None:
+            yield error
+        return
     before = with_defaults(before)
     after = _sharing(before, with_defaults(after))
     if (error := _weight_error(before, after)) is not None:
