@@ -29,7 +29,9 @@ IDLE_SECONDS = 30
 STRANGER_SECONDS = 30.0
 """Within which the body of a request without a proof has to arrive."""
 STRANGERS = 8
-"""Requests without a proof that are answered at a time for one source, where others need none."""
+"""Requests without a proof that are answered at a time for one source, where others need one."""
+UNPROVEN = 128
+"""The same where no request needs one: there each pod of the job is such a source."""
 ANSWER_SECONDS = 5.0
 """How long the end waits until those who have asked have their answer."""
 
@@ -191,7 +193,8 @@ class _Received(io.RawIOBase):
 class _Sources:
     """How many requests without a proof are being answered, by source."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
@@ -199,7 +202,7 @@ class _Sources:
     def place(self, source: str) -> Iterator[bool]:
         """Whether there is one for a request; while it is answered it has it."""
         with self._lock:
-            has_place = self._counts[source] < STRANGERS
+            has_place = self._counts[source] < self._most
             self._counts[source] += has_place
         try:
             yield has_place
@@ -245,7 +248,7 @@ _Handling = Callable[[socket.socket, "tuple[str, int]", bytes], object]
 
 
 def _handler(answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door) -> _Handling:
-    sources = _Sources()
+    sources = _Sources(UNPROVEN if door.secret is None else STRANGERS)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -297,9 +300,6 @@ def _handler(answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door) 
         def _answer_stranger(self) -> None:
             # One answer: the next request might never come, or never end.
             self.close_connection = True
-            if door.secret is None:
-                self._send(_reply(answer, self._asked(None)))
-                return
             with sources.place(self.client_address[0]) as has_place:
                 reply = _reply(answer, self._asked(None)) if has_place else _TOO_MANY
                 self._send(reply)

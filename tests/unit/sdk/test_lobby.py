@@ -152,8 +152,14 @@ def test_a_stranger_gets_one_answer_on_a_connection() -> None:
 
 
 @pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/di-hub")
+@pytest.mark.parametrize("has_secret", [True, False])
 @pytest.mark.usefixtures("in_a_job")
-def test_one_source_of_strangers_has_a_few_answers_at_a_time() -> None:
+def test_one_source_of_strangers_has_a_few_answers_at_a_time(
+    has_secret: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = hub.STRANGERS if has_secret else hub.UNPROVEN
+    if not has_secret:
+        monkeypatch.delenv(names.ENV_JOB_SECRET)
     under_way, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(found: di.Asked) -> di.Reply:
@@ -164,14 +170,15 @@ def test_one_source_of_strangers_has_a_few_answers_at_a_time() -> None:
 
     request = b"GET /metrics HTTP/1.1\r\n\r\n"
     with di.Hub(answer, 0, public=["/metrics"]) as found, ExitStack() as stack:
-        for _ in range(hub.STRANGERS):
+        for _ in range(most):
             sock = socket.create_connection(("127.0.0.1", found.port), 60)
             stack.enter_context(sock).sendall(request)
             assert under_way.acquire(timeout=60)
         said: list[bytes] = []
         asked(found.port, request, lambda sock: said.append(whole(sock)))
         assert said[0].startswith(b"HTTP/1.1 503")
-        assert di.call("GET", f"http://127.0.0.1:{found.port}/x") == b"x"
+        if has_secret:
+            assert di.call("GET", f"http://127.0.0.1:{found.port}/x") == b"x"
         go_on.set()
 
 
