@@ -16,15 +16,9 @@ from itertools import chain
 from typing import Any, Final
 
 from di_api import names
-from di_api.annotations import annotation_patch
-from di_api.changed_by import admitted_note, foreign_note
+from di_api.changed_by import foreign_note
 from di_api.companions import CompanionKind
-from di_api.conversion import with_unseen
-from di_api.defaults import defaults_patch, success_policy_patch, with_defaults
-from di_api.difference import first_difference
-from di_api.failure_defaults import failure_policy_patch, limits_patch
 from di_api.field_error import mapping
-from di_api.queued import SUSPENSION_NOTE, waits_in_queue
 from di_api.validation import (
     Check,
     foreign_kinds,
@@ -34,6 +28,7 @@ from di_api.validation import (
     update_errors,
 )
 from di_webhook.budget import MAX_SECONDS, Exhausted
+from di_webhook.mutations import Change, mutated
 from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
 from di_webhook.wording import in_older_words, in_words
 
@@ -154,36 +149,19 @@ def _answer(request: _Request, response: Mapping[str, Any]) -> Answer:
 
 
 def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]:
-    job, patch = request.object, []
-    old = mapping(request.old_object)
-    if request.by_older_version and old:
-        job = with_unseen(request.object, old)
-        patch = [
-            {"op": "add", "path": f"/{field}", "value": job[field]}
-            for field in ("spec", "status")
-            if field in job and first_difference(request.object.get(field), job[field]) is not None
-        ]
-    before = None if request.operation == "CREATE" else old
-    spec = job.get("spec")
-    was = mapping(mapping(before).get("spec"))
+    before = None if request.operation == "CREATE" else mapping(request.old_object)
+    change = Change(
+        job=request.object,
+        before=before,
+        by_older_version=request.by_older_version,
+        user=request.user,
+        speakers=speakers,
+    )
+    spec, was = request.object.get("spec"), mapping(mapping(before).get("spec"))
     if not isinstance(spec, Mapping) or (is_too_heavy(spec) and not is_too_heavy(was)):
         # Validation refuses it. A patch of what is not an object would fail with a 500.
         return {"allowed": True}
-    patch += defaults_patch(job)
-    # A file that replaces a job lacks what it never had, and the job keeps that. A client that
-    # changed the job as it is, as every patch does, has taken away what is missing.
-    if before is None or not mapping(request.object.get("metadata")).get("uid"):
-        patch += success_policy_patch(job, before)
-        patch += failure_policy_patch(job, before)
-    else:
-        patch += limits_patch(job, before)
-    notes: dict[str, str] = {}
-    if request.operation == "CREATE" and waits_in_queue(job):
-        patch.append({"op": "add", "path": "/spec/suspend", "value": True})
-        notes |= SUSPENSION_NOTE
-    if speakers:
-        notes |= admitted_note(_filled(job), before, request.user, speakers)
-    patch += annotation_patch(job, notes)
+    patch = mutated(change)
     if not patch:
         return {"allowed": True}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
@@ -193,11 +171,6 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
             "make the job smaller"
         )
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
-
-
-def _filled(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = job.get("spec")
-    return {**job, "spec": with_defaults(spec)} if isinstance(spec, dict) else job
 
 
 def _validation(

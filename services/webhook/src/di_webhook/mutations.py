@@ -1,0 +1,145 @@
+"""What admission writes into a job, one function each, in the order of MUTATIONS.
+
+Each sees the job as the ones before it have left it, and returns JSON Patch operations that add
+(RFC 6902). A further one is a function here and its place in the tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from di_api.annotations import annotation_patch
+from di_api.changed_by import admitted_note
+from di_api.conversion import with_unseen
+from di_api.defaults import defaults_patch, success_policy_patch
+from di_api.difference import first_difference
+from di_api.failure_defaults import failure_policy_patch, limits_patch
+from di_api.field_error import mapping
+from di_api.queued import SUSPENSION_NOTE, waits_in_queue
+
+Job: TypeAlias = Mapping[str, Any]
+Operation: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A job that is about to be written."""
+
+    job: Job
+    """As it is to be, with what the mutations so far have added."""
+    before: Job | None
+    """As it is; None: it is new."""
+    by_older_version: bool = False
+    """Whether the client wrote one of the older versions, which lack fields of the job."""
+    user: str = ""
+    """The user who makes the request; empty: it does not say."""
+    speakers: Collection[str] = ()
+    """Users who change jobs for others; without any nobody is named."""
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the client wrote a file over the job, and did not change what it had read."""
+        return self.before is not None and not mapping(self.job.get("metadata")).get("uid")
+
+
+Mutation = Callable[[Change], list[Operation]]
+
+
+def mutated(change: Change) -> list[Operation]:
+    """Return the operations of all mutations."""
+    operations: list[Operation] = []
+    for mutation in MUTATIONS:
+        added = mutation(change)
+        if added:
+            operations += added
+            change = replace(change, job=_with(change.job, added))
+    return operations
+
+
+def _unseen_fields(change: Change) -> list[Operation]:
+    """Keep what a writer of an older version cannot see."""
+    if not change.by_older_version or not change.before:
+        return []
+    whole = with_unseen(change.job, change.before)
+    return [
+        _add(f"/{field}", whole[field])
+        for field in ("spec", "status")
+        if field in whole and first_difference(change.job.get(field), whole[field]) is not None
+    ]
+
+
+def _defaults(change: Change) -> list[Operation]:
+    return defaults_patch(change.job)
+
+
+def _policies(change: Change) -> list[Operation]:
+    """Give a new job its policies, and one that is replaced those that it had.
+
+    A file that replaces a job lacks what it never had. A client that changed the job as it is, as
+    every patch does, has taken away what is missing.
+    """
+    if change.before is not None and not change.is_replaced:
+        return []
+    return [
+        *success_policy_patch(change.job, change.before),
+        *failure_policy_patch(change.job, change.before),
+    ]
+
+
+def _limits(change: Change) -> list[Operation]:
+    return limits_patch(change.job, change.before)
+
+
+def _suspension(change: Change) -> list[Operation]:
+    """Suspend a new job of a queue of Kueue."""
+    if change.before is not None or not waits_in_queue(change.job):
+        return []
+    return [_add("/spec/suspend", True), *annotation_patch(change.job, SUSPENSION_NOTE)]
+
+
+def _changed_by(change: Change) -> list[Operation]:
+    """Note who changes the spec; last, so that what is added here is no change."""
+    if not change.speakers:
+        return []
+    note = admitted_note(change.job, change.before, change.user, change.speakers)
+    return annotation_patch(change.job, note)
+
+
+MUTATIONS: Final[tuple[Mutation, ...]] = (
+    _unseen_fields,
+    _defaults,
+    _policies,
+    _limits,
+    _suspension,
+    _changed_by,
+)
+
+
+def _add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _with(job: Job, operations: Iterable[Operation]) -> Job:
+    """A job with what operations add; what they do not touch is shared with `job`."""
+    result = dict(job)
+    copied: dict[int, Any] = {id(result): result}
+    for operation in operations:
+        *above, last = operation["path"].removeprefix("/").split("/")
+        owner: Any = result
+        for step in above:
+            key = _key(owner, step)
+            inner = owner[key]
+            if id(inner) not in copied:
+                inner = owner[key] = inner.copy()
+                copied[id(inner)] = inner
+            owner = inner
+        owner[_key(owner, last)] = operation["value"]
+    return result
+
+
+def _key(owner: object, step: str) -> str | int:
+    if isinstance(owner, list):
+        return int(step)
+    return step.replace("~1", "/").replace("~0", "~")
