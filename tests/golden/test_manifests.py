@@ -7,6 +7,7 @@ to be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -300,3 +301,20 @@ def test_the_objects_of_a_job_match_the_golden_files(
 
 def test_every_golden_file_has_a_job() -> None:
     assert {file.stem for file in MANIFESTS.iterdir()} == set(KINDS)
+
+
+@pytest.mark.proves("sdk.md#the-variables-of-a-pod/*")
+def test_the_documented_variables_are_those_that_pods_have() -> None:
+    page = MANIFESTS.parents[2] / "docs/sdk.md"
+    section = page.read_text().partition("## The variables of a pod\n")[2].partition("\n## ")[0]
+    documented = {
+        re.sub("<[A-Z]+>", "[A-Z]+", name) for name in re.findall("`([A-Z_<>]+)`", section)
+    }
+    texts = [file.read_text() for file in MANIFESTS.iterdir()]
+    present = {name for text in texts for name in re.findall(r"name: ([A-Z_]{4,})$", text, re.M)}
+    # It takes the allocator's placement: tests/unit/builders has it.
+    missing = {each for each in documented if not any(re.fullmatch(each, own) for own in present)}
+    assert missing == {"DI_NODE_KIND"}
+    of_pods = {name for name in present if name.startswith("DI_") and "NODE_CHECK" not in name}
+    undocumented = {own for own in of_pods if not any(re.fullmatch(e, own) for e in documented)}
+    assert undocumented == {"DI_NODE_NAME"}  # Of the node check alone, as is DI_NODE_CHECK_WAIT.

@@ -13,8 +13,6 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCS: Final = ROOT / "docs"
 _NO_PROMISES: Final = {"performance", "architecture", "development", "gallery", "tested"}
 """Pages of measurements, of the source code, of programs, and the page made of the others."""
-_README: Final = ("README.md", "When something is wrong")
-"""The page outside docs/ that has rows, and its only section with rows."""
 _LONGEST: Final = 40
 _FENCE: Final = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^(#{1,3}) +(.+)$")
@@ -63,12 +61,9 @@ class _Found:
 
 
 def every_row() -> list[Row]:
-    """All rows of the repository's pages, in the order of the pages' names."""
+    """All rows of the pages of docs/, in the order of the pages' names."""
     pages = sorted(each for each in _DOCS.glob("*.md") if each.stem not in _NO_PROMISES)
-    name, title = _README
-    rows = [row for page in pages for row in rows_of(page.name, page.read_text())]
-    _, _, part = (ROOT / name).read_text().partition(f"\n## {title}\n")
-    return [*rows, *rows_of(name, f"## {title}\n" + part.partition("\n## ")[0])]
+    return [row for page in pages for row in rows_of(page.name, page.read_text())]
 
 
 def rows_of(page: str, text: str) -> list[Row]:

@@ -113,7 +113,7 @@ def _lines(rows: Sequence[Row], proofs: Proofs) -> Iterator[str]:
     yield f"| all | {len(rows)} |"
     for page, own in groupby(rows, key=lambda row: row.page):
         yield f"\n## {page}\n"
-        yield f"[{page}]({'../' if page == 'README.md' else ''}{page})\n"
+        yield f"[{page}]({page})\n"
         yield "| row | tests | command |"
         yield "|---|---|---|"
         for row in own:

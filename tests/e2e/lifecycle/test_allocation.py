@@ -58,7 +58,7 @@ def test_jobs_share_the_gpus_as_they_come_and_go(
     assert [restarts(kubectl, name, namespace) for name in "ac"] == [0, 0]
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_job_whose_only_node_is_taken_says_that_it_waits(
     kubectl: Kubectl, namespace: str, gpu_nodes: list[str]
 ) -> None:

@@ -143,7 +143,7 @@ def _waiting(namespace: str, image: str) -> Iterator[Object]:
 
 
 @pytest.mark.parametrize("name", ENDS)
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-failed")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-is-failed")
 def test_an_example_that_runs_out_of_time_says_of_what(
     kubectl: Kubectl, jobs: str, name: str
 ) -> None:
@@ -154,7 +154,7 @@ def test_an_example_that_runs_out_of_time_says_of_what(
 
 
 @pytest.mark.parametrize("name", WAITS)
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_job_that_waits_says_for_what(kubectl: Kubectl, jobs: str, name: str) -> None:
     reason, part = WAITS[name]
     _wait_for(kubectl, name, reason, part, namespace=jobs)
@@ -164,15 +164,15 @@ def test_a_job_that_waits_says_for_what(kubectl: Kubectl, jobs: str, name: str) 
 
 @pytest.mark.parametrize("name", TROUBLES)
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-stays-pending",
-    "README.md#when-something-is-wrong/the-job-is-starting-or-running-and-some",
+    "runbook.md#when-something-is-wrong/the-job-stays-pending",
+    "runbook.md#when-something-is-wrong/the-job-is-starting-or-running-and-some",
 )
 def test_a_job_whose_pods_cannot_run_says_why(kubectl: Kubectl, jobs: str, name: str) -> None:
     _, reason, part = TROUBLES[name]
     _says(kubectl, name, reason, part, namespace=jobs)
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-starting-or-running-and-some")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-is-starting-or-running-and-some")
 def test_a_coordinator_that_crashes_again_and_again_is_told_of(kubectl: Kubectl, jobs: str) -> None:
     part = f"container {DI_CONTAINER} ended with exit code 7"
     _wait_for(kubectl, OLDER, "CrashLoopBackOff", part, namespace=jobs)
@@ -191,7 +191,7 @@ def test_what_is_solved_is_told_no_more(kubectl: Kubectl, jobs: str) -> None:
     _wait_for(kubectl, "config", "JobRunning", "2 pods ready", namespace=jobs)
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-starting-or-running-and-some")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-is-starting-or-running-and-some")
 def test_what_a_node_does_not_make_ready_is_told_of_when_it_lasts(
     kubectl: Kubectl, unmounted: str
 ) -> None:

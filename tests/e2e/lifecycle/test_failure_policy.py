@@ -28,7 +28,7 @@ def memory_of(kubectl: Kubectl, pod: str, namespace: str) -> tuple[str, str]:
 
 
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-is-failed",
+    "runbook.md#when-something-is-wrong/the-job-is-failed",
     "dijob.md#spec-failurepolicy/onexitcodes-operator",
     "dijob.md#spec-failurepolicy/onexitcodes-values",
 )

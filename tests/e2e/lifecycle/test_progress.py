@@ -15,8 +15,8 @@ SENSELESS = ASK.format(path="/profilings", body=b'{"step": "far"}')
 
 
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-is-running-and-gets-no-further",
-    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "runbook.md#when-something-is-wrong/the-job-is-running-and-gets-no-further",
+    "runbook.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
 )
 def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
     kubectl: Kubectl, namespace: str, python_image: str

@@ -59,7 +59,7 @@ def test_a_failed_pod_is_replaced_and_counted_once(kubectl: Kubectl, running: st
     assert len(wait_for_event(kubectl, "x", message, namespace=running)) == 1
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-is-failed")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-is-failed")
 def test_a_job_fails_when_its_restarts_are_spent(
     kubectl: Kubectl, namespace: str, python_image: str
 ) -> None:

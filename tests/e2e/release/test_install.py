@@ -64,7 +64,7 @@ def test_helm_test_runs_a_job_to_its_end(release: Release, kubectl: Kubectl) -> 
     ],
     ids=["no replicas", "an unknown type", "min above max", "an unknown dependency"],
 )
-@pytest.mark.proves("README.md#when-something-is-wrong/kubectl-apply-is-refused")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/kubectl-apply-is-refused")
 def test_a_bad_job_is_refused_with_the_path_of_its_mistake(
     kubectl: Kubectl, namespace: str, python_image: str, fields: dict[str, Any], message: str
 ) -> None:

@@ -40,7 +40,7 @@ def running_job(kubectl: Kubectl, namespace: str, python_image: str) -> str:
 
 
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "runbook.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
     "operations.md#uninstall-and-reinstall",
 )
 def test_the_crd_and_running_jobs_outlive_the_release_which_adopts_them_again(

@@ -65,7 +65,7 @@ def replicas(kubectl: Kubectl, namespace: str) -> list[int]:
 
 
 @pytest.mark.usefixtures("outage")
-@pytest.mark.proves("README.md#when-something-is-wrong/creating-a-job-fails-with-failed-calling")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/creating-a-job-fails-with-failed-calling")
 def test_an_outage_of_the_webhook(
     kubectl: Kubectl, release: Release, running: str, python_image: str
 ) -> None:

@@ -91,7 +91,7 @@ def test_up_again_starts_nothing_anew(cluster: Cluster) -> None:
     assert None not in before.values()
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-local-cluster-does-not-come-up")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-local-cluster-does-not-come-up")
 def test_up_restarts_what_was_killed_and_keeps_the_objects(cluster: Cluster) -> None:
     api = ApiServer(cluster.kubeconfig)
     api.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})

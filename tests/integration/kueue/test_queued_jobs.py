@@ -125,7 +125,7 @@ def test_a_stopped_queue_takes_no_jobs_and_a_drained_one_gives_its_own_back(
     on_bed(kube_config, namespace, body).assert_held(ALL, cpu="4")
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-stays-pending")
 def test_a_job_waits_for_a_queue_that_is_not_there_and_runs_on_where_one_was_deleted(
     kube_config: KubeConfig, namespace: str
 ) -> None:

@@ -228,7 +228,7 @@ async def test_memory_grows_no_further_than_a_node_has_it(testbed: Testbed) -> N
         assert words in failed["message"]
 
 
-@pytest.mark.proves("README.md#when-something-is-wrong/the-job-stays-pending")
+@pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-stays-pending")
 @with_testbed
 async def test_a_namespace_has_no_more_than_its_quota_and_a_job_says_that_it_waits_for_it(
     testbed: Testbed, namespace: str

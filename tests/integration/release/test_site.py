@@ -21,7 +21,7 @@ def test_the_site_needs_no_other_host(built: Path) -> None:
     first = (built / "index.html").read_text()
     assert "<h1" in first
     assert 'src="images/cartpole.png"' in first
-    assert 'href="lifecycle.html#pods-that-cannot-run"' in first
+    assert 'href="runbook.html#when-something-is-wrong"' in first
 
 
 def test_files_that_documents_link_to_are_pages(built: Path) -> None:

@@ -30,6 +30,16 @@ def test_every_manifest_but_the_refused_one_is_admitted(file: Path) -> None:
     assert bool(errors) is (file == REFUSED), errors
 
 
+@pytest.mark.parametrize("page", ["README.md"])
+def test_the_manifests_of_a_first_page_are_admitted(page: str) -> None:
+    marked = r"<!-- admitted by tests/unit/examples/test_manifests.py -->\n```yaml\n(.*?)^```$"
+    found = re.findall(marked, (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert found
+    for text in found:
+        job = yaml.safe_load(text)
+        assert validate_job({**job, "spec": with_defaults(job["spec"])}) == []
+
+
 def test_the_demo_finds_every_pod_template() -> None:
     found = {name: [*templates(read(file))] for name, file in EXAMPLES.items()}
     pods = {

@@ -241,7 +241,7 @@ def test_a_pod_of_an_earlier_job_is_deleted_first() -> None:
 
 
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "runbook.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
     "events.md#of-problems/reconcilefailed",
 )
 def test_a_defect_is_a_condition_until_the_next_successful_reconcile() -> None:

@@ -228,7 +228,7 @@ async def test_pods_of_a_job_deleted_while_no_job_asked_keep_their_space() -> No
 
 
 @pytest.mark.proves(
-    "README.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
+    "runbook.md#when-something-is-wrong/the-job-goes-on-and-a-condition",
     "events.md#of-its-life/notallocatable",
     "events.md#of-problems/notallocatable",
 )
