@@ -11,7 +11,7 @@ from typing import Any
 
 import di_orchestrator
 from di_orchestrator import arrays, hooks
-from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator.training_run.checkpoint import Checkpoints
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
 _MARK = "<!-- reference -->\n"

@@ -6,24 +6,7 @@ do I leave well (`leaving`, `Drain`). Outside a job every call works and does no
 Importing it has no effect.
 """
 
-from di_orchestrator.advice import wanted_collectors
-from di_orchestrator.api import Member, Peer
-from di_orchestrator.calls import call
-from di_orchestrator.client import Client
-from di_orchestrator.coordinator import Coordinator, Replicas
-from di_orchestrator.drain import Drain
-from di_orchestrator.errors import (
-    BadEnvironment,
-    BadReport,
-    CheckpointLost,
-    DIError,
-    Gone,
-    Left,
-    NotInJob,
-    Refused,
-    Unreachable,
-)
-from di_orchestrator.here import (
+from di_orchestrator.current_pod import (
     Training,
     advise,
     client,
@@ -42,9 +25,26 @@ from di_orchestrator.here import (
     watch_peers,
     watch_worlds,
 )
-from di_orchestrator.hub import Asked, Hub, Reply
+from di_orchestrator.errors import (
+    BadEnvironment,
+    BadReport,
+    CheckpointLost,
+    DIError,
+    Gone,
+    Left,
+    NotInJob,
+    Refused,
+    Unreachable,
+)
 from di_orchestrator.job import HOLE, PORT, Job, ProcessGroup, World
-from di_orchestrator.rollout import Rollout
+from di_orchestrator.pods.calls import call
+from di_orchestrator.pods.drain import Drain
+from di_orchestrator.pods.hub import Asked, Hub, Reply
+from di_orchestrator.rollouts.engine import Rollout
+from di_orchestrator.server.api import Member, Peer
+from di_orchestrator.server.client import Client
+from di_orchestrator.server.coordinator import Coordinator, Replicas
+from di_orchestrator.training_run.advice import wanted_collectors
 
 __all__ = [
     "HOLE",

@@ -11,11 +11,11 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
-from di_orchestrator.api import Api, Member, Members, Peer, Peers
-from di_orchestrator.client import Send, scaling
-from di_orchestrator.connect import connection
-from di_orchestrator.exchange import Answer, Exchange, Pause, Silence
 from di_orchestrator.job import Job, World
+from di_orchestrator.server.api import Api, Member, Members, Peer, Peers
+from di_orchestrator.server.client import Send, scaling
+from di_orchestrator.server.connect import connection
+from di_orchestrator.server.exchange import Answer, Exchange, Pause, Silence
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ async def run(exchange: Exchange[T], send: Send) -> T:
 
 
 class Client:
-    """See `di_orchestrator.client.Client`."""
+    """See `di_orchestrator.server.client.Client`."""
 
     def __init__(self, api: Api, send: Send) -> None:
         self._api = api

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from di_orchestrator.ditask import Told
-from di_orchestrator.training_run import Training
+from di_orchestrator.training_run.ditask import Told
+from di_orchestrator.training_run.training import Training
 
 
 def di_engine(task: Any, run: Training, samples: int) -> None:

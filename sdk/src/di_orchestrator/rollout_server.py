@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from di_orchestrator import here, inference
-from di_orchestrator.exchange import Clock
-from di_orchestrator.hub import Asked, Reply
-from di_orchestrator.inference import Seen
-from di_orchestrator.rollout import Rollout
+from di_orchestrator import current_pod
+from di_orchestrator.pods.hub import Asked, Reply
+from di_orchestrator.rollouts import inference
+from di_orchestrator.rollouts.engine import Rollout
+from di_orchestrator.rollouts.inference import Seen
+from di_orchestrator.server.exchange import Clock
 
 EVERY_SECONDS = 1.0
 """From one look at the server to the next."""
@@ -118,11 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--path", default="/drain", help="of the task's drain")
     parser.add_argument("command", nargs="*", help="what runs the server, after --")
     given = parser.parse_args(arguments)
-    leaving, weights = here.leaving(), Weights()
-    url = f"http://{here.job().address}:{urlsplit(given.server).port or 80}"
+    leaving, weights = current_pod.leaving(), Weights()
+    url = f"http://{current_pod.job().address}:{urlsplit(given.server).port or 80}"
     server = subprocess.Popen(given.command) if given.command else None
     try:
-        with here.rollout(given.port, given.path, url=url, answer=weights.answer) as engine:
+        with current_pod.rollout(given.port, given.path, url=url, answer=weights.answer) as engine:
             if server is not None:
                 threading.Thread(target=_follow, args=(server, leaving), daemon=True).start()
             serve(engine, weights, lambda: inference.look(given.server), leaving)

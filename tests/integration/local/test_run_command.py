@@ -140,7 +140,8 @@ def test_a_program_follows_its_peers_as_they_come_and_go(command: Command, kind:
     program = """
 import asyncio
 import di_orchestrator as di
-from di_orchestrator import aio, api
+from di_orchestrator import aio
+from di_orchestrator.server import api
 
 api.POLL_SECONDS = 86_400.0
 

@@ -16,8 +16,8 @@ from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certifica
 
 from di_certs.authority import Authority
 from di_certs.inspection import join_certificates
-from di_orchestrator.exchange import Answer, Request, Silence
-from di_orchestrator.transport import Transport
+from di_orchestrator.server.exchange import Answer, Request, Silence
+from di_orchestrator.server.transport import Transport
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import ServerProcess, running_server
 from tests.waiting import wait_until

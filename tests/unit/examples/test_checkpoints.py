@@ -17,8 +17,8 @@ from di_cartpole.policy import SIZE, Search, SearchSettings
 from di_cartpole.work import Book
 
 import di_orchestrator as di
-from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.job import Job
+from di_orchestrator.training_run.checkpoint import Checkpoints
 
 KEPT = Checkpoint(
     generation=7,

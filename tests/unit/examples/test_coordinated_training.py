@@ -23,7 +23,7 @@ from di_coordinated.scaling import (
 )
 
 import di_orchestrator as di
-from di_orchestrator.exchange import Answer, Patience, Request, Silence
+from di_orchestrator.server.exchange import Answer, Patience, Request, Silence
 
 
 class Train(Protocol):

@@ -14,7 +14,7 @@ from di_grpo.model.weights import initial_weights
 
 import di_orchestrator as di
 from di_api import names
-from di_orchestrator import here
+from di_orchestrator import current_pod
 from tests.ports import held_port
 
 
@@ -23,7 +23,7 @@ from tests.ports import held_port
 )
 def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, object]] = []
-    monkeypatch.setattr(here, "say", lambda url, **more: said.append({"url": url, **more}))
+    monkeypatch.setattr(current_pod, "say", lambda url, **more: said.append({"url": url, **more}))
     book = Book(clock=time.monotonic)
     book.publish(0, initial_weights(np.random.default_rng(1)))
     leaving = threading.Event()

@@ -10,8 +10,8 @@ import pytest
 from werkzeug.serving import make_server
 
 from di_api import names
-from di_orchestrator import here
-from di_orchestrator.connect import say_once
+from di_orchestrator import current_pod
+from di_orchestrator.server.connect import say_once
 from tests.unit.server.fakes import Harness, job, make_harness, pod, watch
 
 
@@ -68,8 +68,8 @@ def learner(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 @pytest.fixture(autouse=True)
 def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A fresh state of the package for each test."""
-    mine = here._Here()
-    monkeypatch.setattr(here, "_here", mine)
+    mine = current_pod._CurrentPod()
+    monkeypatch.setattr(current_pod, "_pod", mine)
     say_once.forget()
     monkeypatch.delenv("DI_TEST", raising=False)
     yield

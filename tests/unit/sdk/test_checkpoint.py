@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from di_api import names
-from di_orchestrator.checkpoint import KEPT, Checkpoints
 from di_orchestrator.errors import BadEnvironment, CheckpointLost
+from di_orchestrator.training_run.checkpoint import KEPT, Checkpoints
 from tests.unit.sdk.conftest import Clock
 
 

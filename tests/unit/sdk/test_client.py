@@ -10,10 +10,10 @@ import pytest
 import di_orchestrator as di
 from di_kube.errors import Unavailable
 from di_orchestrator import aio
-from di_orchestrator.api import POLL_SECONDS, Api
-from di_orchestrator.client import run
-from di_orchestrator.connect import connection
-from di_orchestrator.exchange import Answer, Request, Silence
+from di_orchestrator.server.api import POLL_SECONDS, Api
+from di_orchestrator.server.client import run
+from di_orchestrator.server.connect import connection
+from di_orchestrator.server.exchange import Answer, Request, Silence
 from di_server.storage.transforms import transform_pod
 from tests.unit.server.fakes import Harness, job, pod, task, watch
 
@@ -93,8 +93,8 @@ def test_peers_returns_the_running_pods(harness: Harness) -> None:
 def test_watch_peers_follows_restarts_and_deletions(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 0.01)
-    monkeypatch.setattr("di_orchestrator.api.POLLS_PER_SECOND", 1000)
+    monkeypatch.setattr("di_orchestrator.server.api.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("di_orchestrator.server.api.POLLS_PER_SECOND", 1000)
     changes = di.watch_peers("collector")
     assert [peer.address for peer in next(changes)] == ["10.0.0.2:22270", "10.0.0.3:22270"]
     again = pod("cartpole-collector-0", 1, "10.0.0.9")
@@ -107,7 +107,7 @@ def test_watch_peers_follows_restarts_and_deletions(
 
 def test_watch_peers_waits_at_the_server(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is polled: a pod that runs while the request waits ends it."""
-    monkeypatch.setattr("di_orchestrator.api.POLL_SECONDS", 60.0)
+    monkeypatch.setattr("di_orchestrator.server.api.POLL_SECONDS", 60.0)
     changes = di.watch_peers("collector")
     next(changes)
     began = harness.clock.now

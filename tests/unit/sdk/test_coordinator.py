@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import di_orchestrator as di
-from di_orchestrator.exchange import Request, Silence
+from di_orchestrator.server.exchange import Request, Silence
 from tests.unit.server.fakes import Harness, coordinated
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from di_orchestrator import board
-from di_orchestrator.api import Heartbeat
-from di_orchestrator.board import Entry
 from di_orchestrator.errors import DIError, Refused, Unreachable
+from di_orchestrator.server import board
+from di_orchestrator.server.api import Heartbeat
+from di_orchestrator.server.board import Entry
 
 NEVER = 3600.0
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from di_orchestrator.client import run
 from di_orchestrator.errors import Refused, Unreachable
-from di_orchestrator.exchange import Answer, Patience, Request, Silence, ask
+from di_orchestrator.server.client import run
+from di_orchestrator.server.exchange import Answer, Patience, Request, Silence, ask
 from tests.unit.sdk.conftest import Clock
 
 DONE = Answer(200, b'{"data": 7}')

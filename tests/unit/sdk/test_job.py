@@ -167,7 +167,7 @@ def test_outside_a_job_the_program_is_a_single_pod() -> None:
 
 def test_the_package_reads_variables_of_the_contract_only() -> None:
     folder = Path(di_orchestrator.__file__).parent
-    code = "".join(file.read_text() for file in folder.glob("*.py"))
+    code = "".join(file.read_text() for file in folder.rglob("*.py"))
     read = {
         found
         for found in re.findall(r'"((?:DI|JAX|KUBERNETES|MASTER|WORLD)_[A-Z_]+|RANK)"', code)

@@ -15,8 +15,7 @@ import pytest
 import di_orchestrator as di
 from di_api import names
 from di_operator.builders import access
-from di_orchestrator import calls
-from di_orchestrator.pods import proof
+from di_orchestrator.pods import calls, proof
 
 SECRET = access.job_secret(b"k" * 32, "uid-1")
 OTHER = access.job_secret(b"k" * 32, "uid-2")

@@ -12,8 +12,7 @@ import pytest
 import di_orchestrator as di
 from di_api import names
 from di_operator.builders import access
-from di_orchestrator import calls, hub
-from di_orchestrator.pods import lobby
+from di_orchestrator.pods import calls, hub, lobby
 from di_orchestrator.pods.lobby import HEAD_SECONDS, Lobby
 
 SECRET = access.job_secret(b"k" * 32, "uid-1")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from di_api import names
 from di_orchestrator import Coordinator, DIError, Job
-from di_orchestrator.api import Api
-from di_orchestrator.client import run
-from di_orchestrator.exchange import Answer, Exchange, Patience, Pause, Request
+from di_orchestrator.server.api import Api
+from di_orchestrator.server.client import run
+from di_orchestrator.server.exchange import Answer, Exchange, Patience, Pause, Request
 from tests.unit.sdk.conftest import LEARNER
 
 VARIABLES = sorted(

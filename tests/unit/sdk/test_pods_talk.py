@@ -10,8 +10,8 @@ import pytest
 
 import di_orchestrator as di
 from di_api import names
-from di_orchestrator import calls
 from di_orchestrator.arrays import pack, unpack
+from di_orchestrator.pods import calls
 
 NOBODY = "http://127.0.0.1:1/x"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from di_api import profilings
 from di_orchestrator.errors import BadReport
-from di_orchestrator.report import NUMBERS, OBSERVATION, TEXTS, faults_of, keyed
+from di_orchestrator.training_run.report import NUMBERS, OBSERVATION, TEXTS, faults_of, keyed
 
 ODD: list[Any] = [
     *(None, True, "1", [], {}, -1, -1e-9, 0, 1e-10, 0.5, 1, 1.0, 1.5, 2, 1e12, 1e13, math.nan)

@@ -10,11 +10,11 @@ import pytest
 
 import di_orchestrator as di
 from di_api import names
-from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.errors import Refused, Unreachable
 from di_orchestrator.job import Job
-from di_orchestrator.rescaling import Rescaling
-from di_orchestrator.training_run import CONCLUSIVE_LAPS, STARTING_SECONDS, Training
+from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.rescaling import Rescaling
+from di_orchestrator.training_run.training import CONCLUSIVE_LAPS, STARTING_SECONDS, Training
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.sdk.test_training import Told, leave, train
 from tests.unit.server.fakes import Harness

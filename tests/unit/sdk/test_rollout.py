@@ -16,10 +16,7 @@ from typing_extensions import override
 
 import di_orchestrator as di
 from di_api import names
-from di_orchestrator import inference, rollout_server
-from di_orchestrator.connect import connection
-from di_orchestrator.inference import Seen, in_hand, look, weight_version
-from di_orchestrator.rollout import Rollout
+from di_orchestrator import rollout_server
 from di_orchestrator.rollout_server import (
     QUIET_SECONDS,
     SILENT_SECONDS,
@@ -28,6 +25,10 @@ from di_orchestrator.rollout_server import (
     Weights,
     serve,
 )
+from di_orchestrator.rollouts import inference
+from di_orchestrator.rollouts.engine import Rollout
+from di_orchestrator.rollouts.inference import Seen, in_hand, look, weight_version
+from di_orchestrator.server.connect import connection
 from tests.ports import held_ports
 from tests.programs import Program
 from tests.unit.sdk.conftest import LEARNER, Clock, serving

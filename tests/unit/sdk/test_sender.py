@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from di_orchestrator.errors import Refused, Unreachable
-from di_orchestrator.sender import Sender
+from di_orchestrator.training_run.sender import Sender
 
 
 class Slow:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from di_orchestrator.report import MAX_OBSERVATIONS, faults_of
-from di_orchestrator.stopwatch import LAPS, Lap, Observations, Stopwatch, Window
+from di_orchestrator.training_run.report import MAX_OBSERVATIONS, faults_of
+from di_orchestrator.training_run.stopwatch import LAPS, Lap, Observations, Stopwatch, Window
 from tests.unit.sdk.conftest import Clock
 
 

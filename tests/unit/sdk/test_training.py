@@ -15,10 +15,11 @@ import pytest
 import di_orchestrator as di
 from di_api import names
 from di_operator.allocator.model.profilings import load_profilings
-from di_orchestrator import here, training_run
-from di_orchestrator.checkpoint import Checkpoints
+from di_orchestrator import current_pod
 from di_orchestrator.job import Job
-from di_orchestrator.training_run import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Training
+from di_orchestrator.training_run import training as training_run
+from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.training import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Training
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.server.fakes import Harness
 
@@ -406,8 +407,8 @@ def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> No
         assert wanted == 4
         assert di.scale("collector", to=wanted) == 4
         assert di.advise() is None
-        assert [here._here.current] == [run]
-    assert [here._here.current] == [None]
+        assert [current_pod._pod.training] == [run]
+    assert [current_pod._pod.training] == [None]
     assert harness.replicas() == 4
 
 

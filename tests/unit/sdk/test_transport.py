@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from di_certs.authority import Authority
-from di_orchestrator import api, exchange
-from di_orchestrator.exchange import Answer, Request
-from di_orchestrator.transport import MAX_ANSWER, Transport
+from di_orchestrator.server import api, exchange
+from di_orchestrator.server.exchange import Answer, Request
+from di_orchestrator.server.transport import MAX_ANSWER, Transport
 from di_server.config import AuthMode
 from di_server.deadline import LONGEST_WAIT, REQUEST_SECONDS
 from tests.fakes.web import Handler, serving

@@ -1,1 +1,1 @@
-"""What pods of one job know of each other."""
+"""Requests between the pods of one job."""

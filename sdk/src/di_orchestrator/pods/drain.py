@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from di_orchestrator.hub import Answering, Asked, Hub, Reply
+from di_orchestrator.pods.hub import Answering, Asked, Hub, Reply
 
 MOST_SECONDS = 3600.0
 """The longest `timeoutSeconds` of a drain; after it the kubelet has long given up."""

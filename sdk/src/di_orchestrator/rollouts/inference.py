@@ -7,8 +7,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from di_orchestrator.exchange import Answer
-from di_orchestrator.transport import send_once
+from di_orchestrator.server.exchange import Answer
+from di_orchestrator.server.transport import send_once
 
 LOOK_SECONDS = 5.0
 """For each request: a server that is busy answers late."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from di_orchestrator.drain import Drain
-from di_orchestrator.hub import Answering, Asked, Reply
+from di_orchestrator.pods.drain import Drain
+from di_orchestrator.pods.hub import Answering, Asked, Reply
 
 
 class Say(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from di_orchestrator.client import Send, run
 from di_orchestrator.errors import NotInJob
-from di_orchestrator.exchange import Clock, Patience, Request, ask
-from di_orchestrator.transport import Transport
+from di_orchestrator.server.client import Send, run
+from di_orchestrator.server.exchange import Clock, Patience, Request, ask
+from di_orchestrator.server.transport import Transport
 
 SECONDS = 35.0
 """di-server itself tries for half a minute before it refuses a coordinator for now."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from di_orchestrator.errors import BadEnvironment, CheckpointLost
-from di_orchestrator.exchange import Clock
+from di_orchestrator.server.exchange import Clock
 
 KEPT = 2
 """Checkpoints of one name that are kept, the newest: the job may have reported the one before."""

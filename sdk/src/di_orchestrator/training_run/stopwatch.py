@@ -7,8 +7,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any
 
-from di_orchestrator.exchange import Clock
-from di_orchestrator.report import MAX_OBSERVATIONS
+from di_orchestrator.server.exchange import Clock
+from di_orchestrator.training_run.report import MAX_OBSERVATIONS
 
 LAPS = 64
 """Iterations that rates and shares are taken over, the last ones."""

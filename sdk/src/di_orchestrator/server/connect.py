@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 
-from di_orchestrator.api import Api
-from di_orchestrator.client import Send
 from di_orchestrator.errors import BadEnvironment
 from di_orchestrator.job import Job
-from di_orchestrator.transport import Transport
+from di_orchestrator.server.api import Api
+from di_orchestrator.server.client import Send
+from di_orchestrator.server.transport import Transport
 
 OUTSIDE = (
     "di_orchestrator: not in a DIJob (DI_JOB_ID is not set): nothing is scaled or reported, and "

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from di_orchestrator.api import Heartbeat
 from di_orchestrator.errors import DIError, Refused
+from di_orchestrator.server.api import Heartbeat
 from di_orchestrator.warnings_once import Warnings
 
 AGAIN_SECONDS = 1.0

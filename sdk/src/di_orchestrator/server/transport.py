@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from di_orchestrator.exchange import Answer, Request, Silence
+from di_orchestrator.server.exchange import Answer, Request, Silence
 
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 4 * 1024 * 1024

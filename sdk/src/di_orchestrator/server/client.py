@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar, Union
 
-from di_orchestrator.api import Api, Member, Members, Peer, Peers
-from di_orchestrator.exchange import Answer, Exchange, Pause, Request, Silence
 from di_orchestrator.job import World
+from di_orchestrator.server.api import Api, Member, Members, Peer, Peers
+from di_orchestrator.server.exchange import Answer, Exchange, Pause, Request, Silence
 
 T = TypeVar("T")
 Send = Callable[[Request], Union[Answer, Silence]]

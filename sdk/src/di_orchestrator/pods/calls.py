@@ -9,9 +9,9 @@ import time
 import requests
 
 from di_orchestrator.errors import Gone, Left, Refused, Unreachable
-from di_orchestrator.exchange import Answer, Clock
 from di_orchestrator.pods.proof import HEADER, proof, secret_of
-from di_orchestrator.transport import send_once
+from di_orchestrator.server.exchange import Answer, Clock
+from di_orchestrator.server.transport import send_once
 
 CALL_SECONDS = 10.0
 """For one request: a pod that is busy answers, one whose node is lost never does."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from types import GeneratorType
 from typing import Any
 
-from di_orchestrator.training_run import Training
+from di_orchestrator.training_run.training import Training
 
 WAITS = frozenset(
     ("ContextExchanger", "StepCollector", "EpisodeCollector", "ModelExchanger", "_collect")

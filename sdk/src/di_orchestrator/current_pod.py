@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from di_orchestrator import training_run
-from di_orchestrator.api import Api, Member, Peer
-from di_orchestrator.board import Entry
-from di_orchestrator.checkpoint import Checkpoints
-from di_orchestrator.client import Client, Send, run
-from di_orchestrator.connect import connection
-from di_orchestrator.coordinator import Coordinator
-from di_orchestrator.hub import Answering
 from di_orchestrator.job import PORT, Job, World
-from di_orchestrator.leaving import Leaving
-from di_orchestrator.rescaling import Rescaling
-from di_orchestrator.rollout import Rollout
-from di_orchestrator.sender import Sender
+from di_orchestrator.pods.hub import Answering
+from di_orchestrator.rollouts.engine import Rollout
+from di_orchestrator.server.api import Api, Member, Peer
+from di_orchestrator.server.board import Entry
+from di_orchestrator.server.client import Client, Send, run
+from di_orchestrator.server.connect import connection
+from di_orchestrator.server.coordinator import Coordinator
+from di_orchestrator.termination import Leaving
+from di_orchestrator.training_run import training as training_run
+from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.rescaling import Rescaling
+from di_orchestrator.training_run.sender import Sender
 
 REPORT_SECONDS = 15.0
 """How long one report is tried; then the next one says more."""
@@ -103,7 +103,7 @@ def say(url: str, **more: Any) -> None:
         url: where this pod serves.
         more: what else the others are to know, 1 KiB with the url.
     """
-    _here.say({"url": url, **more})
+    _pod.say({"url": url, **more})
 
 
 def rollout(
@@ -131,7 +131,7 @@ def scale(
     if found is None:
         return None
     replicas = found.scale(task, change, to=to)
-    current = _here.current
+    current = _pod.training
     if current is not None and task in (None, current.samples_from):
         current.now_collects(replicas)
     return replicas
@@ -149,12 +149,12 @@ def leaving() -> threading.Event:
     To be called first in the main thread, which alone may listen. A handler that was there before
     is called too. `Training.leaving` is the same of a training.
     """
-    return _here.leaving()
+    return _pod.leaving()
 
 
 def advise(*, least: int = 1, most: int | None = None) -> int | None:
     """See `Training.advise`, of the training that is entered; None without one."""
-    current = _here.current
+    current = _pod.training
     return None if current is None else current.advise(least=least, most=most)
 
 
@@ -219,7 +219,7 @@ class Training(training_run.Training):
 
     def __enter__(self) -> Training:
         super().__enter__()
-        _here.current = self
+        _pod.training = self
         return self
 
     def __exit__(
@@ -228,8 +228,8 @@ class Training(training_run.Training):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if _here.current is self:
-            _here.current = None
+        if _pod.training is self:
+            _pod.training = None
         super().__exit__(kind, error, trace)
 
 
@@ -240,11 +240,11 @@ def _reporting(api: Api, send: Send) -> Any:
     return report
 
 
-class _Here:
+class _CurrentPod:
     """What the functions of this module remember in this process."""
 
     def __init__(self) -> None:
-        self.current: Training | None = None
+        self.training: Training | None = None
         self._lock = threading.Lock()
         self._entry: Entry | None = None
         self._leaving: Leaving | None = None
@@ -275,4 +275,4 @@ class _Here:
                 self._leaving.restore()
 
 
-_here = _Here()
+_pod = _CurrentPod()

@@ -16,16 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from di_orchestrator.advice import wanted_collectors
-from di_orchestrator.checkpoint import Checkpoints
 from di_orchestrator.errors import BadReport
-from di_orchestrator.exchange import Clock
 from di_orchestrator.job import Job
-from di_orchestrator.leaving import Leaving, seconds_since_start
-from di_orchestrator.report import keyed
-from di_orchestrator.rescaling import Rescaling
-from di_orchestrator.sender import Sender
-from di_orchestrator.stopwatch import Lap, Observations, Stopwatch, Window
+from di_orchestrator.server.exchange import Clock
+from di_orchestrator.termination import Leaving, seconds_since_start
+from di_orchestrator.training_run.advice import wanted_collectors
+from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.report import keyed
+from di_orchestrator.training_run.rescaling import Rescaling
+from di_orchestrator.training_run.sender import Sender
+from di_orchestrator.training_run.stopwatch import Lap, Observations, Stopwatch, Window
 from di_orchestrator.warnings_once import Warnings
 
 log = logging.getLogger("di_orchestrator")

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from di_orchestrator.errors import Unreachable
-from di_orchestrator.exchange import (
+from di_orchestrator.job import World, world_of
+from di_orchestrator.server.exchange import (
     ANSWER_SECONDS,
     LONGEST_PAUSE,
     NOT_MODIFIED,
@@ -27,7 +28,6 @@ from di_orchestrator.exchange import (
     ask,
     data,
 )
-from di_orchestrator.job import World, world_of
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Inference engines of a job, which make rollouts."""

@@ -1,0 +1,1 @@
+"""Requests to di-server about the job of this pod."""

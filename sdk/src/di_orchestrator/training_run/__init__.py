@@ -1,0 +1,1 @@
+"""A training: its reports, checkpoints, timings and changes of scale."""
