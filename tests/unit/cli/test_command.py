@@ -272,7 +272,7 @@ def test_kubectl_gets_the_pod_the_container_and_the_context(
 
 
 def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("di_cli.commands.run.find_spec", lambda _: None)
+    monkeypatch.setattr("di_cli.commands.run.local.find_spec", lambda _: None)
     said = di("run", "job.yaml", "--help")
     assert said.err.splitlines() == [
         "error: di run needs the package di-local, which is not installed",
@@ -285,8 +285,8 @@ def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch)
         return 3
 
     local = SimpleNamespace(main=local_main)
-    monkeypatch.setattr("di_cli.commands.run.find_spec", lambda _: object())
-    monkeypatch.setattr("di_cli.commands.run.import_module", lambda _: local)
+    monkeypatch.setattr("di_cli.commands.run.local.find_spec", lambda _: object())
+    monkeypatch.setattr("di_cli.commands.run.local.import_module", lambda _: local)
     assert di("run", "job.yaml", "--learners", "2", "-f", "--", "--lr", "1").code == 3
     assert words == [["run", "job.yaml", "--learners", "2", "-f", "--", "--lr", "1"]]
 

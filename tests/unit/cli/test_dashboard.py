@@ -77,7 +77,7 @@ def test_a_path_that_is_none_is_refused(di: Di) -> None:
 
 
 def test_a_missing_package_is_named(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("di_cli.commands.dashboard.find_spec", lambda _: None)
+    monkeypatch.setattr("di_cli.commands.observe.dashboard.find_spec", lambda _: None)
     said = di("dashboard")
     assert said.err.splitlines() == [
         "error: di dashboard needs the package di-dashboard, which is not installed",

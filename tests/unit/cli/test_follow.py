@@ -100,6 +100,6 @@ def test_ctrl_c_ends_a_command_silently(di: Di, monkeypatch: pytest.MonkeyPatch)
     def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("di_cli.commands.listing.follow", interrupted)
+    monkeypatch.setattr("di_cli.commands.observe.listing.follow", interrupted)
     said = di("list", "-w")
     assert (said.code, said.err) == (ExitCode.INTERRUPTED, "")

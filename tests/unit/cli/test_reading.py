@@ -185,7 +185,7 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
 def test_a_watched_list_shows_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     phases = ("Running", "Running", "Succeeded")
     monkeypatch.setattr(
-        "di_cli.commands.listing.follow",
+        "di_cli.commands.observe.listing.follow",
         lambda *_, **__: iter(
             [*({("rl", "cartpole"): job("cartpole", phase)} for phase in phases), {}]
         ),

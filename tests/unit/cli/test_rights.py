@@ -84,7 +84,7 @@ def test_a_command_uses_exactly_its_documented_rights(
     monkeypatch.setattr("os.execv", lambda *_: None)
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
     monkeypatch.setattr("di_cli.access.history.History._ask", lambda *_: b'{"spec": {}}')
-    monkeypatch.setattr("di_cli.commands.listing.follow", partial(follow, seconds=1))
+    monkeypatch.setattr("di_cli.commands.observe.listing.follow", partial(follow, seconds=1))
     di.job("x")
     di.world.put(f"{JOBS}/waits", queued("more is needed"))
     di.node("gpu-1", 8)

@@ -1,1 +1,1 @@
-"""One module a command, or a few that belong together; each is imported when it is used."""
+"""The commands, by topic; each module is imported when its command is used."""

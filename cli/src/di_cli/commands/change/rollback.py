@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from di_cli.commands.history import Account, Authority, Server, TlsServerName, open_history
+from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError

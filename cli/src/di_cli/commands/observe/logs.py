@@ -10,7 +10,7 @@ import typer
 
 from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
-from di_cli.commands.history import Account, Authority, Server, TlsServerName, open_history
+from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode

@@ -1,0 +1,1 @@
+"""Commands about the installation and the way to it."""

@@ -1,0 +1,1 @@
+"""Commands that show jobs, their pods, logs and queues."""

@@ -1,0 +1,1 @@
+"""Commands that start a job, or show what starting it would do."""
