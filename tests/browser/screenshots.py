@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import Serving, serving
+from di_dashboard.session import HistoryPlace
 from tests.browser import past, scene
 from tests.browser.chromium import WIDE, Browser, browser
 from tests.fakes.api_server import StandIn

@@ -14,14 +14,14 @@ from werkzeug.wrappers import Response
 from di_api.wording import span
 from di_cli.views.queue import starts_in
 from di_cli.views.times import local
-from di_dashboard.actions import actions
-from di_dashboard.cluster_pages import cluster_pages
-from di_dashboard.gate import FORM_FIELD, secure
-from di_dashboard.kept_pages import kept_pages
-from di_dashboard.log_pages import log_pages
-from di_dashboard.pages import pages
-from di_dashboard.parts import Door, Parts, parts_or_none, put
-from di_dashboard.stream import stream
+from di_dashboard.pages.actions import actions
+from di_dashboard.pages.cluster import cluster_pages
+from di_dashboard.pages.ended import kept_pages
+from di_dashboard.pages.jobs import pages
+from di_dashboard.pages.logs import log_pages
+from di_dashboard.pages.parts import Door, Parts, parts_or_none, put
+from di_dashboard.pages.stream import stream
+from di_dashboard.token_check import FORM_FIELD, secure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,10 +26,10 @@ from werkzeug.wsgi import ClosingIterator
 
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
-from di_dashboard.gate import PARAMETER, Gate
-from di_dashboard.looking import HistoryPlace, client_of, looking
-from di_dashboard.parts import Parts, put
-from di_dashboard.world import World
+from di_dashboard.cluster_cache.cache import World
+from di_dashboard.pages.parts import Parts, put
+from di_dashboard.session import HistoryPlace, client_of, looking
+from di_dashboard.token_check import PARAMETER, Gate
 from di_kube.errors import Forbidden
 from di_kube.resources import DIJOBS
 from di_kube.server_time import ServerTime

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import serving, way_in
+from di_dashboard.session import HistoryPlace
 from di_kube.config import KubeConfig
 from di_kube.errors import NotFound
 from di_kube.resources import DIJOBS, PODS, SERVICE_ACCOUNTS

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from di_dashboard.shared.door import FORWARDED_TOKEN
-from di_dashboard.shared.strangers import AT_ONCE
+from di_dashboard.shared.rejected_tokens import AT_ONCE
+from di_dashboard.shared.sign_in import FORWARDED_TOKEN
 from di_kube.config import KubeConfig
 from di_kube.resources import DIJOBS
 from di_kube.sync import SyncKubeClient

@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from di_cli.access.kubeconfig import read_access
-from di_dashboard.looking import HistoryPlace
 from di_dashboard.main import Serving, serving
+from di_dashboard.session import HistoryPlace
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import Service
 from tests.unit.cli.conftest import JOBS, PODS, condition, job, node, pod, terminated

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from di_cli.views.allocation import Node
-from di_dashboard.outlook import SECONDS, Outlook, Outlooks
+from di_dashboard.forecast.outlook import SECONDS, Outlook, Outlooks
 from di_dashboard.views.heat import MOST_MOVES, Heat, heat_map, moved, stays_of, timeline_of
 from di_dashboard.views.queues import queues
 from tests.fakes.api_server import StandIn

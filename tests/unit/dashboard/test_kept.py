@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from di_dashboard.history import Change
-from di_dashboard.kept import FRESH_SECONDS, Away, Kept, NotKept, Refused, Told
+from di_dashboard.history.kept import FRESH_SECONDS, Away, Kept, NotKept, Refused, Told
+from di_dashboard.history.seen import Change
 from di_dashboard.views.curves import charts, together
 from di_dashboard.views.revisions import changes
 from di_dashboard.views.story import Story, cause_of_move, sentence, story_of

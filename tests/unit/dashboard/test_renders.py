@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from di_dashboard.renders import Renders
+from di_dashboard.pages.renders import Renders
 from tests.waiting import wait_until
 
 

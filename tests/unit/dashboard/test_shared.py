@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
-from di_dashboard.feed import OpenPages
-from di_dashboard.feed import TooMany as TooManyPages
-from di_dashboard.parts import Parts
+from di_dashboard.cluster_cache.feed import OpenPages
+from di_dashboard.cluster_cache.feed import TooMany as TooManyPages
+from di_dashboard.pages.parts import Parts
+from di_dashboard.shared.rejected_tokens import AT_ONCE, REFUSED_SECONDS, Strangers, TooMany
 from di_dashboard.shared.rights import AGAIN_SECONDS, TRUST_SECONDS, Caller, Known, Rights
-from di_dashboard.shared.rooms import MOST_OF_USER, Full, NothingToSee, Rooms
-from di_dashboard.shared.strangers import AT_ONCE, REFUSED_SECONDS, Strangers, TooMany
+from di_dashboard.shared.sessions import MOST_OF_USER, Full, NothingToSee, Rooms
 from di_kube.errors import ApiError, Unauthorized, Unavailable
 
 ALL = frozenset({"dijobs", "pods", "events", "nodes"})

@@ -12,9 +12,9 @@ import pytest
 from di_cli.edits.limits import Limits, limits
 from di_cli.edits.scaling import ScalingError
 from di_cli.views.ends import End
-from di_dashboard.entry import entry_of
-from di_dashboard.history import Change
-from di_dashboard.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
+from di_dashboard.cluster_cache.entry import entry_of
+from di_dashboard.history.seen import Change
+from di_dashboard.history.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
 from di_dashboard.views.cluster import cluster_page
 from di_dashboard.views.curves import charts
 from di_dashboard.views.effects import Action, done, effect, possible

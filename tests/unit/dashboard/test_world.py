@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from di_dashboard.feed import Feed
-from di_dashboard.history import Seen
-from di_dashboard.slim import slim_job, slim_node, slim_pod
-from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
+from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
+from di_dashboard.cluster_cache.feed import Feed
+from di_dashboard.cluster_cache.trim import slim_job, slim_node, slim_pod
+from di_dashboard.history.seen import Seen
 from tests.unit.cli.conftest import job, node, pod
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -154,7 +154,7 @@ def test_a_new_job_of_the_same_name_has_no_old_changes() -> None:
 
 
 def test_the_jobs_that_changed_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("di_dashboard.history.MOST_JOBS", 5)
+    monkeypatch.setattr("di_dashboard.history.seen.MOST_JOBS", 5)
     seen = Seen()
     bodies = [job(f"j{i}", "Running") for i in range(6)]
     for body in bodies:

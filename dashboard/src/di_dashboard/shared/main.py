@@ -16,16 +16,16 @@ from typing import Any, Final
 from di_api.names import DASHBOARD_NAME
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
-from di_dashboard.feed import OpenPages
-from di_dashboard.looking import HistoryPlace, client_of, looking
-from di_dashboard.parts import Parts
+from di_dashboard.cluster_cache.feed import OpenPages
+from di_dashboard.pages.parts import Parts
+from di_dashboard.session import HistoryPlace, client_of, looking
 from di_dashboard.shared.config import Config, load_config
-from di_dashboard.shared.door import TokenDoor, add_choice
 from di_dashboard.shared.metrics import Metrics
+from di_dashboard.shared.rejected_tokens import Strangers
 from di_dashboard.shared.rights import Caller, Known, Rights, ask
-from di_dashboard.shared.rooms import Rooms
 from di_dashboard.shared.serving import END_SECONDS, bounds_of, probe_pages, refusal
-from di_dashboard.shared.strangers import Strangers
+from di_dashboard.shared.sessions import Rooms
+from di_dashboard.shared.sign_in import TokenDoor, add_choice
 from di_kube.config import ConfigError, KubeConfig
 from di_kube.server_time import ServerTime
 from di_service.logs import configure_logs

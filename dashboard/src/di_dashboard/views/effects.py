@@ -9,7 +9,7 @@ from typing import Any
 from di_api.field_error import items, mapping
 from di_cli.edits.limits import Limits
 from di_cli.edits.scaling import Scaling
-from di_dashboard.history import counts_of
+from di_dashboard.history.seen import counts_of
 
 
 class Action(StrEnum):

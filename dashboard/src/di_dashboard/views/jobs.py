@@ -13,9 +13,9 @@ from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_cli.views.ends import End
 from di_cli.views.jobs import Row, row
-from di_dashboard.entry import Entry
-from di_dashboard.history import counts_of, pods_in, uid_of
-from di_dashboard.series import Series
+from di_dashboard.cluster_cache.entry import Entry
+from di_dashboard.history.seen import counts_of, pods_in, uid_of
+from di_dashboard.history.series import Series
 from di_dashboard.views.sparks import Spark, spark
 
 PAGE: Final = 50

@@ -12,7 +12,7 @@ from di_api.phase import Phase
 from di_api.timestamps import last_seen, parse_time
 from di_api.wording import span
 from di_cli.views.times import clock, local
-from di_dashboard.history import Change
+from di_dashboard.history.seen import Change
 from di_dashboard.views.jobs import mood_of
 from di_dashboard.views.story import Gap, Happened, Story, kind_of_event
 

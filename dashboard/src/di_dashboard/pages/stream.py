@@ -7,9 +7,9 @@ from typing import Final
 
 from flask import Blueprint, Response, abort, request
 
-from di_dashboard.feed import Listener, TooMany
-from di_dashboard.parts import Parts, parts
-from di_dashboard.world import STATE_TOPIC
+from di_dashboard.cluster_cache.cache import STATE_TOPIC
+from di_dashboard.cluster_cache.feed import Listener, TooMany
+from di_dashboard.pages.parts import Parts, parts
 from di_service.serving.streams import STREAM, Stream
 
 stream: Final = Blueprint("stream", __name__)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Final
 from urllib.parse import quote
 
-from di_dashboard.kept import Kept, Object
+from di_dashboard.history.kept import Kept, Object
 from di_dashboard.views.story import Story, story_of
 
 _MOST: Final = 64

@@ -12,7 +12,7 @@ from di_api.names import HISTORY_NAME
 from di_cli.access.history import History, reached
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_dashboard.kept import Away, NotKept, Refused
+from di_dashboard.history.kept import Away, NotKept, Refused
 from di_kube.errors import ApiError
 from di_kube.resources import SERVICE_ACCOUNTS
 from di_kube.sync import SyncKubeClient

@@ -17,12 +17,12 @@ from werkzeug.exceptions import TooManyRequests
 from werkzeug.exceptions import Unauthorized as UnknownToken
 from werkzeug.wrappers import Response as AnyResponse
 
-from di_dashboard.gate import SAFE, check_form
-from di_dashboard.parts import Parts
+from di_dashboard.pages.parts import Parts
 from di_dashboard.shared.metrics import Metrics
+from di_dashboard.shared.rejected_tokens import Strangers, TooMany
 from di_dashboard.shared.rights import Caller, Known
-from di_dashboard.shared.rooms import Full, NothingToSee, Rooms
-from di_dashboard.shared.strangers import Strangers, TooMany
+from di_dashboard.shared.sessions import Full, NothingToSee, Rooms
+from di_dashboard.token_check import SAFE, check_form
 from di_kube.errors import ApiError, Forbidden, Unauthorized
 
 COOKIE: Final = "di-dashboard-namespace"

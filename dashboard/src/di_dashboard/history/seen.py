@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from di_api.field_error import items, mapping
 from di_api.timestamps import parse_time
-from di_dashboard.series import Series, numbers_of
+from di_dashboard.history.series import Series, numbers_of
 
 Object = Mapping[str, Any]
 

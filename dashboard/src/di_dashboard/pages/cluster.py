@@ -14,12 +14,12 @@ from di_api.timestamps import format_time
 from di_cli.views.allocation import nodes_of
 from di_cli.views.jobs import GPU
 from di_cli.views.queue import is_waiting
-from di_dashboard.parts import Parts, parts, rendered_once
-from di_dashboard.stories import path_of
+from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC
+from di_dashboard.pages.parts import Parts, parts, rendered_once
+from di_dashboard.pages.stories import path_of
 from di_dashboard.views.cluster import cluster_page, live_pods
 from di_dashboard.views.heat import HOURS, Heat, Stay, heat_map, moved, stays_of, timeline_of
 from di_dashboard.views.queues import queues
-from di_dashboard.world import CLUSTER_TOPIC
 
 cluster_pages: Final = Blueprint("cluster_pages", __name__)
 _DEFAULT_HOURS: Final = 6

@@ -9,9 +9,9 @@ from typing import Final
 
 from di_api.field_error import mapping
 from di_api.ownership import controlling_job
-from di_dashboard.entry import Entry, Key, Object, entry_of, key_of
-from di_dashboard.feed import Feed
-from di_dashboard.history import Seen
+from di_dashboard.cluster_cache.entry import Entry, Key, Object, entry_of, key_of
+from di_dashboard.cluster_cache.feed import Feed
+from di_dashboard.history.seen import Seen
 from di_kube.cache import DELETED
 
 JOBS_TOPIC: Final = "jobs"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from di_dashboard.slim import slim_event, slim_job, slim_node, slim_pod
-from di_dashboard.world import World
+from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.trim import slim_event, slim_job, slim_node, slim_pod
 from di_kube.cache import Subscriber, Transform, WatchCache
 from di_kube.client import KubeClient
 from di_kube.config import KubeConfig

@@ -10,7 +10,7 @@ from typing import Any, Final
 from di_api.explain.signs import is_well
 from di_api.field_error import items, mapping
 from di_cli.views.pods import in_order, name_of
-from di_dashboard.history import Object
+from di_dashboard.history.seen import Object
 
 _PODS: Final = 3
 """Of a job, whose logs are looked at."""

@@ -13,14 +13,14 @@ from werkzeug.wrappers import Response
 
 from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
-from di_dashboard.feed import Feed, OpenPages
-from di_dashboard.history import History, Object
-from di_dashboard.kept import Kept
-from di_dashboard.last_words import LastWords
-from di_dashboard.outlook import Outlooks
-from di_dashboard.renders import Renders
-from di_dashboard.stories import Stories
-from di_dashboard.world import World
+from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.feed import Feed, OpenPages
+from di_dashboard.forecast.outlook import Outlooks
+from di_dashboard.history.kept import Kept
+from di_dashboard.history.seen import History, Object
+from di_dashboard.logs.last_lines import LastWords
+from di_dashboard.pages.renders import Renders
+from di_dashboard.pages.stories import Stories
 from di_kube.sync import SyncKubeClient
 
 _HERE: Final = "di_dashboard_parts"

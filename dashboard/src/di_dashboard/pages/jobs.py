@@ -16,15 +16,15 @@ from di_api.wording import span
 from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
 from di_cli.views.times import clock, local
-from di_dashboard.history import uid_of
-from di_dashboard.parts import parts, rendered_once
+from di_dashboard.cluster_cache.cache import job_topic
+from di_dashboard.history.seen import uid_of
+from di_dashboard.pages.parts import parts, rendered_once
 from di_dashboard.views.curves import Chart, charts, together
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, start_of, tasks_of
 from di_dashboard.views.pods import grid, unwell
 from di_dashboard.views.story import Story, sentence
 from di_dashboard.views.timeline import Timeline, timeline
-from di_dashboard.world import job_topic
 
 Object = Mapping[str, Any]
 

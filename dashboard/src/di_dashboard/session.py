@@ -13,17 +13,17 @@ from di_api.field_error import mapping
 from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
-from di_dashboard.asking import Asking
-from di_dashboard.feed import Feed, OpenPages
-from di_dashboard.forecast import outlook
-from di_dashboard.history import Seen
-from di_dashboard.kept import Ask, Kept
-from di_dashboard.last_words import LastWords
-from di_dashboard.outlook import Outlooks
-from di_dashboard.parts import Parts
-from di_dashboard.stories import Stories
-from di_dashboard.watching import Watcher
-from di_dashboard.world import CLUSTER_TOPIC, JOBS_TOPIC, World
+from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, World
+from di_dashboard.cluster_cache.feed import Feed, OpenPages
+from di_dashboard.cluster_cache.watcher import Watcher
+from di_dashboard.forecast.allocator import outlook
+from di_dashboard.forecast.outlook import Outlooks
+from di_dashboard.history.client import Asking
+from di_dashboard.history.kept import Ask, Kept
+from di_dashboard.history.seen import Seen
+from di_dashboard.logs.last_lines import LastWords
+from di_dashboard.pages.parts import Parts
+from di_dashboard.pages.stories import Stories
 from di_kube.errors import ApiError
 from di_kube.server_time import ServerTime
 from di_kube.sync import SyncKubeClient

@@ -11,9 +11,9 @@ from di_api.explain import explain_refusal
 from di_api.field_error import mapping
 from di_cli.edits.limits import Limits, limits
 from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
-from di_dashboard.history import Object, uid_of
-from di_dashboard.pages import job_or_404
-from di_dashboard.parts import parts
+from di_dashboard.history.seen import Object, uid_of
+from di_dashboard.pages.jobs import job_or_404
+from di_dashboard.pages.parts import parts
 from di_dashboard.views.effects import Action, Edit, done, effect, limits_of, possible
 from di_dashboard.views.jobs import tasks_of
 from di_kube.errors import ApiError, Conflict

@@ -10,11 +10,11 @@ from flask import Blueprint, Response, abort, render_template, request
 from di_api.field_error import items, mapping
 from di_api.timestamps import parse_time
 from di_cli.views.times import age, local
-from di_dashboard.kept import Told
-from di_dashboard.log_pages import LINES, Panel
-from di_dashboard.parts import parts
-from di_dashboard.stories import path_of
-from di_dashboard.tail import MOST_PODS
+from di_dashboard.history.kept import Told
+from di_dashboard.logs.tail import MOST_PODS
+from di_dashboard.pages.logs import LINES, Panel
+from di_dashboard.pages.parts import parts
+from di_dashboard.pages.stories import path_of
 from di_dashboard.views.jobs import mood_of
 from di_dashboard.views.revisions import as_yaml, changes
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from di_dashboard.parts import Parts
+from di_dashboard.pages.parts import Parts
 from di_dashboard.shared.rights import Caller, Known, Rights
 from di_kube.errors import ApiError
 

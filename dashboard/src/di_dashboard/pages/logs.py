@@ -11,11 +11,11 @@ from flask import Blueprint, Response, render_template, request
 
 from di_cli.logs.read import Asked, container_of, lines_of
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
-from di_dashboard.history import Object
-from di_dashboard.pages import job_or_404
-from di_dashboard.parts import Parts, parts
-from di_dashboard.stream import streamed
-from di_dashboard.tail import MOST_PODS, Tail, Wanted
+from di_dashboard.history.seen import Object
+from di_dashboard.logs.tail import MOST_PODS, Tail, Wanted
+from di_dashboard.pages.jobs import job_or_404
+from di_dashboard.pages.parts import Parts, parts
+from di_dashboard.pages.stream import streamed
 from di_kube.errors import ApiError
 
 log_pages: Final = Blueprint("log_pages", __name__)

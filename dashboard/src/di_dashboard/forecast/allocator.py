@@ -10,9 +10,9 @@ from di_cli.present import Present
 from di_cli.session import Session
 from di_cli.views.ends import End
 from di_cli.views.queue import is_waiting
-from di_dashboard.outlook import Outlook
+from di_dashboard.cluster_cache.cache import World
+from di_dashboard.forecast.outlook import Outlook
 from di_dashboard.views.cluster import live_pods
-from di_dashboard.world import World
 
 _NODES: Final = "nodes"
 

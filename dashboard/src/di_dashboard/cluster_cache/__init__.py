@@ -1,0 +1,1 @@
+"""The cluster in memory, as one watch has it."""

@@ -1,0 +1,1 @@
+"""When jobs that wait are expected to start."""

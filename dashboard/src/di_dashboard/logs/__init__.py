@@ -1,0 +1,1 @@
+"""Logs of pods, read for pages."""
