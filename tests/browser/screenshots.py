@@ -44,7 +44,7 @@ def scenery(folder: Path) -> Iterator[tuple[StandIn, Serving]]:
             serving(access, namespace="rl", history=HistoryPlace(server=service.url)) as served,
         ):
             past.fill(service)
-            assert served.world.wait_until_complete(30)
+            assert served.cluster_cache.wait_until_complete(30)
             for _ in scene.report(world):
                 stored = world.objects[f"{JOBS}/{scene.SHOWN}"]["metadata"]["resourceVersion"]
                 wait_until(partial(_has, served, stored), what="the watch to bring it")
@@ -52,7 +52,7 @@ def scenery(folder: Path) -> Iterator[tuple[StandIn, Serving]]:
 
 
 def _has(served: Serving, version: str) -> bool:
-    job = served.world.job("rl", scene.SHOWN)
+    job = served.cluster_cache.job("rl", scene.SHOWN)
     return job is not None and job["metadata"]["resourceVersion"] == version
 
 

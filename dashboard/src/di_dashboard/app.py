@@ -19,7 +19,7 @@ from di_dashboard.pages.cluster import cluster_pages
 from di_dashboard.pages.ended import kept_pages
 from di_dashboard.pages.jobs import pages
 from di_dashboard.pages.logs import log_pages
-from di_dashboard.pages.parts import Door, Parts, parts_or_none, put
+from di_dashboard.pages.parts import Parts, SignIn, parts_or_none, put
 from di_dashboard.pages.stream import stream
 from di_dashboard.token_check import FORM_FIELD, secure
 
@@ -34,7 +34,7 @@ MOST_BODY: Final = 64 << 10
 """Bytes of a form."""
 
 
-def create_app(door: Door, path: str = "/") -> Flask:
+def create_app(sign_in: SignIn, path: str = "/") -> Flask:
     """Put it together.
 
     Args:
@@ -62,7 +62,7 @@ def create_app(door: Door, path: str = "/") -> Flask:
 
     @app.before_request
     def enter() -> Response | None:
-        found = door.enter()
+        found = sign_in.enter()
         if isinstance(found, Parts):
             put(found)
             return None
@@ -98,9 +98,9 @@ def _of_all_pages() -> dict[str, Any]:
         "scope": here.namespace,
         "read_only": here.read_only,
         "has_history": here.kept.is_asked,
-        "unread": here.world.unread,
-        "is_away": here.world.is_away,
-        "is_complete": here.world.is_complete,
+        "unread": here.cluster_cache.unread,
+        "is_away": here.cluster_cache.is_away,
+        "is_complete": here.cluster_cache.is_complete,
         "form_field": FORM_FIELD,
         "form_token": here.form_token,
         "user": here.user,

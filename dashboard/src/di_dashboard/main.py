@@ -26,10 +26,10 @@ from werkzeug.wsgi import ClosingIterator
 
 from di_cli.access.kubeconfig import Access
 from di_dashboard.app import create_app
-from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.pages.parts import Parts, put
 from di_dashboard.session import HistoryPlace, client_of, looking
-from di_dashboard.token_check import PARAMETER, Gate
+from di_dashboard.token_check import PARAMETER, TokenCheck
 from di_kube.errors import Forbidden
 from di_kube.resources import DIJOBS
 from di_kube.server_time import ServerTime
@@ -51,26 +51,26 @@ class Serving:
 
     Attributes:
         url: with the token in it.
-        world: what it shows.
+        cluster_cache: what it shows.
     """
 
     url: str
-    world: World
+    cluster_cache: ClusterCache
 
 
 class OneUser:
-    """The door of a page that has one user: whoever has its token.
+    """The sign-in of a page that has one user: whoever has its token.
 
     Args:
         found: what there is to see.
     """
 
-    def __init__(self, gate: Gate, found: Parts) -> None:
-        self._gate = gate
+    def __init__(self, token_check: TokenCheck, found: Parts) -> None:
+        self._gate = token_check
         self._found = found
 
     def enter(self) -> Parts | Response:
-        """See `Door`; who may not look is told on a page of what there is."""
+        """See `SignIn`; who may not look is told on a page of what there is."""
         put(self._found)
         return self._gate.check() or self._found
 
@@ -123,7 +123,7 @@ def serving(
         scope = namespace or _scope(client, access)
         server = _server(port)
         token = secrets.token_urlsafe(32)
-        gate = Gate(
+        token_check = TokenCheck(
             token=token,
             hosts=[f"{name}:{server.port}" for name in _NAMES],
             cookie=f"di-dashboard-{server.port}",
@@ -133,11 +133,13 @@ def serving(
             client,
             clock,
             scope=scope,
-            form_token=gate.form_token,
+            form_token=token_check.form_token,
             read_only=read_only,
             history=history,
         ) as found:
-            server.app = partial(_with_streams, create_app(OneUser(gate, found), path).wsgi_app)
+            server.app = partial(
+                _with_streams, create_app(OneUser(token_check, found), path).wsgi_app
+            )
             thread = threading.Thread(
                 target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
             )
@@ -145,7 +147,7 @@ def serving(
             try:
                 at = f"http://{HOST}:{server.port}{path.rstrip('/')}/"
                 url = f"{at}?{PARAMETER}={token}"
-                yield Serving(url=url, world=found.world)
+                yield Serving(url=url, cluster_cache=found.cluster_cache)
             finally:
                 server.shutdown()
                 thread.join()
@@ -175,7 +177,7 @@ def run(
             history=history,
         ) as served,
     ):
-        served.world.wait_until_complete(_FIRST_SECONDS)
+        served.cluster_cache.wait_until_complete(_FIRST_SECONDS)
         say(f"the page is at {served.url}")
         with way_in(served.url) as page:
             if browser:

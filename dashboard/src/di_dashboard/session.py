@@ -13,15 +13,15 @@ from di_api.field_error import mapping
 from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
-from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, World
+from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, ClusterCache
 from di_dashboard.cluster_cache.feed import Feed, OpenPages
 from di_dashboard.cluster_cache.watcher import Watcher
 from di_dashboard.forecast.allocator import outlook
 from di_dashboard.forecast.outlook import Outlooks
-from di_dashboard.history.client import Asking
+from di_dashboard.history.client import HistoryClient
 from di_dashboard.history.kept import Ask, Kept
 from di_dashboard.history.seen import Seen
-from di_dashboard.logs.last_lines import LastWords
+from di_dashboard.logs.last_lines import LastLines
 from di_dashboard.pages.parts import Parts
 from di_dashboard.pages.stories import Stories
 from di_kube.errors import ApiError
@@ -91,22 +91,24 @@ def looking(
         _asking(client, history) as ask,
     ):
         feed, seen = Feed(), Seen()
-        world = World(feed=feed, seen=seen, now=clock.now)
+        cluster_cache = ClusterCache(feed=feed, seen=seen, now=clock.now)
         kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
         found = Parts(
-            world=world,
+            cluster_cache=cluster_cache,
             feed=feed,
             history=seen,
             kept=kept,
             stories=Stories(kept),
             outlooks=Outlooks(
-                lambda: outlook(world, Session(client, access, scope or access.namespace, clock)),
+                lambda: outlook(
+                    cluster_cache, Session(client, access, scope or access.namespace, clock)
+                ),
                 tell=lambda: feed.publish([JOBS_TOPIC, CLUSTER_TOPIC]),
                 clock=time.monotonic,
             ),
             client=client,
             log_client=log_client,
-            last_words=LastWords(_reader(client, access, clock)),
+            last_lines=LastLines(_reader(client, access, clock)),
             now=clock.now,
             place=access.context or access.config.server,
             namespace=scope,
@@ -119,7 +121,7 @@ def looking(
         watcher = Watcher(
             config=access.config,
             namespace=scope,
-            world=world,
+            cluster_cache=cluster_cache,
             on_date=clock.observe,
             clock=time.monotonic,
             rng=Random(),
@@ -136,7 +138,7 @@ def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask 
     if place is None:
         yield None
         return
-    asking = Asking(
+    asking = HistoryClient(
         client,
         server=place.server,
         account=place.account,

@@ -22,7 +22,7 @@ FORM_FIELD: Final = "csrf"
 SAFE: Final = ("GET", "HEAD")
 
 
-class Gate:
+class TokenCheck:
     """Lets in who shows the token, first in the URL and from then on in a cookie.
 
     Args:

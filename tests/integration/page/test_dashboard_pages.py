@@ -271,7 +271,7 @@ def test_a_page_that_nobody_sees_gives_its_connection_back(
     tab.run("window.dispatchEvent(new PageTransitionEvent('pagehide'))")
     assert tab.text("#live") == "paused"
     world.put(f"{JOBS}/meanwhile", job("meanwhile", "Running"))
-    wait_until(lambda: scenes[1].world.job("rl", "meanwhile"), what="the watch to bring it")
+    wait_until(lambda: scenes[1].cluster_cache.job("rl", "meanwhile"), what="the watch to bring it")
     assert "meanwhile" not in tab.text("#jobs")
     tab.run("window.dispatchEvent(new PageTransitionEvent('pageshow'))")
     tab.sees("#jobs", "meanwhile")
@@ -315,7 +315,7 @@ def test_ten_thousand_jobs_are_paged_and_searched(tab: Browser, tmp_path: Path) 
             world.objects[f"{JOBS}/run-{number:05}"] = body
         access = read_access(file=world.kubeconfig(tmp_path / "config"))
         with serving(access, namespace="rl") as served:
-            assert served.world.wait_until_complete(60)
+            assert served.cluster_cache.wait_until_complete(60)
             tab.enter(served.url)
             tab.until_live()
             assert "10000 jobs, page 1 of 200" in tab.text(".pager")

@@ -95,7 +95,7 @@ def reader(world: StandIn, tmp_path: Path) -> Iterator[Page]:
 def opened(world: StandIn, folder: Path, *, read_only: bool = False) -> Iterator[Page]:
     access = read_access(file=world.kubeconfig(folder / "config"))
     with serving(access, namespace="rl", read_only=read_only) as served:
-        assert served.world.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(10)
         found = Page(served)
         with found.session:
             yield found
@@ -107,7 +107,7 @@ def asking(world: StandIn, service: Service, tmp_path: Path) -> Iterator[Page]:
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
     place = HistoryPlace(server=service.url)
     with serving(access, namespace="rl", history=place) as served:
-        assert served.world.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(10)
         found = Page(served)
         with found.session:
             found.enter()

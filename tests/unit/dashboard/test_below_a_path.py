@@ -25,7 +25,7 @@ pytestmark = pytest.mark.proves("dashboard.md#below-a-path")
 def below(request: pytest.FixtureRequest, world: StandIn, tmp_path: Path) -> Iterator[Page]:
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
     with serving(access, namespace="rl", path=request.param) as served:
-        assert served.world.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(10)
         found = Page(served)
         with found.session:
             yield found

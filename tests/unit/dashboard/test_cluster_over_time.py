@@ -253,7 +253,11 @@ def test_a_pending_job_has_its_expected_start(page: Page, world: StandIn) -> Non
     world.put(f"{JOBS}/runs", learner("runs", "Running", expectedCompletion=ends(1500), **runs))
     world.put(f"{JOBS}/waits", learner("waits", "Pending"))
     page.enter()
-    wait_until(lambda: page.served.world.job("rl", "waits") and not page.served.world.pods())
+    wait_until(
+        lambda: (
+            page.served.cluster_cache.job("rl", "waits") and not page.served.cluster_cache.pods()
+        )
+    )
     wait_until(lambda: ", after runs" in page.get("/cluster").text)
     text = page.get("/cluster").text
     assert '<td data-label="Share">2</td>' in text

@@ -256,6 +256,6 @@ def test_an_api_server_without_nodes_is_not_unreachable(tmp_path: Path) -> None:
         world.refusals["GET", "/api/v1/nodes"] = refusal
         access = read_access(file=world.kubeconfig(tmp_path / "config"))
         with serving(access, namespace="rl") as served:
-            assert served.world.wait_until_complete(10)
-            assert served.world.unread == {"nodes": message}
-            assert not served.world.is_away
+            assert served.cluster_cache.wait_until_complete(10)
+            assert served.cluster_cache.unread == {"nodes": message}
+            assert not served.cluster_cache.is_away

@@ -12,9 +12,9 @@ import pytest
 from di_dashboard.cluster_cache.feed import OpenPages
 from di_dashboard.cluster_cache.feed import TooMany as TooManyPages
 from di_dashboard.pages.parts import Parts
-from di_dashboard.shared.rejected_tokens import AT_ONCE, REFUSED_SECONDS, Strangers, TooMany
+from di_dashboard.shared.rejected_tokens import AT_ONCE, REFUSED_SECONDS, RejectedTokens, TooMany
 from di_dashboard.shared.rights import AGAIN_SECONDS, TRUST_SECONDS, Caller, Known, Rights
-from di_dashboard.shared.sessions import MOST_OF_USER, Full, NothingToSee, Rooms
+from di_dashboard.shared.sessions import MOST_OF_USER, Full, NothingToSee, Sessions
 from di_kube.errors import ApiError, Unauthorized, Unavailable
 
 ALL = frozenset({"dijobs", "pods", "events", "nodes"})
@@ -23,7 +23,7 @@ ONE, OTHER = Caller("one"), Caller("other")
 
 @dataclass
 class House:
-    """Rooms of callers whose rights a test decides."""
+    """Sessions of callers whose rights a test decides."""
 
     most: int = 2
     now: float = 1000.0
@@ -38,7 +38,7 @@ class House:
 
     def __post_init__(self) -> None:
         self.known = Known(self._find, clock=lambda: self.now)
-        self.rooms = Rooms(
+        self.sessions = Sessions(
             self._open, self.known, most=self.most, idle_seconds=300, clock=lambda: self.now
         )
 
@@ -68,101 +68,103 @@ def house() -> House:
 
 
 def test_a_returning_user_finds_the_open_session(house: House) -> None:
-    first = house.rooms.enter(ONE, None)
-    assert [house.rooms.enter(ONE, None), house.rooms.enter(Caller("one"), None)] == [first] * 2
+    first = house.sessions.enter(ONE, None)
+    assert [house.sessions.enter(ONE, None), house.sessions.enter(Caller("one"), None)] == [
+        first
+    ] * 2
     assert [house.opened, house.asked] == [["one/None"], 1]
 
 
 def test_each_user_and_namespace_has_a_session() -> None:
     house = House(most=3)
     entered = [(ONE, None), (OTHER, None), (ONE, "a")]
-    assert len({str(house.rooms.enter(*each)) for each in entered}) == 3
+    assert len({str(house.sessions.enter(*each)) for each in entered}) == 3
     assert house.opened == ["one/None", "other/None", "one/a"]
 
 
 def test_a_revoked_token_closes_its_session(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     del house.readable["one"]
     house.now += AGAIN_SECONDS + 1
     with pytest.raises(Unauthorized):
-        house.rooms.enter(ONE, None)
+        house.sessions.enter(ONE, None)
     assert house.closed == ["one/None"]
 
 
 def test_a_stream_ends_when_its_token_is_revoked(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     stay = house.stays["one/None"]
     assert stay()
     del house.readable["one"]
     house.now += AGAIN_SECONDS + 1
     assert not stay()
-    assert [house.closed, house.rooms.count, stay()] == [["one/None"], 0, False]
+    assert [house.closed, house.sessions.count, stay()] == [["one/None"], 0, False]
 
 
 def test_a_lost_right_reopens_the_session(house: House) -> None:
-    first = house.rooms.enter(ONE, None)
+    first = house.sessions.enter(ONE, None)
     house.readable["one"] = ALL - {"pods"}
     house.now += AGAIN_SECONDS + 1
-    assert house.rooms.enter(ONE, None) == first
+    assert house.sessions.enter(ONE, None) == first
     assert [house.opened, house.closed] == [["one/None"] * 2, ["one/None"]]
 
 
 def test_an_additional_right_closes_nothing(house: House) -> None:
     house.readable["one"] = ALL - {"pods"}
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     house.readable["one"] = ALL
     house.now += AGAIN_SECONDS + 1
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     assert house.closed == []
 
 
 def test_a_session_survives_a_short_outage_of_the_api_server(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     house.fails = Unavailable(kind="SelfSubjectReview", code=503)
     house.now += AGAIN_SECONDS + 1
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     house.now += TRUST_SECONDS
     with pytest.raises(Unavailable):
-        house.rooms.enter(ONE, None)
+        house.sessions.enter(ONE, None)
     assert house.closed == ["one/None"]
 
 
 def test_an_idle_session_is_closed(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     house.now += 200
-    house.rooms.enter(OTHER, None)
+    house.sessions.enter(OTHER, None)
     house.now += 200
-    house.rooms.close_idle()
-    assert [house.closed, house.rooms.count] == [["one/None"], 1]
+    house.sessions.close_idle()
+    assert [house.closed, house.sessions.count] == [["one/None"], 1]
 
 
 def test_a_stream_keeps_its_session_open(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     house.now += 200
     assert house.stays["one/None"]()
     house.now += 200
-    house.rooms.close_idle()
+    house.sessions.close_idle()
     assert house.closed == []
 
 
 def test_a_full_server_replaces_the_session_that_is_idle_longest(house: House) -> None:
     house.readable["third"] = ALL
-    house.rooms.enter(ONE, "a")
+    house.sessions.enter(ONE, "a")
     house.now += 30
-    house.rooms.enter(OTHER, "b")
+    house.sessions.enter(OTHER, "b")
     with pytest.raises(Full, match="2 people look already"):
-        house.rooms.enter(Caller("third"), None)
+        house.sessions.enter(Caller("third"), None)
     house.now += 40
-    house.rooms.enter(Caller("third"), None)
-    assert [house.closed, house.rooms.count] == [["one/a"], 2]
+    house.sessions.enter(Caller("third"), None)
+    assert [house.closed, house.sessions.count] == [["one/a"], 2]
 
 
 @pytest.mark.proves("security.md#the-page-for-many/sessions")
 def test_a_user_with_many_sessions_gives_way_to_another_user() -> None:
     house = House(most=3)
     for scope in ("a", "b", "c"):
-        house.rooms.enter(ONE, scope)
-    house.rooms.enter(OTHER, None)
+        house.sessions.enter(ONE, scope)
+    house.sessions.enter(OTHER, None)
     assert house.closed == ["one/a"]
 
 
@@ -171,8 +173,8 @@ def test_a_user_has_a_few_sessions_whatever_their_tokens() -> None:
     house.readable |= {f"token {number}": ALL for number in range(MOST_OF_USER + 1)}
     house.users = dict.fromkeys(house.readable, "one user")
     for number in range(MOST_OF_USER + 1):
-        house.rooms.enter(Caller(f"token {number}"), None)
-    assert [house.closed, house.rooms.count] == [["token 0/None"], MOST_OF_USER]
+        house.sessions.enter(Caller(f"token {number}"), None)
+    assert [house.closed, house.sessions.count] == [["token 0/None"], MOST_OF_USER]
 
 
 @pytest.mark.proves("security.md#the-page-for-many/rights")
@@ -180,11 +182,11 @@ def test_a_user_without_rights_gets_no_session(house: House) -> None:
     house.readable["one"] = frozenset({"nodes"})
     for number in range(40):
         with pytest.raises(NothingToSee) as found:
-            house.rooms.enter(ONE, f"namespace-{number}")
+            house.sessions.enter(ONE, f"namespace-{number}")
         # Asking once more for the name could fail.
         assert found.value.user
-    assert [house.opened, house.rooms.count] == [[], 0]
-    house.rooms.enter(OTHER, None)
+    assert [house.opened, house.sessions.count] == [[], 0]
+    house.sessions.enter(OTHER, None)
 
 
 @pytest.mark.proves("security.md#the-page-for-many/pages-open")
@@ -212,30 +214,30 @@ class Moment:
 
 def test_a_refused_token_is_reviewed_once_in_a_while() -> None:
     moment = Moment()
-    strangers = Strangers(clock=lambda: moment.now)
-    assert not strangers.is_refused(ONE, "10.0.0.1")
-    strangers.count(ONE, "10.0.0.1")
-    assert strangers.is_refused(ONE, "10.0.0.2")
-    assert not strangers.is_refused(OTHER, "10.0.0.1")
+    rejected_tokens = RejectedTokens(clock=lambda: moment.now)
+    assert not rejected_tokens.is_refused(ONE, "10.0.0.1")
+    rejected_tokens.count(ONE, "10.0.0.1")
+    assert rejected_tokens.is_refused(ONE, "10.0.0.2")
+    assert not rejected_tokens.is_refused(OTHER, "10.0.0.1")
     moment.now += REFUSED_SECONDS
-    assert not strangers.is_refused(ONE, "10.0.0.1")
+    assert not rejected_tokens.is_refused(ONE, "10.0.0.1")
 
 
 def test_an_address_with_many_refusals_is_rate_limited() -> None:
     moment = Moment()
-    strangers = Strangers(clock=lambda: moment.now)
+    rejected_tokens = RejectedTokens(clock=lambda: moment.now)
     for number in range(AT_ONCE):
-        assert not strangers.is_refused(Caller(f"made up {number}"), "10.0.0.1")
-        strangers.count(Caller(f"made up {number}"), "10.0.0.1")
+        assert not rejected_tokens.is_refused(Caller(f"made up {number}"), "10.0.0.1")
+        rejected_tokens.count(Caller(f"made up {number}"), "10.0.0.1")
     with pytest.raises(TooMany) as caught:
-        strangers.is_refused(OTHER, "10.0.0.1")
-    assert not strangers.is_refused(OTHER, "10.0.0.2")
+        rejected_tokens.is_refused(OTHER, "10.0.0.1")
+    assert not rejected_tokens.is_refused(OTHER, "10.0.0.2")
     moment.now += caught.value.seconds
-    assert not strangers.is_refused(OTHER, "10.0.0.1")
+    assert not rejected_tokens.is_refused(OTHER, "10.0.0.1")
 
 
 def test_a_known_caller_is_trusted_for_a_while(house: House) -> None:
-    house.rooms.enter(ONE, None)
+    house.sessions.enter(ONE, None)
     assert [house.known.knows(ONE), house.known.knows(OTHER)] == [True, False]
     house.now += TRUST_SECONDS
     assert not house.known.knows(ONE)

@@ -24,7 +24,7 @@ def job_topic(namespace: str, name: str) -> str:
     return f"job {namespace}/{name}"
 
 
-class World:
+class ClusterCache:
     """Jobs, pods, events and nodes. Written by the thread that watches, read by all.
 
     Objects are shared: nobody may change one.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.cluster_cache.trim import slim_event, slim_job, slim_node, slim_pod
 from di_kube.cache import Subscriber, Transform, WatchCache
 from di_kube.client import KubeClient
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Fills a world for as long as the process lives, or until `stop`.
+    """Fills the cluster cache for as long as the process lives, or until `stop`.
 
     Args:
         config: how to reach the API server; the connections are the thread's own.
@@ -40,14 +40,14 @@ class Watcher:
         *,
         config: KubeConfig,
         namespace: str | None,
-        world: World,
+        cluster_cache: ClusterCache,
         on_date: Callable[[str], None],
         clock: Callable[[], float],
         rng: Random,
     ) -> None:
         self._config = config
         self._namespace = namespace
-        self._world = world
+        self._world = cluster_cache
         self._on_date = on_date
         self._clock = clock
         self._rng = rng
@@ -82,16 +82,16 @@ class Watcher:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._stopped.is_set():
             return
-        world, everywhere = self._world, self._namespace
+        cluster_cache, everywhere = self._world, self._namespace
         async with (
             KubeClient(config=self._config, on_date=self._on_date) as client,
             asyncio.TaskGroup() as group,
         ):
             kinds: tuple[tuple[Resource, str | None, Transform, Subscriber], ...] = (
-                (DIJOBS, everywhere, slim_job, world.on_job),
-                (PODS, everywhere, slim_pod, world.on_pod),
-                (EVENTS, everywhere, slim_event, world.on_event),
-                (NODES, None, slim_node, world.on_node),
+                (DIJOBS, everywhere, slim_job, cluster_cache.on_job),
+                (PODS, everywhere, slim_pod, cluster_cache.on_pod),
+                (EVENTS, everywhere, slim_event, cluster_cache.on_event),
+                (NODES, None, slim_node, cluster_cache.on_node),
             )
             for resource, namespace, transform, subscriber in kinds:
                 cache = WatchCache(

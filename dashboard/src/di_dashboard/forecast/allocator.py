@@ -10,20 +10,20 @@ from di_cli.present import Present
 from di_cli.session import Session
 from di_cli.views.ends import End
 from di_cli.views.queue import is_waiting
-from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.forecast.outlook import Outlook
 from di_dashboard.views.cluster import live_pods
 
 _NODES: Final = "nodes"
 
 
-def outlook(world: World, session: Session) -> Outlook:
+def outlook(cluster_cache: ClusterCache, session: Session) -> Outlook:
     """Make one; a second or two where many jobs wait and many end."""
-    jobs = [dict(entry.job) for entry in world.entries()]
+    jobs = [dict(entry.job) for entry in cluster_cache.entries()]
     present = Present(
-        nodes=[dict(each) for each in world.nodes()],
+        nodes=[dict(each) for each in cluster_cache.nodes()],
         jobs=jobs,
-        pods=[dict(each) for each in live_pods(world.pods())],
+        pods=[dict(each) for each in live_pods(cluster_cache.pods())],
     )
     notes: list[str] = []
     starts: dict[str, End | None] = {}
@@ -34,7 +34,7 @@ def outlook(world: World, session: Session) -> Outlook:
     if any(is_waiting(job) for job in jobs):
         if not is_installed():
             notes.append("When they start cannot be told without the package di-operator.")
-        elif _NODES in world.unread:
+        elif _NODES in cluster_cache.unread:
             notes.append("When they start cannot be told: you may not list nodes.")
         else:
             starts = expected_starts(session, present, allocator)

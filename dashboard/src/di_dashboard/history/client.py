@@ -25,7 +25,7 @@ _MOST_TOKENS: Final = 64
 _PATIENCE: Final = 1.0
 
 
-class Asking:
+class HistoryClient:
     """Asks di-history, with a token that is made for it alone. Safe between threads.
 
     Args:

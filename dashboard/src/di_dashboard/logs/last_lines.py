@@ -18,7 +18,7 @@ _KEPT: Final = 512
 Read = Callable[[Object], list[str]]
 
 
-class LastWords:
+class LastLines:
     """Asks the API server for them, and remembers. Safe between threads.
 
     Args:

@@ -68,7 +68,7 @@ def _question(namespace: str, name: str, action: Action, refused: str = "") -> s
             found = _edit(action, job)
         except ScalingError as error:
             wrong = str(error)
-    pods = len(parts().world.pods_of(namespace, name))
+    pods = len(parts().cluster_cache.pods_of(namespace, name))
     return render_template(
         "ask.html",
         job=job,

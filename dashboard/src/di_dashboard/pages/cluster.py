@@ -38,13 +38,13 @@ _LONGEST: Final = 40
 def cluster() -> str:
     """Nodes by jobs, now and over time; queues; and what waits."""
     here = parts()
-    world, now = here.world, here.now()
-    nodes, jobs = world.nodes(), [entry.job for entry in world.entries()]
+    cluster_cache, now = here.cluster_cache, here.now()
+    nodes, jobs = cluster_cache.nodes(), [entry.job for entry in cluster_cache.entries()]
     heat, wrong = _heat(here, now) if here.kept.is_asked else (None, {})
     outlook = here.outlooks.latest()
     page = cluster_page(
         nodes=nodes,
-        pods=world.pods(),
+        pods=cluster_cache.pods(),
         jobs=jobs,
         asked=request.args.get("resource", ""),
         now=now,
@@ -54,7 +54,7 @@ def cluster() -> str:
     waits = Counter(
         str(mapping(job.get("metadata")).get("namespace") or "") for job in jobs if is_waiting(job)
     )
-    found = nodes_of(nodes, live_pods(world.pods()), page.resource)
+    found = nodes_of(nodes, live_pods(cluster_cache.pods()), page.resource)
     return render_template(
         "cluster.html",
         page=page,
@@ -98,7 +98,7 @@ def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
 
 
 def _namespaces(here: Parts) -> list[str]:
-    return sorted({entry.namespace for entry in here.world.entries()})[:_MOST_NAMESPACES]
+    return sorted({entry.namespace for entry in here.cluster_cache.entries()})[:_MOST_NAMESPACES]
 
 
 def _at(since: datetime, until: datetime) -> datetime:
@@ -111,7 +111,7 @@ def _at(since: datetime, until: datetime) -> datetime:
 
 def _totals(here: Parts) -> dict[str, int]:
     found = {}
-    for node in here.world.nodes():
+    for node in here.cluster_cache.nodes():
         amount = mapping(mapping(node.get("status")).get("allocatable")).get(GPU)
         if isinstance(amount, str) and amount.isdecimal():
             found[str(mapping(node.get("metadata")).get("name"))] = int(amount)

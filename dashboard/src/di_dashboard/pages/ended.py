@@ -28,7 +28,7 @@ _MOST_NAMESPACES: Final = 30
 def ended() -> str:
     """Jobs that have ended or were deleted, of one namespace: whose token is shown."""
     here = parts()
-    known = sorted({entry.namespace for entry in here.world.entries()})
+    known = sorted({entry.namespace for entry in here.cluster_cache.entries()})
     if here.namespace and here.namespace not in known:
         known.append(here.namespace)
     asked = request.args.get("namespace", "")[:_LONGEST] or here.namespace

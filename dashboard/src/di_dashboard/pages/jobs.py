@@ -41,7 +41,7 @@ def jobs() -> str:
     """All jobs, or those that are asked for."""
     here = parts()
     page = jobs_page(
-        here.world.entries(),
+        here.cluster_cache.entries(),
         Filters.read(request.args),
         here.now(),
         series=here.history.series,
@@ -60,8 +60,8 @@ def job(namespace: str, name: str) -> str:
         return _gone(namespace, name, asked)
     now, topic = here.now(), job_topic(namespace, name)
     why = here.explain(found)
-    events = here.world.events_of(namespace, name)
-    lines = grid(here.world.pods_of(namespace, name), now)
+    events = here.cluster_cache.events_of(namespace, name)
+    lines = grid(here.cluster_cache.pods_of(namespace, name), now)
     story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
     axis = timeline(found, events, here.history.changes(found), now, story)
     curves = charts(together(story.points, here.history.series(found).all_points()))
@@ -149,12 +149,12 @@ def job_or_404(namespace: str, name: str) -> Object:
 
 def find_job(namespace: str, name: str) -> Object | None:
     """The job of the cluster, if there is one."""
-    world = parts().world
-    found = world.job(namespace, name)
-    if found is None and not world.is_complete:
+    cluster_cache = parts().cluster_cache
+    found = cluster_cache.job(namespace, name)
+    if found is None and not cluster_cache.is_complete:
         # A page that was open before the process began anew, for instance.
-        world.wait_until_complete(_PATIENCE)
-        found = world.job(namespace, name)
+        cluster_cache.wait_until_complete(_PATIENCE)
+        found = cluster_cache.job(namespace, name)
     return found
 
 

@@ -50,7 +50,7 @@ class Panel:
 def logs(namespace: str, name: str) -> str:
     """The last lines of some pods; a page with JavaScript follows them from there."""
     job_or_404(namespace, name)
-    pods = in_order(parts().world.pods_of(namespace, name))
+    pods = in_order(parts().cluster_cache.pods_of(namespace, name))
     chosen = _chosen(pods)
     query = request.args.get("q", "")[:_LONGEST_QUERY]
     previous = "previous" in request.args
@@ -71,7 +71,7 @@ def logs(namespace: str, name: str) -> str:
 def stream(namespace: str, name: str) -> Response:
     """Lines as they come, of the pods that are asked for, each after the time beside it."""
     job_or_404(namespace, name)
-    known = {name_of(pod): pod for pod in parts().world.pods_of(namespace, name)}
+    known = {name_of(pod): pod for pod in parts().cluster_cache.pods_of(namespace, name)}
     asked = zip(request.args.getlist("pod"), request.args.getlist("since"), strict=False)
     wanted = [
         Wanted(pod=pod, container=container_of(known[pod]), since=since)

@@ -13,12 +13,12 @@ from werkzeug.wrappers import Response
 
 from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
-from di_dashboard.cluster_cache.cache import World
+from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.cluster_cache.feed import Feed, OpenPages
 from di_dashboard.forecast.outlook import Outlooks
 from di_dashboard.history.kept import Kept
 from di_dashboard.history.seen import History, Object
-from di_dashboard.logs.last_lines import LastWords
+from di_dashboard.logs.last_lines import LastLines
 from di_dashboard.pages.renders import Renders
 from di_dashboard.pages.stories import Stories
 from di_kube.sync import SyncKubeClient
@@ -47,7 +47,7 @@ class Parts:
         stay: asked now and then by what outlives its request: whether it may go on.
     """
 
-    world: World
+    cluster_cache: ClusterCache
     feed: Feed
     history: History
     kept: Kept
@@ -55,7 +55,7 @@ class Parts:
     outlooks: Outlooks
     client: SyncKubeClient
     log_client: SyncKubeClient
-    last_words: LastWords
+    last_lines: LastLines
     now: Callable[[], datetime]
     place: str
     namespace: str | None
@@ -70,21 +70,21 @@ class Parts:
         """Why the job is as it is."""
         metadata = mapping(job.get("metadata"))
         namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-        pods = self.world.pods_of(namespace, name)
+        pods = self.cluster_cache.pods_of(namespace, name)
         facts = Facts(
             name=name,
             namespace=namespace,
             now=self.now(),
             job=job,
             pods=pods,
-            events=self.world.events_of(namespace, name),
-            nodes=self.world.nodes(),
-            logs=self.last_words.of(pods),
+            events=self.cluster_cache.events_of(namespace, name),
+            nodes=self.cluster_cache.nodes(),
+            logs=self.last_lines.of(pods),
         )
         return explain(facts)
 
 
-class Door(Protocol):
+class SignIn(Protocol):
     """Decides of each request who looks, and so what there is to see."""
 
     def enter(self) -> Parts | Response | None:

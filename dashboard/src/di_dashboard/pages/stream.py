@@ -84,7 +84,7 @@ class Changes:
         if not self._here.stay():
             return None
         kind = "changed" if self._listener.take() else "beat"
-        return f"event: {kind}\ndata: {self._here.world.version}\n\n".encode()
+        return f"event: {kind}\ndata: {self._here.cluster_cache.version}\n\n".encode()
 
     def close(self) -> None:
         """See `Stream`."""

@@ -21,10 +21,10 @@ from di_dashboard.pages.parts import Parts
 from di_dashboard.session import HistoryPlace, client_of, looking
 from di_dashboard.shared.config import Config, load_config
 from di_dashboard.shared.metrics import Metrics
-from di_dashboard.shared.rejected_tokens import Strangers
+from di_dashboard.shared.rejected_tokens import RejectedTokens
 from di_dashboard.shared.rights import Caller, Known, Rights, ask
 from di_dashboard.shared.serving import END_SECONDS, bounds_of, probe_pages, refusal
-from di_dashboard.shared.sessions import Rooms
+from di_dashboard.shared.sessions import Sessions
 from di_dashboard.shared.sign_in import TokenDoor, add_choice
 from di_kube.config import ConfigError, KubeConfig
 from di_kube.server_time import ServerTime
@@ -117,7 +117,7 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serv
                 client,
                 clock,
                 scope=scope,
-                form_token=door.form_token(caller),
+                form_token=sign_in.form_token(caller),
                 read_only=config.read_only,
                 history=history,
                 user=rights.user,
@@ -127,14 +127,14 @@ def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serv
         ):
             yield found
 
-    rooms = Rooms(
+    sessions = Sessions(
         opening, known, most=config.callers, idle_seconds=config.idle_seconds, clock=time.monotonic
     )
-    strangers = Strangers(clock=time.monotonic)
-    door = TokenDoor(rooms, known, strangers, secret=secret, metrics=metrics)
-    rooms.start()
-    metrics.show_watches(lambda: rooms.count)
-    app = create_app(door, config.path)
+    rejected_tokens = RejectedTokens(clock=time.monotonic)
+    sign_in = TokenDoor(sessions, known, rejected_tokens, secret=secret, metrics=metrics)
+    sessions.start()
+    metrics.show_watches(lambda: sessions.count)
+    app = create_app(sign_in, config.path)
     app.config["SESSION_COOKIE_SECURE"] = config.cert_dir is not None
     add_choice(app)
     certificate = None

@@ -28,7 +28,7 @@ class TooMany(Exception):
         super().__init__(f"{seconds:.1f} s")
 
 
-class Strangers:
+class RejectedTokens:
     """Counts refusals by address, and remembers tokens that were refused. Safe between threads.
 
     A page that is left open with a token that has run out asks every few seconds, and costs one

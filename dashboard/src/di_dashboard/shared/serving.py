@@ -43,7 +43,7 @@ def bounds_of(streams: int) -> Bounds:
         head_bytes=64 * 1024,
         fields=100,
         line_bytes=8190,
-        # Tokens that run out in pages left open are counted by `Strangers`.
+        # Tokens that run out in pages left open are counted by `RejectedTokens`.
         counts_refused_tokens=False,
     )
 

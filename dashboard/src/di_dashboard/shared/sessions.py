@@ -54,7 +54,7 @@ Open = Callable[[Caller, str | None, Rights, Callable[[], bool]], AbstractContex
 """Opens one for a caller, of a namespace or all; what is asked whether a stream may go on."""
 
 
-class Rooms:
+class Sessions:
     """Opens, keeps and closes them. Safe between threads.
 
     Args:
@@ -86,7 +86,7 @@ class Rooms:
 
     def start(self) -> None:
         """Close what nobody looks at from now on, in a thread that ends with the process."""
-        threading.Thread(target=self._run, daemon=True, name="rooms").start()
+        threading.Thread(target=self._run, daemon=True, name="sessions").start()
 
     def enter(self, caller: Caller, scope: str | None) -> Parts:
         """What a caller sees of a namespace, or of all.

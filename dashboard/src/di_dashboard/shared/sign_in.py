@@ -19,9 +19,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from di_dashboard.pages.parts import Parts
 from di_dashboard.shared.metrics import Metrics
-from di_dashboard.shared.rejected_tokens import Strangers, TooMany
+from di_dashboard.shared.rejected_tokens import RejectedTokens, TooMany
 from di_dashboard.shared.rights import Caller, Known
-from di_dashboard.shared.sessions import Full, NothingToSee, Rooms
+from di_dashboard.shared.sessions import Full, NothingToSee, Sessions
 from di_dashboard.token_check import SAFE, check_form
 from di_kube.errors import ApiError, Forbidden, Unauthorized
 
@@ -40,7 +40,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class TokenDoor:
-    """The door of a page for many.
+    """The sign-in of a page for many.
 
     Args:
         secret: what form tokens are made of; of this process.
@@ -48,16 +48,16 @@ class TokenDoor:
 
     def __init__(
         self,
-        rooms: Rooms,
+        sessions: Sessions,
         known: Known,
-        strangers: Strangers,
+        rejected_tokens: RejectedTokens,
         *,
         secret: bytes,
         metrics: Metrics,
     ) -> None:
-        self._rooms = rooms
+        self._rooms = sessions
         self._metrics = metrics
-        self._strangers = strangers
+        self._strangers = rejected_tokens
         self._known = known
         self._secret = secret
 
@@ -66,7 +66,7 @@ class TokenDoor:
         return hmac.new(self._secret, caller.key.encode(), sha256).hexdigest()
 
     def enter(self) -> Parts | AnyResponse | None:
-        """See `Door`."""
+        """See `SignIn`."""
         if request.endpoint in _OPEN:
             return None
         caller = _caller()
@@ -124,7 +124,7 @@ class TokenDoor:
 
 def add_choice(app: Flask) -> None:
     """The page where a namespace is chosen, and the one that says that the process is well."""
-    # Without a function: the door answers before one would be called.
+    # Without a function: the sign-in answers before one would be called.
     app.add_url_rule("/namespace", "choose")
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, World, job_topic
+from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, ClusterCache, job_topic
 from di_dashboard.cluster_cache.feed import Feed
 from di_dashboard.cluster_cache.trim import slim_job, slim_node, slim_pod
 from di_dashboard.history.seen import Seen
@@ -17,8 +17,8 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 Object = dict[str, Any]
 
 
-def world(feed: Feed | None = None, seen: Seen | None = None) -> World:
-    return World(feed=feed or Feed(), seen=seen or Seen(), now=lambda: NOW)
+def cache(feed: Feed | None = None, seen: Seen | None = None) -> ClusterCache:
+    return ClusterCache(feed=feed or Feed(), seen=seen or Seen(), now=lambda: NOW)
 
 
 def event(name: str, about: str, kind: str = "Pod") -> Object:
@@ -28,7 +28,7 @@ def event(name: str, about: str, kind: str = "Pod") -> Object:
 
 def test_a_listener_is_notified_of_its_job_and_pods_only() -> None:
     feed = Feed()
-    found = world(feed)
+    found = cache(feed)
     found.on_job("ADDED", job("a", "Running"))
     found.on_job("ADDED", job("b", "Running"))
     listener = feed.join([job_topic("rl", "a")])
@@ -74,7 +74,7 @@ def test_news_from_before_a_listener_waits_wakes_it_at_once() -> None:
 
 
 def test_events_of_a_deleted_pod_belong_to_the_longest_job_name() -> None:
-    found = world()
+    found = cache()
     found.on_job("ADDED", job("a", "Running"))
     found.on_job("ADDED", job("a-b", "Running"))
     found.on_event("ADDED", event("e1", "a-b-learner-0"))
@@ -85,7 +85,7 @@ def test_events_of_a_deleted_pod_belong_to_the_longest_job_name() -> None:
 
 def test_a_deleted_object_is_removed_everywhere() -> None:
     seen = Seen()
-    found = world(seen=seen)
+    found = cache(seen=seen)
     body, first = job("a", "Running"), pod("a", "learner", 0, 0)
     found.on_job("ADDED", body)
     found.on_pod("ADDED", first)
@@ -101,7 +101,7 @@ def test_a_deleted_object_is_removed_everywhere() -> None:
 
 def test_a_node_heartbeat_is_no_notification() -> None:
     feed = Feed()
-    found = world(feed)
+    found = cache(feed)
     body = node("n", 1)
     body["status"]["conditions"][0]["lastHeartbeatTime"] = "1"
     found.on_node("ADDED", slim_node(body))
@@ -115,7 +115,7 @@ def test_a_node_heartbeat_is_no_notification() -> None:
 
 
 def test_the_cache_is_complete_when_all_readable_kinds_are_listed() -> None:
-    found = world()
+    found = cache()
     found.expect(["dijobs", "nodes"])
     found.mark("dijobs", ready=True, refused="", away=False)
     assert not found.wait_until_complete(0)
