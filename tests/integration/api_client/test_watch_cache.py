@@ -14,12 +14,13 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from di_cluster.cluster import Cluster
-from di_kube.cache import Transform, WatchCache, WatchLimits
+from di_kube.cache import Transform, WatchCache
 from di_kube.client import KubeClient
 from di_kube.config import KubeConfig, load_config
 from di_kube.errors import Gone, Throttled, Unavailable
 from di_kube.resources import CONFIGMAPS
 from di_kube.store import Index, Kept
+from di_kube.watch_limits import WatchLimits
 from di_kube.wire import Object
 from tests.failures.clusters import running
 from tests.fakes.network import Network

@@ -14,9 +14,10 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from di_kube.cache import MODIFIED, WatchCache, WatchLimits
+from di_kube.cache import MODIFIED, WatchCache
 from di_kube.client import KubeClient
 from di_kube.resources import CONFIGMAPS
+from di_kube.watch_limits import WatchLimits
 from di_kube.wire import Object
 from tests.fakes.misbehaving import (
     MisbehavingServer,

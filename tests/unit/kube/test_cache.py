@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_kube.cache import WatchCache, WatchLimits
+from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
 from di_kube.errors import Gone, Silent, Unavailable
 from di_kube.resources import CONFIGMAPS
 from di_kube.store import Kept
+from di_kube.watch_limits import WatchLimits
 from di_kube.wire import Object
 from tests.unit.asynchronous import asynchronous
 

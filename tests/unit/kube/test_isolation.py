@@ -11,9 +11,10 @@ from typing import Any, cast
 import pytest
 from typing_extensions import override
 
-from di_kube.cache import UNREADABLE, WatchCache, WatchLimits
+from di_kube.cache import UNREADABLE, WatchCache
 from di_kube.client import KubeClient
 from di_kube.resources import PODS
+from di_kube.watch_limits import WatchLimits
 from di_kube.wire import Object
 from tests.unit.asynchronous import asynchronous
 from tests.waiting import wait_until_async

@@ -6,12 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import aiohttp
-from yarl import URL
 
 from di_api.wording import reason_of
 from di_kube import wire
@@ -21,7 +19,7 @@ from di_kube.http import Broken, Connections, Server, TooLarge
 from di_kube.proxy import Proxy
 from di_kube.resources import Resource
 from di_kube.sockets import Sockets
-from di_kube.streams import abort, events, read_bounded
+from di_kube.streams import Streams, abort, events, read_bounded
 from di_kube.wire import MERGE_PATCH, Object, Objects, Target
 
 _CONNECT_TIMEOUT = 5.0
@@ -61,7 +59,7 @@ class KubeClient:
         self._on_date = on_date
         self._timeout = timeout
         self._short: Connections | None = None
-        self._streams: aiohttp.ClientSession | None = None
+        self._streams: Streams | None = None
         self._sockets = Sockets()
         self._proxy: Proxy | None = None
         # The queue for a connection must not eat into a request's own time-out: a thousand
@@ -80,17 +78,12 @@ class KubeClient:
             proxy=self._proxy,
         )
         self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
-        self._streams = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                # Each watch holds one for minutes.
-                limit=0,
-                ssl=tls or True,
-                socket_factory=self._sockets.make,
-            ),
-            # Proxies come with the configuration, for who is outside the cluster's own network.
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=1 << 18,
+        self._streams = Streams(
+            self._config.server,
+            tls=tls,
+            tls_name=self._config.tls_server_name,
+            proxy=self._proxy,
+            sockets=self._sockets,
         )
         return self
 
@@ -318,11 +311,11 @@ class KubeClient:
         if send_initial_events:
             query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
         target = Target(resource, namespace)
-        url = self._url(wire.url_path(resource.path(namespace), query))
+        path = wire.url_path(resource.path(namespace), query)
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
-        code = 0
+        streams, code = _opened(self._streams), 0
         try:
-            async with self._stream(url, limits) as response:
+            async with streams.get(path, self._headers(None), limits) as response:
                 code = response.status
                 if code >= 300:
                     raw = await read_bounded(response, target)
@@ -360,7 +353,9 @@ class KubeClient:
         code = 0
         async with self._slots:
             try:
-                async with self._stream(self._url(path), limits) as response:
+                async with _opened(self._streams).get(
+                    path, self._headers(None), limits
+                ) as response:
                     code = response.status
                     if code >= 300:
                         raw = await read_bounded(response, target)
@@ -473,27 +468,6 @@ class KubeClient:
         if authorization is not None:
             headers["Authorization"] = authorization
         return headers
-
-    def _stream(
-        self, url: URL, limits: aiohttp.ClientTimeout
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """GET what is read as it comes."""
-        return _opened(self._streams).get(
-            url,
-            # A stream that begins with all objects would be compressed, and so flushed, and
-            # unpacked, event by event.
-            headers=self._headers(None) | {"Accept-Encoding": "identity"},
-            timeout=limits,
-            # The API server never redirects; whoever does would get our token.
-            allow_redirects=False,
-            server_hostname=self._config.tls_server_name,
-            proxy=self._proxy.url if self._proxy is not None else None,
-            proxy_headers=self._proxy.headers if self._proxy is not None else None,
-        )
-
-    def _url(self, path: str) -> URL:
-        # Encoded already; letting yarl decide again would turn %2F in a name into a separator.
-        return URL(self._config.server + path, encoded=True)
 
 
 def _opened(connections: T | None) -> T:

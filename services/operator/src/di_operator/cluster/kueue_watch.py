@@ -16,7 +16,7 @@ import structlog
 
 from di_api.field_error import mapping
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_kube.cache import WatchCache, WatchLimits
+from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Forbidden, NotFound
 from di_kube.resources import (
@@ -25,6 +25,7 @@ from di_kube.resources import (
     WORKLOADS,
     Resource,
 )
+from di_kube.watch_limits import WatchLimits
 from di_operator.cluster.informer_state import INDEX_JOB, InformerState, index_job, transform
 from di_operator.config import Config
 from di_operator.kueue.queueing import NOT_ALLOWED, NOT_SERVED, NOT_WATCHED, Kueue

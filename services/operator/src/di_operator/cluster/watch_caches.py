@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
-from di_kube.cache import Transform, WatchCache, WatchLimits
+from di_kube.cache import Transform, WatchCache
 from di_kube.client import KubeClient
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_kube.watch_limits import WatchLimits
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import (
     INDEX_JOB,
