@@ -9,9 +9,12 @@ OLDEST := .venv-oldest
 TRY := .venv-try
 BIN := $(VENV)/bin
 OURS := libraries/api libraries/kube libraries/service services/webhook services/operator services/server services/history certs tools/cluster tools/simulator sdk cli local dashboard
-LOCAL := di-api di-kube di-service di-webhook di-operator di-server di-history di-certs di-cluster di-simulator di-orchestrator di-cli di-local di-dashboard
+PIP_INSTALL = $(@D)/bin/pip install --quiet --disable-pip-version-check
+# What others made, at the versions of uv.lock and held to its hashes; pip asks the index it is set up for.
+INSTALL_LOCKED = $(@D)/bin/uv export --quiet --frozen --no-emit-workspace --no-header --no-annotate $(1) \
+	--output-file $(@D)/requirements.txt && $(PIP_INSTALL) --require-hashes --no-compile -r $(@D)/requirements.txt
 COMPILE = $(BIN)/uv pip compile --universal --python-version $(shell ./bootstrap --show oldest) --generate-hashes --no-header \
-	--no-annotate --quiet $(addprefix --no-emit-package ,$(LOCAL))
+	--no-annotate --quiet --no-emit-package di-orchestrator
 EXAMPLE ?= cartpole
 ONLY ?=
 VERSION ?=
@@ -31,11 +34,11 @@ help: ## this list
 
 # ---------------------------------------------------------------- the tools
 PYTHONS := bootstrap pyproject.toml services/operator/Dockerfile
-$(VENV)/.ready $(OLDEST)/.ready: requirements.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(OURS))
+$(VENV)/.ready $(OLDEST)/.ready: uv.lock services/build.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(OURS))
 	@./bootstrap $(@D) $(if $(filter $(OLDEST),$(@D)),oldest,newest)
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-compile \
-		-r requirements.lock
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	@$(PIP_INSTALL) --require-hashes --no-compile -r services/build.lock
+	@$(call INSTALL_LOCKED)
+	@$(PIP_INSTALL) --no-deps --no-build-isolation \
 		$(addprefix --editable ,$(OURS))
 	@touch $@
 
@@ -46,11 +49,11 @@ setup-oldest: $(OLDEST)/.ready ## the same in .venv-oldest, of the oldest Python
 
 # What a local run needs, and no more.
 RUNS := libraries/api libraries/kube libraries/service services/webhook services/operator services/server certs sdk cli local
-$(TRY)/.ready: local/requirements.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(RUNS))
+$(TRY)/.ready: uv.lock services/build.lock $(PYTHONS) $(addsuffix /pyproject.toml,$(RUNS))
 	@./bootstrap $(TRY) newest
-	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --require-hashes \
-		--only-binary :all: --no-compile -r local/requirements.lock
-	@$(TRY)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	@$(PIP_INSTALL) --require-hashes --no-compile -r services/build.lock
+	@$(call INSTALL_LOCKED,--no-dev --package di-local --extra try --package di-cli)
+	@$(PIP_INSTALL) --no-deps --no-build-isolation \
 		$(addprefix --editable ,$(RUNS))
 	@touch $@
 
@@ -124,6 +127,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/python -m tools.documents --check
 	@$(BIN)/python -m tools.release.version --check
 	@$(BIN)/python -m tools.release.vendor --check
+	@$(BIN)/uv lock --quiet --check --offline
 	@$(BIN)/python -m tools.release.locks
 	@./verify-generated
 	@$(BIN)/python -m tools.release.vulnerabilities # the last line, also when nothing could be scanned
@@ -159,19 +163,14 @@ wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local
 images: setup ## the five service images, with docker, podman or buildah
 	@$(AS_ROOT) $(BIN)/python -m di_cluster.release
 
-# Each lock after the first has the versions of those before it. What `[tool.locks.apart]` names is made by hand.
+# The examples' locks have the versions of the first. What `[tool.locks.apart]` names is made by hand.
 .PHONY: lock
 lock: ## pin all dependencies again, a package to one version in all locks (UPGRADE=1: to the newest)
-	@agreed=; pin() { echo "$$1"; $(COMPILE) $(if $(UPGRADE),--upgrade) $$agreed "$${@:2}" -o "$$1"; \
-		agreed="$$agreed --constraint $$1"; }; \
-	pin requirements.lock pyproject.toml --group dev; \
-	pin local/requirements.lock local/pyproject.toml cli/pyproject.toml examples/cartpole/pyproject.toml \
-		--extra try --no-emit-package di-cartpole; \
-	pin cli/requirements.lock cli/pyproject.toml; \
+	@$(BIN)/uv lock --quiet $(if $(UPGRADE),--upgrade)
+	@mkdir -p out; $(BIN)/uv export --quiet --frozen --all-packages --all-extras --all-groups --no-hashes \
+		--no-emit-workspace --no-annotate --no-header --output-file out/agreed.txt
+	@pin() { echo "$$1"; $(COMPILE) $(if $(UPGRADE),--upgrade) --constraint out/agreed.txt "$$2" -o "$$1"; }; \
 	pin services/build.lock services/build.in; \
-	for s in webhook operator server history; do \
-		pin services/$$s/requirements.lock --all-extras services/$$s/pyproject.toml; done; \
-	pin dashboard/requirements.lock dashboard/pyproject.toml --extra shared; \
 	for e in cartpole coordinated-cartpole grpo impala jax ray share; do \
 		pin examples/$$e/requirements.lock examples/$$e/pyproject.toml; done
 	@$(BIN)/python -m tools.release.locks

@@ -8,16 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.chart.chart import COMPONENTS
+from tools.release.requirements import RELEASED, requirements
 
-SERVICES = Path(__file__).resolve().parents[2] / "services"
+ROOT = Path(__file__).resolve().parents[2]
+SERVICES = ROOT / "services"
 IMAGES = (*COMPONENTS, "history")
-LOCKS = ["build.lock", *(f"{image}/requirements.lock" for image in IMAGES)]
 
 
 @pytest.mark.proves("security.md#images-and-dependencies")
-@pytest.mark.parametrize("lock", LOCKS)
-def test_every_dependency_is_pinned_to_hashes(lock: str) -> None:
-    text = (SERVICES / lock).read_text()
+@pytest.mark.parametrize("image", [None, *IMAGES])
+def test_every_dependency_is_pinned_to_hashes(image: str | None) -> None:
+    """Those of an image, and of what builds it."""
+    lock = (SERVICES / "build.lock").read_text()
+    text = requirements(ROOT, f"di-{image}") if image else lock
     entries = re.split(r"\n(?=\S)", text.strip())
     assert entries
     for entry in entries:
@@ -34,11 +37,17 @@ def test_a_dockerfile(component: str) -> None:
     instructions = [line for line in lines if re.match(r"[A-Z]+ ", line)]
     assert instructions[0] == "ARG BASE_IMAGE=python:3.13-slim"
     assert {i for i in instructions if i.startswith("FROM ")} == {
-        "FROM ${BASE_IMAGE} AS builder",
+        "FROM ${BASE_IMAGE} AS tools",
+        "FROM tools AS lock",
+        "FROM tools AS builder",
         "FROM ${BASE_IMAGE}",
     }
     assert "USER 65532:65532" in instructions
     assert instructions[-1] == f'ENTRYPOINT ["di-{component}"]'
+    # What is released is what is built.
+    export = next(line for line in lines if "--output-file requirements.txt" in line)
+    package, *extras = re.findall(r"--(?:package|extra) (\S+)", export)
+    assert (package, *extras) == RELEASED[f"di-{component}"]
     # One line an instruction.
     text = "\n".join(lines).replace("\\\n", "")
     # A base without a package manager must do, and every download is checked.

@@ -14,8 +14,10 @@ from typing import Final
 
 from tools.release import krew, wheels
 from tools.release.archive import pack
+from tools.release.locks import LOCK
 from tools.release.provenance import commit, sha256, statement
-from tools.release.sbom import LOCKS, sboms
+from tools.release.requirements import requirements
+from tools.release.sbom import sboms
 from tools.release.version import ROOT, present
 
 CHART: Final = "charts/di-orchestrator"
@@ -46,14 +48,14 @@ def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path
     made = wheels.build(root, directory / "wheels")
     made.append(pack_chart(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
     made += _plugin(root, directory, version=version, url=url)
-    for name, found in sboms(root, version).items():
+    for name, found in sboms(root).items():
         made.append(_written(directory / "sbom" / f"{name}.cdx.json", found))
     said = statement(
         directory,
         made,
         version=version,
         revision=revision,
-        locks=[(name, root / name) for name in sorted(set(LOCKS.values()))],
+        locks=[(LOCK, root / LOCK)],
     )
     made.append(_written(directory / "provenance.json", said))
     sums = directory / "SHA256SUMS"
@@ -62,12 +64,13 @@ def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path
 
 
 def _plugin(root: Path, directory: Path, *, version: str, url: str) -> list[Path]:
-    needed = [name.replace("-", "_") for name in wheels.packages(root, krew.PACKAGE)]
+    ours = [name.replace("-", "_") for name in wheels.packages(root, krew.PACKAGE)]
     packed = krew.archive(
         root,
         directory,
         version=version,
-        wheels=[file for name in needed for file in (directory / "wheels").glob(f"{name}-*.whl")],
+        wheels=[file for name in ours for file in (directory / "wheels").glob(f"{name}-*.whl")],
+        needed=requirements(root, krew.PACKAGE),
     )
     manifest = directory / "krew" / "di.yaml"
     manifest.parent.mkdir()

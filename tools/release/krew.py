@@ -15,7 +15,6 @@ import yaml
 from tools.release.archive import pack
 from tools.release.provenance import sha256
 
-LOCK: Final = "cli/requirements.lock"
 PACKAGE: Final = "di-cli"
 _COMMAND: Final = "kubectl-di"
 _DESCRIPTION: Final = """\
@@ -28,7 +27,9 @@ the plugin.
 """
 
 
-def archive(root: Path, directory: Path, *, version: str, wheels: Sequence[Path]) -> Path:
+def archive(
+    root: Path, directory: Path, *, version: str, wheels: Sequence[Path], needed: str
+) -> Path:
     """Pack the command.
 
     Args:
@@ -36,13 +37,14 @@ def archive(root: Path, directory: Path, *, version: str, wheels: Sequence[Path]
         directory: where the archive goes.
         version: of the release.
         wheels: those of `PACKAGE` and what it needs of ours.
+        needed: what it needs of others, as pip reads it.
     """
     return pack(
         directory / f"{_COMMAND}-{version}.tar.gz",
         {
             _COMMAND: root / "tools/release/kubectl_di.py",
             "LICENSE": root / "LICENSE",
-            "requirements.lock": root / LOCK,
+            "requirements.lock": needed.encode(),
             **{f"wheels/{file.name}": file for file in wheels},
         },
         programs=[_COMMAND],

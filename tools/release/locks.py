@@ -1,7 +1,7 @@
 """The lock files of the repository, and whether they agree: `python -m tools.release.locks`.
 
-Every image, example and test environment has a lock of its own. A package has one version in all of
-them, for each supported Python, so that what the tests run is what the images have. Folders in
+`uv.lock` is that of the product and its tests; each example has one of its own, with which it can
+be copied. A package has one version in all of them, for each supported Python. Folders in
 `[tool.locks.apart]` of `pyproject.toml` keep versions of their own, for the reason given there.
 """
 
@@ -12,17 +12,19 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from packaging.markers import Marker
 
-from tools.release.sbom import pinned
 from tools.release.version import ROOT
 
+LOCK: Final = "uv.lock"
+"""The lock of the product and of its tests."""
 NAMES: Final = ("*.lock", "package-lock.json")
+_PIN: Final = re.compile(r"(?m)^([A-Za-z0-9._-]+)==([^ \\;\n]+)[ ]*(?:; ([^\\\n]*?))?[ ]*\\?$")
 _SKIPPED: Final = re.compile(r"^(\.|out$|node_modules$)")
 _MACHINE: Final = {
     "implementation_name": "cpython",
@@ -95,7 +97,7 @@ def pins(root: Path) -> list[Pin]:
     found: list[Pin] = []
     for file in lock_files(root):
         name = str(file.relative_to(root))
-        of_file = list(_of_npm(file, name) if file.suffix == ".json" else _of_python(file, name))
+        of_file = list(_READERS.get(file.name, _of_requirements)(file, name))
         if not of_file:
             raise ValueError(f"{name} pins nothing that can be read")
         found += of_file
@@ -137,20 +139,25 @@ def stale(found: Iterable[Pin], pythons: Iterable[str], waivers: Waivers) -> lis
     return faults
 
 
-def _of_python(file: Path, name: str) -> Iterator[Pin]:
+def _of_requirements(file: Path, name: str) -> Iterator[Pin]:
     text = file.read_text()
     for line in re.findall(r"(?m)^[^\s#].*", text):
         if "==" not in line:
             raise ValueError(f"{name}: {line!r} pins nothing")
-    for each in pinned(text) if text.strip() else ():
-        marker = next((prop["value"] for prop in each.get("properties", ())), "")
-        yield Pin(
-            ecosystem="PyPI",
-            name=re.sub(r"[-_.]+", "-", each["name"]).lower(),
-            version=each["version"],
-            file=name,
-            marker=marker,
-        )
+    for name_, version, marker in _PIN.findall(text):
+        yield _pin(name_, version, name, marker)
+
+
+def _of_uv(file: Path, name: str) -> Iterator[Pin]:
+    for package in tomllib.loads(file.read_text()).get("package", ()):
+        if "registry" in package["source"]:
+            markers = [f"({each})" for each in package.get("resolution-markers", ())]
+            yield _pin(package["name"], package["version"], name, " or ".join(markers))
+
+
+def _pin(name: str, version: str, file: str, marker: str) -> Pin:
+    normal = re.sub(r"[-_.]+", "-", name).lower()
+    return Pin(ecosystem="PyPI", name=normal, version=version, file=file, marker=marker)
 
 
 def _of_npm(file: Path, name: str) -> Iterator[Pin]:
@@ -158,6 +165,13 @@ def _of_npm(file: Path, name: str) -> Iterator[Pin]:
         if place:
             own = package.get("name") or place.rpartition("node_modules/")[2]
             yield Pin(ecosystem="npm", name=own, version=package["version"], file=name)
+
+
+_READERS: Final[Mapping[str, Callable[[Path, str], Iterator[Pin]]]] = {
+    LOCK: _of_uv,
+    "package-lock.json": _of_npm,
+}
+"""By the file's name; all others are requirements as pip reads them."""
 
 
 def pythons(root: Path) -> list[str]:

@@ -11,20 +11,13 @@ from pathlib import Path
 import pytest
 
 from tools.release import bundle
-from tools.release.sbom import LOCKS, pinned, sboms
+from tools.release.requirements import RELEASED, requirements
+from tools.release.sbom import sboms
 from tools.release.version import ROOT, present
 
 REVISION = "0123456789" * 4
 URL = "https://downloads.example.org/di"
 VERSION = present(ROOT)
-LOCK = """\
-one-package==1.2.3 \\
-    --hash=sha256:{a} \\
-    --hash=sha256:{b}
-two==4.0 ; python_full_version < '3.12' \\
-    --hash=sha256:{c}
-three==5
-""".format(a="a" * 64, b="b" * 64, c="c" * 64)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +48,7 @@ def test_the_provenance_names_the_commit_the_locks_and_the_files(made: Path) -> 
     assert definition["externalParameters"] == {"version": VERSION}
     source, *locks = definition["resolvedDependencies"]
     assert source["digest"] == {"gitCommit": REVISION}
-    assert {lock["name"] for lock in locks} == set(LOCKS.values())
+    assert [lock["name"] for lock in locks] == ["uv.lock"]
     sums = (made / "SHA256SUMS").read_text()
     assert all(each["digest"]["sha256"] in sums for each in said["subject"])
 
@@ -86,41 +79,32 @@ def test_the_plugin_contains_the_command_and_our_packages(made: Path) -> None:
     with tarfile.open(made / f"kubectl-di-{VERSION}.tar.gz") as archive:
         names = archive.getnames()
     wheels = [name for name in names if name.startswith("wheels/")]
-    assert wheels == [f"wheels/di_{name}-{VERSION}-py3-none-any.whl" for name in ("api", "cli")]
+    assert wheels == [
+        f"wheels/di_{name}-{VERSION}-py3-none-any.whl" for name in ("api", "cli", "kube")
+    ]
     assert f"kubectl-di-{VERSION}.tar.gz" in (made / "krew/di.yaml").read_text()
 
 
-def test_a_lock_is_read_with_its_checksums_and_markers() -> None:
-    one, two, three = pinned(LOCK)
-    assert (one["name"], one["version"], one["purl"]) == (
-        *("one-package", "1.2.3"),
-        "pkg:pypi/one-package@1.2.3",
-    )
-    (reference,) = one["externalReferences"]
-    assert [each["content"] for each in reference["hashes"]] == ["a" * 64, "b" * 64]
-    assert "properties" not in one
-    assert two["properties"] == [{"name": "di:marker", "value": "python_full_version < '3.12'"}]
-    assert three["externalReferences"][0]["hashes"] == []
-
-
 def test_a_bill_has_every_package_of_the_lock_and_ours() -> None:
-    bills = sboms(ROOT, VERSION)
-    for name, file in LOCKS.items():
-        text = (ROOT / file).read_text()
-        found = bills[name]["components"]
-        listed = [f"{each['name']}=={each['version']}" for each in found]
-        assert [
-            each for each in re.findall(r"(?m)^\S+==[^\s;\\]+", text) if each not in listed
-        ] == []
-        assert f"{name}=={VERSION}" in listed
-        assert len({each["bom-ref"] for each in found}) == len(found)
-        assert text.count("--hash=") == sum(
-            len(reference["hashes"])
-            for each in found
-            for reference in each.get("externalReferences", ())
-        )
+    bills = sboms(ROOT)
+    assert set(bills) == set(RELEASED)
+    for name, bill in bills.items():
+        listed = {f"{each['name']}=={each['version']}": each for each in bill["components"]}
+        needed = re.findall(r"(?m)^(\S+==[^\s;\\]+)", requirements(ROOT, name))
+        assert [each for each in needed if each not in listed] == []
+        for each in needed:
+            hashes = [
+                reference["hashes"]
+                for reference in listed[each]["externalReferences"]
+                if reference["type"] == "distribution"
+            ]
+            assert hashes, each
+            assert all(hashes), each
+        own = bill["metadata"]["component"]
+        assert (own["name"], own["version"]) == (name, VERSION)
+    bills_of_operator = bills["di-operator"]["components"]
     assert f"di-certs=={VERSION}" in {
-        f"{each['name']}=={each['version']}" for each in bills["di-operator"]["components"]
+        f"{each['name']}=={each['version']}" for each in bills_of_operator
     }
 
 

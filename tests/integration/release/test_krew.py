@@ -41,12 +41,10 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hatchling = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     subprocess.run(hatchling, cwd=folder, check=True, capture_output=True)
     (folder / "tools/release").mkdir(parents=True)
-    (folder / "cli").mkdir()
     for name in ("LICENSE", "tools/release/kubectl_di.py"):
         (folder / name).write_bytes((ROOT / name).read_bytes())
-    (folder / krew.LOCK).write_text("# nothing\n")
     wheels = list((folder / "dist").glob("*.whl"))
-    return krew.archive(folder, folder, version="1.0.0", wheels=wheels)
+    return krew.archive(folder, folder, version="1.0.0", wheels=wheels, needed="# nothing\n")
 
 
 def installed(packed: Path, folder: Path) -> Path:

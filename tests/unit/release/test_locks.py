@@ -41,9 +41,8 @@ def test_all_lock_files_are_read() -> None:
     files = {str(file.relative_to(ROOT)) for file in lock_files(ROOT)}
     assert {pin.file for pin in pins(ROOT)} == files
     assert {
-        "requirements.lock",
+        "uv.lock",
         "services/build.lock",
-        "services/history/requirements.lock",
         "examples/di-engine/requirements.lock",
         "dashboard/package-lock.json",
     } <= files
@@ -68,6 +67,20 @@ def test_a_folder_may_keep_versions_of_its_own_for_a_reason(root: Path) -> None:
     (root / "b" / "requirements.lock").write_text((root / "a" / "requirements.lock").read_text())
     # A reason that is none any more.
     assert locks.main(root) == 1
+
+
+def test_the_lock_of_the_product_is_compared_with_the_examples(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "b" / "requirements.lock").rename(root / "b" / "gone")
+    (root / "uv.lock").write_text(
+        '[[package]]\nname = "di-api"\nversion = "1"\nsource = { editable = "libraries/api" }\n'
+        '[[package]]\nname = "flask"\nversion = "3.1.2"\nsource = { registry = "index" }\n'
+        "resolution-markers = [\"python_full_version < '3.12'\"]\n"
+    )
+    assert locks.main(root) == 1
+    fault = "flask: 3.1.2 in uv.lock; 3.1.3 in a/requirements.lock (Python 3.11.2)"
+    assert capsys.readouterr().err.splitlines()[0] == fault
 
 
 def test_versions_are_compared_for_the_same_python() -> None:
