@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from flask import Flask, Response, g, jsonify, request
@@ -43,6 +43,8 @@ _LONGEST_JOB: Final = 320
 _UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)
 """Below these a method that is not known is 501, as the clients of that API were told."""
 _log = structlog.get_logger()
+_Handle = Callable[[JobRef, Incoming], object]
+"""Returns the data of the response."""
 
 
 _BELOW: Final = "|".join(
@@ -78,14 +80,6 @@ class _WholeJobId(BaseConverter):
     part_isolating = False
 
 
-class _Handlers(Protocol):
-    """Those of the operations on one job."""
-
-    def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
-        """The data of the response."""
-        ...
-
-
 def create_app(
     *,
     jobs: JobHandlers,
@@ -101,19 +95,13 @@ def create_app(
     app.url_map.converters["job_id"] = _JobId
     app.url_map.converters["whole_job_id"] = _WholeJobId
 
-    of_jobs: list[tuple[_Handlers, Sequence[Operation]]] = [
-        (jobs, job_operations.OPERATIONS),
-        (members, member_operations.OPERATIONS),
+    of_jobs: list[tuple[Operation, _Handle]] = [
+        *((each, partial(jobs.handle, each)) for each in job_operations.OPERATIONS),
+        *((each, partial(members.handle, each)) for each in member_operations.OPERATIONS),
     ]
-    for handlers, operations in of_jobs:
-        for operation in operations:
-            _route(
-                app,
-                f"{job_operations.PREFIX}/{_job_path(operation)}",
-                operation.name,
-                operation.method,
-                partial(_handle, handlers, operation),
-            )
+    for operation, handle in of_jobs:
+        path = f"{job_operations.PREFIX}/{_job_path(operation)}"
+        _route(app, path, operation.name, operation.method, partial(_answer, operation, handle))
     _route(
         app,
         exchange.PATH,
@@ -121,11 +109,10 @@ def create_app(
         EXCHANGE.method,
         lambda: envelope.success(EXCHANGE.message, members.exchange(receive(request, EXCHANGE))),
     )
-    for operation in coordination_operations.OPERATIONS:
-        view = partial(_handle_coordination, coordination, operation)
+    for each in coordination_operations.OPERATIONS:
+        view = partial(_answer_coordinator, each, coordination)
         for prefix in coordination_operations.PREFIXES:
-            path = f"{prefix}/{operation.resource}"
-            _route(app, path, operation.name, operation.method, view)
+            _route(app, f"{prefix}/{each.resource}", each.name, each.method, view)
     document = openapi.document()
     _route(app, "/openapi.json", "openapi", "GET", lambda: jsonify(document))
     _route(app, "/healthz", "healthz", "GET", probes.healthz)
@@ -150,8 +137,8 @@ def _route(app: Flask, path: str, name: str, method: str, view: Callable[..., Re
     )
 
 
-def _handle(handlers: _Handlers, operation: Operation, job: str, below: str = "") -> Response:
-    data = handlers.handle(operation, *receive_for(job, request, operation, below))
+def _answer(operation: Operation, handle: _Handle, job: str, below: str = "") -> Response:
+    data = handle(*receive_for(job, request, operation, below))
     if isinstance(data, Tagged):
         return envelope.tagged(operation.message, data, request)
     if not isinstance(data, Deferred):
@@ -164,7 +151,7 @@ def _handle(handlers: _Handlers, operation: Operation, job: str, below: str = ""
     return envelope.success(operation.message, data.data)
 
 
-def _handle_coordination(handlers: CoordinationHandlers, operation: Operation) -> Response:
+def _answer_coordinator(operation: Operation, handlers: CoordinationHandlers) -> Response:
     data = handlers.handle(operation, receive(request, operation))
     return envelope.success(operation.message, data)
 

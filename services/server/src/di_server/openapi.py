@@ -63,10 +63,10 @@ def document() -> dict[str, Any]:
                 {"$ref": f"#/components/parameters/{name}"} for name in (*names, *below)
             ]
             path[operation.method.lower()] = _operation(operation, suffix)
-    for operation in coordination_operations.OPERATIONS:
+    for each in coordination_operations.OPERATIONS:
         for prefix, suffix in zip(coordination_operations.PREFIXES, _SUFFIXES, strict=True):
-            path = paths.setdefault(f"{prefix}/{operation.resource}", {})
-            path[operation.method.lower()] = _operation(operation, suffix, _UNIMPLEMENTED)
+            path = paths.setdefault(f"{prefix}/{each.resource}", {})
+            path[each.method.lower()] = _operation(each, suffix, _UNIMPLEMENTED)
     return {
         "openapi": "3.1.0",
         "info": {

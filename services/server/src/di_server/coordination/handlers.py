@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from di_server.access.authorizer import Authorizer
 from di_server.access.grants import Grant
-from di_server.coordination import operations, requests
+from di_server.coordination import requests
 from di_server.coordination.listing import Listing
+from di_server.coordination.operations import WriteOperation
 from di_server.coordination.requests import Requester
 from di_server.coordination.service import CoordinationService
 from di_server.deadline import COORDINATION_SECONDS, Clock, Deadline
@@ -20,7 +20,6 @@ from di_server.rest.operation import Operation
 from di_server.retry_policy import RetryPolicy
 
 _log = structlog.get_logger()
-_Write = Callable[[Grant, Requester, Mapping[str, Any], Deadline], Listing]
 
 
 class CoordinationHandlers:
@@ -38,17 +37,12 @@ class CoordinationHandlers:
         self._authorizer = authorizer
         self._policy = policy
         self._clock = clock
-        self._writes: Mapping[Operation, _Write] = {
-            operations.CREATE: self._create,
-            operations.DELETE: self._delete,
-            operations.REPLACE: self._replace,
-        }
 
     def handle(self, operation: Operation, incoming: Incoming) -> Listing | list[Listing]:
         """The data of the response; raises Problems and API errors for the application to map."""
-        if operation.body is None:
-            return self._list(operation, incoming)
-        return self._change(operation, incoming)
+        if isinstance(operation, WriteOperation):
+            return self._change(operation, incoming)
+        return self._list(operation, incoming)
 
     def _list(self, operation: Operation, incoming: Incoming) -> Listing | list[Listing]:
         asked = requests.query(incoming.query)
@@ -61,12 +55,12 @@ class CoordinationHandlers:
         )
         return self._service.all(asked, own, deadline)
 
-    def _change(self, operation: Operation, incoming: Incoming) -> Listing:
+    def _change(self, operation: WriteOperation[Any], incoming: Incoming) -> Listing:
         body = incoming.body
         asking = requests.requester(body.get("namespace"), body.get("coordinator"))
         deadline = self._deadline()
         grant = self._admit(asking, operation, incoming.caller, deadline)
-        data = self._writes[operation](grant, asking, body, deadline)
+        data = operation.run(self._service, grant, asking, operation.read(body), deadline)
         _log.info(
             operation.message,
             namespace=asking.ref.namespace,
@@ -92,18 +86,3 @@ class CoordinationHandlers:
             ),
             deadline,
         )
-
-    def _create(
-        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
-    ) -> Listing:
-        return self._service.add(grant, asking, requests.demand(body), deadline)
-
-    def _delete(
-        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
-    ) -> Listing:
-        return self._service.remove(grant, asking, requests.demand(body), deadline)
-
-    def _replace(
-        self, grant: Grant, asking: Requester, body: Mapping[str, Any], deadline: Deadline
-    ) -> Listing:
-        return self._service.replace(grant, asking, requests.failed(body), deadline)

@@ -5,12 +5,21 @@ The application makes its routes and OpenAPI its document from this table.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from di_api.names import COORDINATED_VERSIONS
 from di_api.spec import MAX_REPLICAS
-from di_server.coordination.requests import NAMESPACE, PODS
+from di_server.access.grants import Grant
+from di_server.coordination import requests
+from di_server.coordination.listing import Listing
+from di_server.coordination.requests import NAMESPACE, PODS, Requester
+from di_server.coordination.service import CoordinationService
+from di_server.deadline import Deadline
 from di_server.rest.operation import Operation, Shape
+
+T = TypeVar("T")
 
 PREFIXES: Final = tuple(f"/{version}" for version in COORDINATED_VERSIONS)
 """Two names of one API."""
@@ -19,6 +28,16 @@ MAX_BODY: Final = 256 * 1024
 _URL: Final = {"type": "string", "description": "<pod>.<namespace>:<port>"}
 _NAMES: Final = {"type": "array", "items": {"type": "string"}}
 _QUANTITY: Final = {"type": ["string", "number", "null"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WriteOperation(Operation, Generic[T]):
+    """One that changes the replicas of a coordinator."""
+
+    read: Callable[[Mapping[str, Any]], T]
+    """What a body asks for; raises Malformed or OutOfBounds, naming the field."""
+    run: Callable[[CoordinationService, Grant, Requester, T, Deadline], Listing]
+    """Does it; returns the replicas that it concerned."""
 
 
 def _body(role_demand: dict[str, Any]) -> Shape:
@@ -58,7 +77,7 @@ LIST: Final = Operation(
     data={"anyOf": [_LISTING, {"type": "array", "items": _LISTING}]},
     query=(NAMESPACE, *PODS),
 )
-CREATE: Final = Operation(
+CREATE: Final = WriteOperation(
     name="createCoordinatedReplicas",
     method="POST",
     resource="replicas",
@@ -78,8 +97,10 @@ CREATE: Final = Operation(
         }
     ),
     data=_LISTING,
+    read=requests.demand,
+    run=CoordinationService.add,
 )
-DELETE: Final = Operation(
+DELETE: Final = WriteOperation(
     name="deleteCoordinatedReplicas",
     method="DELETE",
     resource="replicas",
@@ -89,8 +110,10 @@ DELETE: Final = Operation(
     max_body=MAX_BODY,
     body=_body({"type": ["object", "null"], "properties": {"replicas": _COUNT}}),
     data=_LISTING,
+    read=requests.demand,
+    run=CoordinationService.remove,
 )
-REPLACE: Final = Operation(
+REPLACE: Final = WriteOperation(
     name="recreateCoordinatedReplicas",
     method="POST",
     resource="replicas/failed",
@@ -100,5 +123,7 @@ REPLACE: Final = Operation(
     max_body=MAX_BODY,
     body=_body({**_NAMES, "type": ["array", "null"], "description": "Names of pods."}),
     data=_LISTING,
+    read=requests.failed,
+    run=CoordinationService.replace,
 )
 OPERATIONS: Final = (LIST, CREATE, DELETE, REPLACE)

@@ -1,16 +1,30 @@
-"""The REST operations on jobs with tasks: the only home of their paths, methods and shapes.
+"""The REST operations on jobs with tasks: the only home of their paths, methods and shapes, how
+their requests are read and what the service does for them.
 
 The application makes its routes and OpenAPI its document from this table.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from di_api.group_status import GroupState
 from di_api.names import VERSION
 from di_api.spec import MAX_PODS
+from di_server.access.grants import Grant
+from di_server.deadline import Deadline
+from di_server.jobs import requests
+from di_server.jobs.idempotency import idempotency_key
+from di_server.jobs.requests import GENERATION, WAIT
+from di_server.jobs.scaling import ScalingRequest
+from di_server.jobs.service import JobService
+from di_server.rest.incoming import Incoming
 from di_server.rest.operation import Operation, Shape
+
+T = TypeVar("T")
 
 PREFIX: Final = f"/{VERSION}"
 _SCALING_BODY: Final[Shape] = {
@@ -47,7 +61,50 @@ _SCALING_DATA: Final[Shape] = {
     },
 }
 
-LIST_REPLICAS: Final = Operation(
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JobOperation(Operation, Generic[T]):
+    """One on a job with tasks."""
+
+    read: Callable[[Incoming], T]
+    """What a request asks for; raises Malformed or OutOfBounds, naming the field."""
+    run: Callable[[JobService, Grant, T, Deadline], object]
+    """Does it; returns the data of the response."""
+
+
+def _nothing(_: Incoming) -> None:
+    """The path says all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling:
+    change: ScalingRequest
+    incoming: Incoming
+
+
+def _scaling(read: Callable[[Mapping[str, Any]], ScalingRequest]) -> Callable[[Incoming], _Scaling]:
+    return lambda incoming: _Scaling(read(incoming.body), incoming)
+
+
+def _scale(
+    service: JobService, grant: Grant, asked: _Scaling, deadline: Deadline
+) -> dict[str, Any]:
+    incoming = asked.incoming
+    key = idempotency_key(
+        incoming.idempotency_key, incoming.method, incoming.body, caller=grant.caller
+    )
+    result = service.scale(grant, asked.change, key, deadline, incoming.trace)
+    return dataclasses.asdict(result)
+
+
+def _report(
+    service: JobService, grant: Grant, reported: Mapping[str, Any], deadline: Deadline
+) -> dict[str, int] | None:
+    advised = service.report(grant, reported, deadline)
+    return None if advised is None else {"batchSize": advised}
+
+
+LIST_REPLICAS: Final = JobOperation(
     name="listReplicas",
     method="GET",
     resource="replicas",
@@ -56,8 +113,10 @@ LIST_REPLICAS: Final = Operation(
     message="successfully get replicas",
     body=None,
     data={"type": "array", "items": {"type": "string"}},
+    read=_nothing,
+    run=lambda service, grant, _, deadline: service.replicas(grant, deadline),
 )
-ADD_REPLICAS: Final = Operation(
+ADD_REPLICAS: Final = JobOperation(
     name="addReplicas",
     method="POST",
     resource="replicas",
@@ -67,8 +126,10 @@ ADD_REPLICAS: Final = Operation(
     body=_SCALING_BODY,
     data=_SCALING_DATA,
     idempotent=True,
+    read=_scaling(requests.addition),
+    run=_scale,
 )
-REMOVE_REPLICAS: Final = Operation(
+REMOVE_REPLICAS: Final = JobOperation(
     name="removeReplicas",
     method="DELETE",
     resource="replicas",
@@ -78,8 +139,10 @@ REMOVE_REPLICAS: Final = Operation(
     body=_REMOVAL_BODY,
     data=_SCALING_DATA,
     idempotent=True,
+    read=_scaling(requests.removal),
+    run=_scale,
 )
-SET_REPLICAS: Final = Operation(
+SET_REPLICAS: Final = JobOperation(
     name="setReplicas",
     method="PUT",
     resource="replicas",
@@ -89,8 +152,10 @@ SET_REPLICAS: Final = Operation(
     body=_SCALING_BODY,
     data=_SCALING_DATA,
     idempotent=True,
+    read=_scaling(requests.setting),
+    run=_scale,
 )
-LIST_TASKS: Final = Operation(
+LIST_TASKS: Final = JobOperation(
     name="listTasks",
     method="GET",
     resource="tasks",
@@ -107,9 +172,10 @@ LIST_TASKS: Final = Operation(
             "properties": {"task": {"type": "string"}, "replicas": {"type": "integer"}},
         },
     },
+    read=_nothing,
+    run=lambda service, grant, _, deadline: service.tasks(grant, deadline),
 )
-WAIT: Final = "wait"
-LIST_PODS: Final = Operation(
+LIST_PODS: Final = JobOperation(
     name="listPods",
     method="GET",
     resource="pods",
@@ -133,8 +199,10 @@ LIST_PODS: Final = Operation(
             },
         },
     },
+    read=lambda asked: requests.pods_request(asked.below, asked.query, asked.known),
+    run=JobService.pods,
 )
-REPORT_PROFILINGS: Final = Operation(
+REPORT_PROFILINGS: Final = JobOperation(
     name="reportProfilings",
     method="POST",
     resource="profilings",
@@ -154,8 +222,10 @@ REPORT_PROFILINGS: Final = Operation(
             },
         },
     },
+    read=lambda asked: requests.profilings(asked.body),
+    run=_report,
 )
-SHOW_PROFILINGS: Final = Operation(
+SHOW_PROFILINGS: Final = JobOperation(
     name="showProfilings",
     method="GET",
     resource="profilings",
@@ -164,9 +234,10 @@ SHOW_PROFILINGS: Final = Operation(
     message="successfully get profilings",
     body=None,
     data={"type": "object"},
+    read=_nothing,
+    run=lambda service, grant, _, deadline: service.reported(grant, deadline),
 )
-GENERATION: Final = "generation"
-SHOW_GROUP: Final = Operation(
+SHOW_GROUP: Final = JobOperation(
     name="showGroup",
     method="GET",
     resource="group",
@@ -200,10 +271,13 @@ SHOW_GROUP: Final = Operation(
             },
         },
     },
+    read=lambda asked: requests.group_request(asked.below, asked.query),
+    # It may wait for longer than others have for their work.
+    run=lambda service, grant, asked, _: service.group(grant, asked),
 )
 SCALING: Final = (ADD_REPLICAS, SET_REPLICAS, REMOVE_REPLICAS)
 """Those that change how many pods a job has."""
-OPERATIONS: Final = (
+OPERATIONS: Final[tuple[JobOperation[Any], ...]] = (
     LIST_REPLICAS,
     ADD_REPLICAS,
     SET_REPLICAS,

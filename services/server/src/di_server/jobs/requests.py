@@ -11,10 +11,12 @@ from di_api.spec import MAX_PODS
 from di_server.deadline import check_wait
 from di_server.jobs.addresses import PodsRequest
 from di_server.jobs.groups import GroupRequest
-from di_server.jobs.operations import GENERATION, WAIT
 from di_server.jobs.scaling import ScalingRequest
 from di_server.problems import Malformed, OutOfBounds
 from di_server.rest.query import read_query, whole_number
+
+GENERATION: Final = "generation"
+WAIT: Final = "wait"
 
 
 def addition(body: Mapping[str, Any]) -> ScalingRequest:

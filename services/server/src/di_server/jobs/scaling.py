@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from di_api.annotations import annotation_patch
 from di_api.changed_by import change_note
 from di_api.defaults import with_defaults
 from di_api.field_error import mapping
-from di_api.names import MAX_LABEL, pod_name, standby_name
+from di_api.names import ANNOTATION_TRACE, MAX_LABEL, pod_name, standby_name
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.vacancies import filled, indexes, left_vacant
 from di_api.validation import (
@@ -24,7 +25,6 @@ from di_api.validation import (
 )
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
-from di_server.jobs.trace_note import tracing
 from di_server.jobs.victims import named_replicas
 from di_server.model.job import check_active
 from di_server.model.tasks import check_has_tasks, place_of
@@ -128,12 +128,17 @@ def decide(
             job,
             {
                 **recording(records, key, result),
-                **tracing(trace),
+                **({} if trace is None else {ANNOTATION_TRACE: trace}),
                 **change_note(metadata.get("generation"), who),
             },
         ),
     ]
     return ScalingPatch(operations, result)
+
+
+def trace_note(traceparent: str, now: datetime) -> str:
+    """What the annotation says of the request for a change: its span, and when it was."""
+    return f"{traceparent} {now.astimezone(UTC).isoformat(timespec='milliseconds')}"
 
 
 def _pick(tasks: Sequence[Mapping[str, Any]], asked: str | None) -> int:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
+import structlog
+
 from di_api.defaults import with_defaults
 from di_api.field_error import mapping
 from di_server.access.grants import Grant
@@ -16,7 +18,6 @@ from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import PodsRequest, addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
-from di_server.jobs.trace_note import noted
 from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
 from di_server.model.references import JobRef
@@ -29,6 +30,7 @@ from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
 from di_server.storage.updates import POSSIBLY_STALE, JobUpdates, Update
 
+_log = structlog.get_logger()
 T = TypeVar("T")
 
 
@@ -173,7 +175,7 @@ class JobService:
     ) -> ScalingResult:
         """Change a replica count exactly once; the result is the value it was set to. `trace` is
         the request's span, noted on the job for those who go on with it."""
-        note = noted(trace, self._now()) if trace is not None else None
+        note = scaling.trace_note(trace, self._now()) if trace is not None else None
 
         def decide(job: Job) -> Update[ScalingResult]:
             grant.check(job.raw)
@@ -191,7 +193,17 @@ class JobService:
                 case scaling.ScalingPatch(operations, result):
                     return Update(result, operations)
 
-        return self._updates.update_spec(grant.ref, decide, deadline)
+        result = self._updates.update_spec(grant.ref, decide, deadline)
+        _log.info(
+            "scaled",
+            namespace=grant.ref.namespace,
+            name=grant.ref.name,
+            task=result.task,
+            replicas=result.replicas,
+            delta=asked.delta,
+            to=asked.to,
+        )
+        return result
 
     def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> int | None:
         """Merge profilings into the job's status, at most a second later; returns the batch that

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from di_server.access.authorizer import Authorizer
 from di_server.deadline import Clock, Deadline
-from di_server.members import operations, requests
 from di_server.members.exchange import read_news
+from di_server.members.operations import MemberOperation
 from di_server.members.service import MemberService
 from di_server.model.references import JobRef
 from di_server.rest.incoming import Incoming
-from di_server.rest.operation import Operation
 
 
 class MemberHandlers:
@@ -20,17 +21,13 @@ class MemberHandlers:
         self._authorizer = authorizer
         self._clock = clock
 
-    def handle(self, operation: Operation, ref: JobRef, incoming: Incoming) -> object:
+    def handle(self, operation: MemberOperation[Any], ref: JobRef, incoming: Incoming) -> object:
         """The data of the response, or Deferred; raises Problems and API errors."""
         deadline = Deadline.after(self._clock)
-        puts = operation is operations.PUT_MEMBER
-        pod = requests.pod_name(incoming.below) if puts else None
         grant = self._authorizer.admit_member(
-            ref, operation.verb, incoming.caller, deadline, only=pod
+            ref, operation.verb, incoming.caller, deadline, only=operation.only(incoming)
         )
-        if pod is None:
-            return self._service.list(grant, requests.members_request(incoming.query), deadline)
-        return self._service.put(grant, pod, requests.says(incoming.body), deadline)
+        return operation.run(self._service, grant, operation.read(incoming), deadline)
 
     def exchange(self, incoming: Incoming) -> object:
         """The data of the response to another server."""

@@ -1,29 +1,56 @@
-"""The REST operations on the members' board of a job: their paths, methods and shapes."""
+"""The REST operations on the members' board of a job: their paths, methods and shapes, how their
+requests are read and what the service does for them."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
+from di_server.access.grants import Grant
+from di_server.deadline import Deadline
+from di_server.members import requests
 from di_server.members.entry import MAX_SAYS
 from di_server.members.exchange import MAX_BODY
+from di_server.members.requests import CHANGES, GENERATION, TASK, WAIT
+from di_server.members.service import MemberService
+from di_server.rest.incoming import Incoming
 from di_server.rest.operation import Operation, Shape
 
+T = TypeVar("T")
+
 RESOURCE: Final = "members"
-TASK: Final = "task"
-GENERATION: Final = "generation"
-WAIT: Final = "wait"
-CHANGES: Final = "changes"
+_POD: Final = "pod"
 _SAYS: Final[Shape] = {
     "type": "object",
     "required": ["url"],
     "properties": {"url": {"type": "string", "description": "Where the member serves."}},
 }
 
-PUT_MEMBER: Final = Operation(
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MemberOperation(Operation, Generic[T]):
+    """One on the members of a job."""
+
+    read: Callable[[Incoming], T]
+    """What a request asks for; raises Malformed or OutOfBounds, naming the field."""
+    run: Callable[[MemberService, Grant, T, Deadline], object]
+    """Does it; returns the data of the response, or Deferred."""
+
+    def only(self, incoming: Incoming) -> str | None:
+        """The pod that its path names and that alone may ask; None: any may.
+
+        Raises:
+            Malformed: no pod of a job has such a name.
+        """
+        return requests.pod_name(incoming.below) if self.below == _POD else None
+
+
+PUT_MEMBER: Final = MemberOperation(
     name="putMember",
     method="PUT",
     resource=RESOURCE,
-    below="pod",
+    below=_POD,
     verb="update",
     summary="Say where this pod serves, and what else the others are to know of it.",
     message="successfully put member",
@@ -42,8 +69,10 @@ PUT_MEMBER: Final = Operation(
             "lifetimeSeconds": {"type": "number", "description": "When it is gone otherwise."},
         },
     },
+    read=lambda asked: (asked.below, requests.says(asked.body)),
+    run=lambda service, grant, asked, deadline: service.put(grant, *asked, deadline),
 )
-LIST_MEMBERS: Final = Operation(
+LIST_MEMBERS: Final = MemberOperation(
     name="listMembers",
     method="GET",
     resource=RESOURCE,
@@ -75,8 +104,10 @@ LIST_MEMBERS: Final = Operation(
             "gone": {"type": "array", "items": {"type": "string"}},
         },
     },
+    read=lambda asked: requests.members_request(asked.query),
+    run=MemberService.list,
 )
-OPERATIONS: Final = (PUT_MEMBER, LIST_MEMBERS)
+OPERATIONS: Final[tuple[MemberOperation[Any], ...]] = (PUT_MEMBER, LIST_MEMBERS)
 EXCHANGE: Final = Operation(
     name="exchangeMembers",
     method="POST",

@@ -14,11 +14,14 @@ from di_api.compact import compact
 from di_api.names import MAX_LABEL
 from di_server.deadline import check_wait
 from di_server.members.entry import MAX_SAYS
-from di_server.members.operations import CHANGES, GENERATION, TASK, WAIT
 from di_server.problems import Malformed, TooLarge
 from di_server.rest.job_id import is_label
 from di_server.rest.query import read_query, whole_number
 
+TASK: Final = "task"
+GENERATION: Final = "generation"
+WAIT: Final = "wait"
+CHANGES: Final = "changes"
 _GENERATION: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _URL: Final = re.compile(r"[\x21-\x7e]{1,512}")
 

@@ -30,6 +30,7 @@ class Caller:
 class Incoming:
     """What came over HTTP, read and within bounds; nobody has asked yet what it means."""
 
+    method: str
     caller: Caller
     body: dict[str, Any]
     """Empty where the operation has none."""
@@ -51,6 +52,7 @@ def receive(request: Request, operation: Operation, below: str = "") -> Incoming
         Malformed, TooLarge, SlowRequest: what is wrong with its body.
     """
     return Incoming(
+        method=operation.method,
         caller=Caller(
             authorization=request.headers.get("Authorization"),
             # Never X-Forwarded-For: anybody may send it.
