@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +44,7 @@ class StandIn:
         self.changes: list[tuple[str, str, Object]] = []
         self.changed = threading.Condition()
         self.closed = False
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
@@ -121,128 +122,129 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(world: StandIn) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    def __init__(self, world: StandIn, *connection: Any) -> None:
+        self._world = world
+        super().__init__(*connection)
 
-        @override
-        def log_message(self, format: str, *args: object) -> None:  # as it is there
-            pass
+    protocol_version = "HTTP/1.1"
 
-        @override
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return DATE
+    @override
+    def log_message(self, format: str, *args: object) -> None:  # as it is there
+        pass
 
-        def _serve(self) -> None:
-            split = urlsplit(self.path)
-            size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            world.requests.append((self.command, self.path, deepcopy(body)))
-            query = {key: values[0] for key, values in parse_qs(split.query).items()}
-            if refusal := world.refusals.get((self.command, split.path)):
-                self._answer(refusal["code"], refusal)
-            elif query.get("sendInitialEvents"):
-                # As an API server that is older than them.
-                message = "sendInitialEvents is forbidden"
-                self._answer(422, {"code": 422, "reason": "Invalid", "message": message})
-            elif query.get("watch"):
-                self._watch(split.path, query)
-            elif split.path.endswith("/log"):
-                self._log(split.path.split("/")[-2], query)
-            else:
-                getattr(self, f"_{self.command.lower()}")(split.path, query, body)
+    @override
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return DATE
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _serve  # as it is there
+    def _serve(self) -> None:
+        split = urlsplit(self.path)
+        size = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(size)) if size else None
+        self._world.requests.append((self.command, self.path, deepcopy(body)))
+        query = {key: values[0] for key, values in parse_qs(split.query).items()}
+        if refusal := self._world.refusals.get((self.command, split.path)):
+            self._answer(refusal["code"], refusal)
+        elif query.get("sendInitialEvents"):
+            # As an API server that is older than them.
+            message = "sendInitialEvents is forbidden"
+            self._answer(422, {"code": 422, "reason": "Invalid", "message": message})
+        elif query.get("watch"):
+            self._watch(split.path, query)
+        elif split.path.endswith("/log"):
+            self._log(split.path.split("/")[-2], query)
+        else:
+            getattr(self, f"_{self.command.lower()}")(split.path, query, body)
 
-        def _get(self, path: str, query: Mapping[str, str], _: Any) -> None:
-            if path in world.objects:
-                self._answer(200, world.objects[path])
+    do_GET = do_POST = do_PATCH = do_DELETE = _serve  # as it is there
+
+    def _get(self, path: str, query: Mapping[str, str], _: Any) -> None:
+        if path in self._world.objects:
+            self._answer(200, self._world.objects[path])
+            return
+        if not path.endswith(_COLLECTIONS):
+            self._missing(path)
+            return
+        found = [obj for key, obj in self._world.objects.items() if _is_in(path, key, obj, query)]
+        self._answer(200, {"metadata": {"resourceVersion": self._world._next()}, "items": found})
+
+    def _post(self, path: str, query: Mapping[str, str], body: Any) -> None:
+        if path.endswith("/token"):
+            status = {"token": "made", "expirationTimestamp": "2099-03-01T13:00:00Z"}
+            self._answer(201, {"metadata": {}, "status": status})
+            return
+        if path.endswith("reviews"):
+            self._answer(201, self._world.objects.get(path, body))
+            return
+        key = f"{path}/{body['metadata']['name']}"
+        if refusal := self._world.refusals.get(("POST", key)):
+            self._answer(refusal["code"], refusal)
+            return
+        if "dryRun" not in query:
+            self._world.put(key, body, "ADDED")
+        self._answer(201, body)
+
+    def _patch(self, path: str, query: Mapping[str, str], body: Any) -> None:
+        if path not in self._world.objects:
+            self._missing(path)
+            return
+        obj = deepcopy(self._world.objects[path])
+        if isinstance(body, list):
+            for operation in body[1:]:
+                *parents, last = operation["path"].strip("/").split("/")
+                owner: Any = obj
+                for key in parents:
+                    owner = owner[int(key)] if isinstance(owner, list) else owner[key]
+                if operation["op"] == "remove":
+                    del owner[last]
+                else:
+                    owner[last] = operation["value"]
+        else:
+            obj["spec"] = {**obj.get("spec", {}), **body.get("spec", {})}
+        if "dryRun" not in query:
+            self._world.put(path, obj)
+        self._answer(200, obj)
+
+    def _delete(self, path: str, query: Mapping[str, str], body: Any) -> None:
+        if path in self._world.objects:
+            self._answer(200, self._world.remove(path))
+        else:
+            self._missing(path)
+
+    def _log(self, pod: str, query: Mapping[str, str]) -> None:
+        lines = self._world.logs.get(f"{pod}{'/previous' if query.get('previous') else ''}", [])
+        lines = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
+        self._send(200, "".join(f"{line}\n" for line in lines).encode())
+
+    def _watch(self, path: str, query: Mapping[str, str]) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        seen = int(query["resourceVersion"]) - 1
+        while True:
+            news = self._world.changes_since(seen)
+            seen += len(news)
+            for key, kind, obj in news:
+                if _is_in(path, key, obj, query):
+                    line = json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            if self._world.closed or not news:
+                self.wfile.write(b"0\r\n\r\n")
                 return
-            if not path.endswith(_COLLECTIONS):
-                self._missing(path)
-                return
-            found = [obj for key, obj in world.objects.items() if _is_in(path, key, obj, query)]
-            self._answer(200, {"metadata": {"resourceVersion": world._next()}, "items": found})
 
-        def _post(self, path: str, query: Mapping[str, str], body: Any) -> None:
-            if path.endswith("/token"):
-                status = {"token": "made", "expirationTimestamp": "2099-03-01T13:00:00Z"}
-                self._answer(201, {"metadata": {}, "status": status})
-                return
-            if path.endswith("reviews"):
-                self._answer(201, world.objects.get(path, body))
-                return
-            key = f"{path}/{body['metadata']['name']}"
-            if refusal := world.refusals.get(("POST", key)):
-                self._answer(refusal["code"], refusal)
-                return
-            if "dryRun" not in query:
-                world.put(key, body, "ADDED")
-            self._answer(201, body)
+    def _missing(self, path: str) -> None:
+        kind, name = path.split("/")[-2:]
+        message = f'{kind} "{name}" not found'
+        self._answer(404, {"code": 404, "reason": "NotFound", "message": message})
 
-        def _patch(self, path: str, query: Mapping[str, str], body: Any) -> None:
-            if path not in world.objects:
-                self._missing(path)
-                return
-            obj = deepcopy(world.objects[path])
-            if isinstance(body, list):
-                for operation in body[1:]:
-                    *parents, last = operation["path"].strip("/").split("/")
-                    owner: Any = obj
-                    for key in parents:
-                        owner = owner[int(key)] if isinstance(owner, list) else owner[key]
-                    if operation["op"] == "remove":
-                        del owner[last]
-                    else:
-                        owner[last] = operation["value"]
-            else:
-                obj["spec"] = {**obj.get("spec", {}), **body.get("spec", {})}
-            if "dryRun" not in query:
-                world.put(path, obj)
-            self._answer(200, obj)
+    def _answer(self, code: int, body: Any) -> None:
+        self._send(code, json.dumps(body).encode())
 
-        def _delete(self, path: str, query: Mapping[str, str], body: Any) -> None:
-            if path in world.objects:
-                self._answer(200, world.remove(path))
-            else:
-                self._missing(path)
-
-        def _log(self, pod: str, query: Mapping[str, str]) -> None:
-            lines = world.logs.get(f"{pod}{'/previous' if query.get('previous') else ''}", [])
-            lines = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
-            self._send(200, "".join(f"{line}\n" for line in lines).encode())
-
-        def _watch(self, path: str, query: Mapping[str, str]) -> None:
-            self.send_response(200)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            seen = int(query["resourceVersion"]) - 1
-            while True:
-                news = world.changes_since(seen)
-                seen += len(news)
-                for key, kind, obj in news:
-                    if _is_in(path, key, obj, query):
-                        line = json.dumps({"type": kind, "object": obj}).encode() + b"\n"
-                        self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
-                if world.closed or not news:
-                    self.wfile.write(b"0\r\n\r\n")
-                    return
-
-        def _missing(self, path: str) -> None:
-            kind, name = path.split("/")[-2:]
-            message = f'{kind} "{name}" not found'
-            self._answer(404, {"code": 404, "reason": "NotFound", "message": message})
-
-        def _answer(self, code: int, body: Any) -> None:
-            self._send(code, json.dumps(body).encode())
-
-        def _send(self, code: int, raw: bytes) -> None:
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-    return Handler
+    def _send(self, code: int, raw: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
 
 
 _COLLECTIONS = (

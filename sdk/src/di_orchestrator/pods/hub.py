@@ -99,7 +99,8 @@ class Hub:
         self._in_hand = _InHand()
         secret = secret_of(os.environ) if job_only else None
         door = _Door(secret, frozenset(public), drain)
-        self._handler = _handler(answer, most_bytes, self._in_hand, door)
+        sources = _Sources(UNPROVEN if secret is None else STRANGERS)
+        self._served = _Served(answer, most_bytes, self._in_hand, door, sources)
         listener = _listening(port)
         self.port: int = listener.getsockname()[1]
         self._lobby = Lobby(listener, self._begin)
@@ -129,7 +130,7 @@ class Hub:
         # What `answer` raises is told elsewhere; who goes without a word is nothing to tell of.
         with contextlib.suppress(OSError), contextlib.closing(sock):
             sock.settimeout(IDLE_SECONDS)
-            self._handler(sock, address, head)
+            _Handler(self._served, sock, address, head)
             sock.shutdown(socket.SHUT_WR)
 
 
@@ -243,100 +244,107 @@ def _reply(answer: Answering, asked: Asked) -> Reply:
         return Reply(500, repr(error).encode())
 
 
-_Handling = Callable[[socket.socket, "tuple[str, int]", bytes], object]
-"""Answers the requests of a connection, of which that was read."""
+@dataclass(frozen=True)
+class _Served:
+    """What the connections of one hub share."""
+
+    answer: Answering
+    most_bytes: int
+    in_hand: _InHand
+    door: _Door
+    sources: _Sources
 
 
-def _handler(answer: Answering, most_bytes: int, in_hand: _InHand, door: _Door) -> _Handling:
-    sources = _Sources(UNPROVEN if door.secret is None else STRANGERS)
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of a connection, of which `head` was read."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.1"
 
-        def __init__(self, sock: socket.socket, address: tuple[str, int], head: bytes) -> None:
-            self._head = head
-            # There is no server: the lobby takes connections.
-            super().__init__(sock, address, cast("Any", None))
+    def __init__(
+        self, served: _Served, sock: socket.socket, address: tuple[str, int], head: bytes
+    ) -> None:
+        self._served = served
+        self._head = head
+        # There is no server: the lobby takes connections.
+        super().__init__(sock, address, cast("Any", None))
 
-        def setup(self) -> None:
-            self.connection = self.request
-            self.rfile = io.BufferedReader(_Received(self.connection, self._head))
-            # Head and body go together: of two small packets the second waits for an
-            # acknowledgement.
-            self.wfile = self.connection.makefile("wb")
+    def setup(self) -> None:
+        self.connection = self.request
+        self.rfile = io.BufferedReader(_Received(self.connection, self._head))
+        # Head and body go together: of two small packets the second waits for an
+        # acknowledgement.
+        self.wfile = self.connection.makefile("wb")
 
-        def do_GET(self) -> None:
-            self._answer()
+    def do_GET(self) -> None:
+        self._answer()
 
-        def do_POST(self) -> None:
-            self._answer()
+    def do_POST(self) -> None:
+        self._answer()
 
-        def do_PUT(self) -> None:
-            self._answer()
+    def do_PUT(self) -> None:
+        self._answer()
 
-        def do_DELETE(self) -> None:
-            self._answer()
+    def do_DELETE(self) -> None:
+        self._answer()
 
-        def _answer(self) -> None:
-            with in_hand:
-                try:
-                    proven = door.lets_in(self.command, self.path, self.headers)
-                    if not proven:
-                        raise _NotOfThisJob(
-                            "only pods of the job are answered here; di.call proves it"
-                        )
-                    if isinstance(proven, Proof):
-                        self._send(_reply(answer, self._asked(proven)))
-                    else:
-                        self._answer_stranger()
-                except _NotOfThisJob as error:
-                    self.close_connection = True
-                    self._send(Reply(401, str(error).encode()))
-                except ValueError as error:
-                    # What was not read of the body is no next request.
-                    self.close_connection = True
-                    self._send(Reply(400, repr(error).encode()))
+    def _answer(self) -> None:
+        served = self._served
+        with served.in_hand:
+            try:
+                proven = served.door.lets_in(self.command, self.path, self.headers)
+                if not proven:
+                    raise _NotOfThisJob("only pods of the job are answered here; di.call proves it")
+                if isinstance(proven, Proof):
+                    self._send(_reply(served.answer, self._asked(proven)))
+                else:
+                    self._answer_stranger()
+            except _NotOfThisJob as error:
+                self.close_connection = True
+                self._send(Reply(401, str(error).encode()))
+            except ValueError as error:
+                # What was not read of the body is no next request.
+                self.close_connection = True
+                self._send(Reply(400, repr(error).encode()))
 
-        def _answer_stranger(self) -> None:
-            # One answer: the next request might never come, or never end.
-            self.close_connection = True
-            with sources.place(self.client_address[0]) as has_place:
-                reply = _reply(answer, self._asked(None)) if has_place else _TOO_MANY
-                self._send(reply)
+    def _answer_stranger(self) -> None:
+        served = self._served
+        # One answer: the next request might never come, or never end.
+        self.close_connection = True
+        with served.sources.place(self.client_address[0]) as has_place:
+            reply = _reply(served.answer, self._asked(None)) if has_place else _TOO_MANY
+            self._send(reply)
 
-        def _asked(self, proof: Proof | None) -> Asked:
-            length = int(self.headers.get("Content-Length") or 0)
-            if not 0 <= length <= most_bytes:
-                raise ValueError(f"a body has at most {most_bytes} bytes")
-            body = self._body_of_stranger(length) if proof is None else self.rfile.read(length)
-            if len(body) < length:
-                raise ConnectionError("it went before it had said all")
-            if proof is not None and not proof.is_of(body):
-                raise _NotOfThisJob("the proof is of another body")
-            parts = urlsplit(self.path)
-            return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
+    def _asked(self, proof: Proof | None) -> Asked:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not 0 <= length <= self._served.most_bytes:
+            raise ValueError(f"a body has at most {self._served.most_bytes} bytes")
+        body = self._body_of_stranger(length) if proof is None else self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("it went before it had said all")
+        if proof is not None and not proof.is_of(body):
+            raise _NotOfThisJob("the proof is of another body")
+        parts = urlsplit(self.path)
+        return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
 
-        def _body_of_stranger(self, length: int) -> bytes:
-            """Read a body, all of it within a time: a byte now and then does not prolong it."""
-            until, body = time.monotonic() + STRANGER_SECONDS, bytearray()
-            while len(body) < length:
-                self.connection.settimeout(max(0.001, until - time.monotonic()))
-                if not (part := self.rfile.read1(length - len(body))):
-                    break
-                body += part
-            self.connection.settimeout(IDLE_SECONDS)
-            return bytes(body)
+    def _body_of_stranger(self, length: int) -> bytes:
+        """Read a body, all of it within a time: a byte now and then does not prolong it."""
+        until, body = time.monotonic() + STRANGER_SECONDS, bytearray()
+        while len(body) < length:
+            self.connection.settimeout(max(0.001, until - time.monotonic()))
+            if not (part := self.rfile.read1(length - len(body))):
+                break
+            body += part
+        self.connection.settimeout(IDLE_SECONDS)
+        return bytes(body)
 
-        def _send(self, reply: Reply) -> None:
-            self.send_response(reply.status)
-            self.send_header("Content-Length", str(len(reply.body)))
-            if self.close_connection:
-                self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(reply.body)
-            self.wfile.flush()
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Length", str(len(reply.body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(reply.body)
+        self.wfile.flush()
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing on stderr, which is the program's."""
-
-    return Handler
+    def log_message(self, *args: object) -> None:
+        """Say nothing on stderr, which is the program's."""
