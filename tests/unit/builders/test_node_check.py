@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from di_api.spec import NodeCheck, Task, TaskType
+from di_node_check import program as default_node_check
 from di_operator.builders.node_check import check_container
 from di_operator.builders.pinning import avoiding
-from di_operator.node_check import program as default_node_check
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 
 CONTAINER = {

@@ -45,4 +45,5 @@ _NODE_NAME: Object = {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 @cache
 def _default_check() -> str:
-    return (resources.files("di_operator.node_check") / "program.py").read_text("utf-8")
+    # Carried as text, never imported: it runs in the image of the task.
+    return (resources.files("di_node_check") / "program.py").read_text("utf-8")

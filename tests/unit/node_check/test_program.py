@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from di_operator.node_check import program as default_node_check
-from di_operator.node_check.program import Meeting, Member, pairs_of
+from di_node_check import program as default_node_check
+from di_node_check.program import Meeting, Member, pairs_of
 from tests.ports import held_port
 from tests.waiting import DEADLINE, wait_until
 
 RUN = """
 import asyncio, json, sys
-from di_operator.node_check import program as check
+from di_node_check import program as check
 given = json.loads(sys.argv[1])
 for name, value in given["settings"].items():
     setattr(check, name, value)

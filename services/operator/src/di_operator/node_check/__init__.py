@@ -1,1 +1,0 @@
-"""The default node check: a program that runs in a pod."""
