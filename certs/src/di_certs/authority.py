@@ -143,15 +143,6 @@ def generate_key_pair() -> KeyPair:
     return KeyPair(certificate_pem=public, private_key_pem=_private_pem(key))
 
 
-def not_after(certificate_pem: bytes) -> datetime:
-    """The moment (UTC) from which the first certificate of the PEM is no longer valid.
-
-    Raises:
-        ValueError: the PEM holds no certificate.
-    """
-    return x509.load_pem_x509_certificate(certificate_pem).not_valid_after_utc
-
-
 def renewal_time(certificate_pem: bytes, *, fraction: float = 2 / 3) -> datetime:
     """The moment (UTC) at which `fraction` of the first certificate's lifetime has passed.
 

@@ -11,7 +11,14 @@ from marshmallow import fields, validate
 
 from di_api.names import DASHBOARD_NAME
 from di_dashboard.app import PATH
-from di_service.settings import LOG_LEVEL, Address, AddressField, Setting, read_settings
+from di_service.settings import (
+    HEALTH_BIND,
+    LOG_LEVEL,
+    Address,
+    AddressField,
+    Setting,
+    read_settings,
+)
 
 CA_FILE: Final = Path("/kube/ca.crt")
 
@@ -65,11 +72,7 @@ _SETTINGS: Final = (
         fields.Function(deserialize=Path, load_default=None),
         "folder with tls.crt and tls.key, read anew when they change; empty: plain HTTP",
     ),
-    Setting(
-        "health_bind",
-        AddressField(load_default=None),
-        "address of one more listener, plain HTTP, for /healthz, /readyz and /metrics; empty: none",
-    ),
+    HEALTH_BIND,
     Setting(
         "api_server",
         fields.String(load_default=None),

@@ -15,7 +15,7 @@ class CacheStats:
         lists: times the whole collection replaced the cache; the first one included.
         polls: periodic comparisons done by `relist`.
         repairs: differences `relist` found: what the watch had lost, or had not brought yet.
-        streams: watch streams opened; the first one does not count as a reconnect.
+        streams: watch streams opened, the first one included.
         errors: attempts that failed.
         unreadable: objects that `transform`, an index or a subscriber could not bear.
     """
@@ -28,8 +28,3 @@ class CacheStats:
     streams: int = 0
     errors: int = 0
     unreadable: int = 0
-
-    @property
-    def reconnects(self) -> int:
-        """Streams after the first one."""
-        return max(0, self.streams - 1)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from marshmallow import Schema, ValidationError, fields, missing, validate
@@ -124,6 +125,24 @@ COMPANION_KINDS: Final = Setting(
     "companion_kinds",
     CompanionKindsField(load_default=()),
     "kinds of objects that jobs may bring along, a JSON list; empty: none",
+)
+KUBECONFIG: Final = Setting(
+    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
+)
+CERT_DIR: Final = Setting(
+    "cert_dir",
+    fields.Function(deserialize=Path, load_default=Path("/certs")),
+    "folder with tls.crt and tls.key; read anew when they change",
+)
+HEALTH_BIND: Final = Setting(
+    "health_bind",
+    AddressField(load_default=None),
+    "address of one more listener, plain HTTP, for /healthz, /readyz and /metrics; empty: none",
+)
+DRAIN_SECONDS: Final = Setting(
+    "drain_seconds",
+    fields.Float(load_default=5.0, validate=validate.Range(0, 300)),
+    "seconds after SIGTERM in which new connections are still taken",
 )
 LOG_LEVEL: Final = Setting(
     "log_level",

@@ -12,11 +12,14 @@ from marshmallow import fields, validate
 
 from di_api.names import HISTORY_NAME
 from di_service.settings import (
+    CERT_DIR,
+    DRAIN_SECONDS,
+    HEALTH_BIND,
+    KUBECONFIG,
     LOG_LEVEL,
     TLS_PORT,
     Address,
     AddressesField,
-    AddressField,
     Setting,
     read_settings,
 )
@@ -96,16 +99,8 @@ _SETTINGS: Final = (
         fields.Integer(load_default=None),
         "the port of binds that is HTTPS; empty: all are plain HTTP, for this machine alone",
     ),
-    Setting(
-        "cert_dir",
-        fields.Function(deserialize=Path, load_default=Path("/certs")),
-        "folder with tls.crt and tls.key; read anew when they change",
-    ),
-    Setting(
-        "health_bind",
-        AddressField(load_default=None),
-        "address of one more listener, for /healthz, /readyz and /metrics; empty: none",
-    ),
+    CERT_DIR,
+    HEALTH_BIND,
     Setting(
         "database",
         fields.String(load_default="sqlite:////data/history.db"),
@@ -192,14 +187,7 @@ _SETTINGS: Final = (
         "first bytes of one whole log that are stored, before compression",
     ),
     LOG_LEVEL,
-    Setting(
-        "drain_seconds",
-        fields.Float(load_default=5.0, validate=validate.Range(0, 300)),
-        "seconds after SIGTERM in which new connections are still taken",
-    ),
-)
-_KUBECONFIG: Final = Setting(
-    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
+    DRAIN_SECONDS,
 )
 
 
@@ -216,6 +204,6 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
         prefix="DI_HISTORY_",
         argv=argv,
         environ=environ,
-        unprefixed=(_KUBECONFIG,),
+        unprefixed=(KUBECONFIG,),
     )
     return Config(**values)

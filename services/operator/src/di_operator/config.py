@@ -21,6 +21,7 @@ from di_operator.builders.pinning import Binding
 from di_operator.notification_targets import Target, read_targets
 from di_service.settings import (
     COMPANION_KINDS,
+    KUBECONFIG,
     LOG_LEVEL,
     Address,
     AddressField,
@@ -320,9 +321,6 @@ _SETTINGS: Final = (
     COMPANION_KINDS,
     LOG_LEVEL,
 )
-_KUBECONFIG: Final = Setting(
-    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
-)
 
 
 def load_config(
@@ -341,7 +339,7 @@ def load_config(
         prefix="DI_OPERATOR_",
         argv=argv,
         environ=environ,
-        unprefixed=(_KUBECONFIG,),
+        unprefixed=(KUBECONFIG,),
     )
     values["identity"] = values["identity"] or random_identity()
     values["server_url"] = (

@@ -14,11 +14,14 @@ from di_api.names import DEFAULT_SERVICE_DOMAIN, SERVER_NAME
 from di_api.spec import MAX_PODS
 from di_server.model.references import ConfigRef
 from di_service.settings import (
+    CERT_DIR,
+    DRAIN_SECONDS,
+    HEALTH_BIND,
+    KUBECONFIG,
     LOG_LEVEL,
     TLS_PORT,
     Address,
     AddressesField,
-    AddressField,
     ReferenceField,
     Setting,
     name_field,
@@ -117,16 +120,8 @@ _SETTINGS: Final = (
         fields.Integer(load_default=None),
         "the port of binds that is HTTPS; empty: all are plain HTTP",
     ),
-    Setting(
-        "cert_dir",
-        fields.Function(deserialize=Path, load_default=Path("/certs")),
-        "folder with tls.crt and tls.key; read anew when they change",
-    ),
-    Setting(
-        "health_bind",
-        AddressField(load_default=None),
-        "address of one more listener, for /healthz, /readyz and /metrics; empty: none",
-    ),
+    CERT_DIR,
+    HEALTH_BIND,
     Setting(
         "watch_namespace",
         fields.String(load_default=None),
@@ -199,14 +194,7 @@ _SETTINGS: Final = (
     TRACES,
     TRACE_RATIO,
     LOG_LEVEL,
-    Setting(
-        "drain_seconds",
-        fields.Float(load_default=5.0, validate=validate.Range(0, 300)),
-        "seconds after SIGTERM in which new connections are still taken",
-    ),
-)
-_KUBECONFIG: Final = Setting(
-    "kubeconfig", fields.String(load_default=None), "empty: the pod's own service account"
+    DRAIN_SECONDS,
 )
 
 
@@ -223,7 +211,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
         prefix="DI_SERVER_",
         argv=argv,
         environ=environ,
-        unprefixed=(_KUBECONFIG,),
+        unprefixed=(KUBECONFIG,),
     )
     if values["aggregator_config"]:
         values["aggregator_config"] = ConfigRef(*values["aggregator_config"])

@@ -12,6 +12,7 @@ from marshmallow import fields, validate
 from di_api.companions import CompanionKind
 from di_api.names import WEBHOOK_NAME
 from di_service.settings import (
+    CERT_DIR,
     COMPANION_KINDS,
     LOG_LEVEL,
     Address,
@@ -49,11 +50,7 @@ _SETTINGS: Final = (
         AddressField(load_default=Address(host="::", port=8080)),
         "address of the plain listener for /healthz, /readyz and /metrics",
     ),
-    Setting(
-        "cert_dir",
-        fields.Function(deserialize=Path, load_default=Path("/certs")),
-        "folder with tls.crt and tls.key; read anew when they change",
-    ),
+    CERT_DIR,
     Setting(
         "threads",
         # Reviews compute and wait for nothing: more threads only hold more of them in memory, each
