@@ -111,7 +111,7 @@ soak: setup ## 50,000 admissions, 100,000 requests while all is rolled and kille
 	@$(AS_ROOT) $(BIN)/python -m tools.soak $(if $(SHORT),--seconds 300)
 
 .PHONY: bench
-bench: setup ## all benchmarks into out/bench and docs/performance.md (QUICK=1: one line, 2 minutes)
+bench: setup ## all benchmarks into out/bench and docs/explanation/performance.md (QUICK=1: one line, 2 minutes)
 	@$(AS_ROOT) $(BIN)/python -m tools.prepare bench "control plane" rival
 	@$(AS_ROOT) $(BIN)/python -m tools.benchmarks $(if $(QUICK),--quick)
 
@@ -133,8 +133,8 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/python -m tools.release.vulnerabilities # the last line, also when nothing could be scanned
 
 .PHONY: generate
-generate: setup ## the CRDs, docs/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
-	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/dijob.md
+generate: setup ## the CRDs, docs/how-to/gallery.md, tables of dijob.md, metrics.md, events.md and sdk.md, from the declarations
+	@$(BIN)/python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/reference/dijob.md
 	@$(BIN)/python -m tools.documents
 
 .PHONY: release

@@ -1,4 +1,4 @@
-"""Which examples there are, and the one command that runs each: what docs/gallery.md is made of.
+"""The examples and the one command that runs each: the source of docs/how-to/gallery.md.
 
 What an example shows is said in its file, in the first sentence of the comment or docstring there.
 """

@@ -176,8 +176,8 @@ def test_the_node_type_label_reaches_the_operator(chart: Chart) -> None:
 
 
 def documented() -> dict[str, str]:
-    """The defaults of docs/operations.md, of its rows with a key and a value in words of YAML."""
-    text = (CHART.parents[1] / "docs/operations.md").read_text()
+    """The defaults of docs/how-to/operations.md: rows with a key and a value in words of YAML."""
+    text = (CHART.parents[1] / "docs/how-to/operations.md").read_text()
     part = text.partition("\n## Values\n")[2].partition("\n### ")[0]
     rows = re.findall(r"^\| `([\w.]+)`[^|]*\| `?([\w.]+)`? \|", part, re.MULTILINE)
     words = {"none": "", "empty": "", "all": ""}

@@ -1,4 +1,4 @@
-"""The values that docs/teams-queues.md shows are taken by the chart and by the policies."""
+"""The chart and the policies take the values that docs/how-to/teams-queues.md shows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from di_operator.allocator.policies.registry import load_policy
 from di_operator.allocator.sharing.queues import queues_of
 from tests.chart.chart import Chart
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/teams-queues.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def shown() -> dict[str, Any]:
+def shown(page: str = "how-to/teams-queues.md") -> dict[str, Any]:
     """The first block of values on the page."""
-    found = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    found = re.search(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert found is not None
     values: dict[str, Any] = yaml.safe_load(found[1])
     return values
@@ -46,3 +46,13 @@ def test_the_documents_queue_values_reach_the_policy(chart: Chart, policy: str) 
     assert queues["research"].weight == 3
     assert queues["product"].quota["memory"] == 4 * 2**40 * 1000
     assert not queues["students"].guarantee
+
+
+def test_the_queues_of_the_tutorial_reach_the_policy(chart: Chart) -> None:
+    values = shown("tutorials/3-team.md")
+    settings = chart.render(*as_set(values)).one("ConfigMap", "di-operator")["data"]
+    arguments = json.loads(settings["DI_OPERATOR_POLICY_ARGUMENTS"])
+    assert set(queues_of(load_policy("goodput", arguments)).by_namespace) == {
+        "research",
+        "students",
+    }

@@ -2,7 +2,7 @@
 
 The folder of a run is what `DI_FAILURES` names, without what an earlier run has left there, else
 one in `out/failures` called after the time; the last ten of these are kept. What is written there:
-docs/development.md.
+docs/how-to/development.md.
 """
 
 from __future__ import annotations

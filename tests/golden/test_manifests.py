@@ -305,7 +305,7 @@ def test_every_golden_file_has_a_job() -> None:
 
 @pytest.mark.proves("sdk.md#the-variables-of-a-pod/*")
 def test_the_documented_variables_are_those_that_pods_have() -> None:
-    page = MANIFESTS.parents[2] / "docs/sdk.md"
+    page = MANIFESTS.parents[2] / "docs/reference/sdk.md"
     section = page.read_text().partition("## The variables of a pod\n")[2].partition("\n## ")[0]
     documented = {
         re.sub("<[A-Z]+>", "[A-Z]+", name) for name in re.findall("`([A-Z_<>]+)`", section)

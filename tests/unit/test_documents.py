@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from di_cli.main import COMMANDS
 from di_operator.builders.access import Access
 from di_operator.lifecycle.observed.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Problem, Reason
@@ -34,16 +35,18 @@ def alerts() -> dict[str, Mapping[str, Any]]:
 
 @pytest.mark.proves("runbook.md#di*")
 def test_the_runbook_has_a_part_for_each_alert_and_for_no_other() -> None:
-    page = (DOCS / "runbook.md").read_text()
+    page = (DOCS / "how-to/runbook.md").read_text()
     parts = dict(re.findall(r"^## (\w+)\n\n(.+?)(?=\n## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert list(parts) == list(alerts()) == list(CASES)
     for name, part in parts.items():
         assert re.search(r"^- Look: .+^- Do: ", part, re.MULTILINE | re.DOTALL), name
-        assert alerts()[name]["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
+        assert alerts()[name]["annotations"]["runbook"] == f"docs/how-to/runbook.md#{name.lower()}"
 
 
 def test_alerts_and_dashboards_use_documented_metrics() -> None:
-    there = set(re.findall(r"^\| `(di_\w+)` \|", (DOCS / "metrics.md").read_text(), re.MULTILINE))
+    there = set(
+        re.findall(r"^\| `(di_\w+)` \|", (DOCS / "reference/metrics.md").read_text(), re.MULTILINE)
+    )
     asked = [rule["expr"] for rule in alerts().values()]
     asked += [text for text, _ in dashboards.expressions()]
     named = {name for text in asked for name in re.findall(r"\bdi_\w+", text)}
@@ -52,7 +55,7 @@ def test_alerts_and_dashboards_use_documented_metrics() -> None:
 
 def test_the_pods_server_variables_are_documented() -> None:
     variables = Access(token_audience="di-server", server_ca="pem").environment()
-    page = (DOCS / "rest.md").read_text()
+    page = (DOCS / "reference/rest.md").read_text()
     assert [name for name in variables if f"`{name}` names a file" not in page] == []
 
 
@@ -72,7 +75,7 @@ def test_a_test_of_what_is_wrong_asks_for_the_reasons_that_its_row_names() -> No
     """Of "When something is wrong" in the runbook."""
     section = "runbook.md#when-something-is-wrong/"
     rows = [row for row in every_row() if row.name.startswith(section)]
-    lines = (DOCS / "runbook.md").read_text().replace("\\|", "|").splitlines()
+    lines = (DOCS / "how-to/runbook.md").read_text().replace("\\|", "|").splitlines()
     declared = {*map(str, Reason), *map(str, Problem)}
     for row, proofs in matched(rows, every_proof()).items():
         line = next(each for each in lines if plain(each).startswith(f"| {row.text} |"))
@@ -87,7 +90,7 @@ def test_a_test_of_what_is_wrong_asks_for_the_reasons_that_its_row_names() -> No
 def test_every_blocked_reason_is_tried_on_a_real_node() -> None:
     tried = {LASTS[0], *(reason for _, reason, _ in TROUBLES.values())}
     assert tried == set(map(str, BLOCKED_REASONS))
-    page = (DOCS / "lifecycle.md").read_text()
+    page = (DOCS / "reference/lifecycle.md").read_text()
     assert [each for each in BLOCKED_REASONS if f"`{each}`" not in page] == []
 
 
@@ -96,7 +99,7 @@ def test_the_oldest_kubernetes_of_the_pages_is_that_of_the_chart() -> None:
     chart = yaml.safe_load((ROOT / "charts/di-orchestrator/Chart.yaml").read_text())
     oldest = re.fullmatch(r">=(1\.\d+)\.0-0", chart["kubeVersion"])
     assert oldest
-    assert f"Kubernetes {oldest[1]} or newer" in (DOCS / "operations.md").read_text()
+    assert f"Kubernetes {oldest[1]} or newer" in (DOCS / "how-to/operations.md").read_text()
 
 
 def examples() -> list[tuple[str, str, list[str]]]:
@@ -161,3 +164,31 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("made", [events, metrics], ids=["events", "metrics"])
 def test_a_table_is_generated_from_the_declarations(made: ModuleType) -> None:
     assert made.FILE.read_text() == made.document(), "make generate writes it anew"
+
+
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem
+)
+def test_the_commands_of_a_tutorial_exist(page: Path) -> None:
+    blocks = re.findall(r"^```\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    makefile = (ROOT / "Makefile").read_text()
+    commands = [line.split() for line in lines if re.match(r"(di|make) ", line)]
+    assert commands
+    for program, command, *rest in commands:
+        assert command in COMMANDS if program == "di" else f"\n{command}: " in makefile
+        assert [
+            each for each in rest if each.startswith("examples/") and not (ROOT / each).exists()
+        ] == []
+
+
+def test_the_map_leads_to_every_page() -> None:
+    text = (DOCS / "map.md").read_text()
+    pages = [
+        each
+        for each in DOCS.rglob("*.md")
+        if each.parent.name != "decisions" or "README" in each.name
+    ]
+    assert [each for each in pages if f"({each.relative_to(DOCS)})" not in text] == [
+        DOCS / "map.md"
+    ]

@@ -47,7 +47,7 @@ def test_every_image_and_document_names_the_newest_as_base() -> None:
     }
     assert {name for name, versions in named.items() if versions - {NEWEST}} == set()
     services = {f"services/{each}/Dockerfile" for each in ("operator", "server", "webhook")}
-    services |= {"services/history/Dockerfile", "dashboard/Dockerfile", "docs/cluster.md"}
+    services |= {"services/history/Dockerfile", "dashboard/Dockerfile", "docs/how-to/cluster.md"}
     assert {name for name, versions in named.items() if versions} >= services
 
 
@@ -58,22 +58,24 @@ def test_every_document_promises_the_oldest_version() -> None:
         for version in re.findall(r"\bPython (3[\d.]*\d) +or\s+newer", text)
     }
     others = {
-        ("docs/sdk.md", "3.9"),  # the package of training programs
-        ("docs/dijob.md", "3.8"),  # the node check, in the image of a job
+        ("docs/reference/sdk.md", "3.9"),  # the package of training programs
+        ("docs/reference/dijob.md", "3.8"),  # the node check, in the image of a job
     }
     assert {each for each in promised if each[1] != OLDEST} == others
     assert {name for name, _ in promised} >= {
-        *("README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/local.md"),
+        *("README.md", "CONTRIBUTING.md", "docs/how-to/operations.md", "docs/how-to/local.md"),
         *("services/operator/Dockerfile", "tools/release/krew.py", "tools/release/kubectl_di.py"),
     }
 
 
-@pytest.mark.parametrize("page", ["docs/operations.md", "docs/development.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/how-to/operations.md", "docs/how-to/development.md", "CHANGELOG.md"]
+)
 def test_a_document_names_both_tested_versions(page: str) -> None:
     text = (ROOT / page).read_text()
     assert re.search(rf"\b{re.escape(OLDEST)}\b", text)
     assert re.search(rf"\b{re.escape(NEWEST)}\b(?!\.\d)", text)
-    if page == "docs/operations.md":
+    if page == "docs/how-to/operations.md":
         assert f"Python {OLDEST} or newer (the tests run on {OLDEST} and {NEWEST})" in text
 
 

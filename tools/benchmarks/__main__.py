@@ -2,7 +2,7 @@
 
     python -m tools.benchmarks [--quick] [--only PHASE,PHASE] [--scale 0.1]
 
-A run of full scale also brings the parts of docs/performance.md up to date whose phases have run.
+A run of full scale also updates docs/explanation/performance.md, in the parts whose phases ran.
 """
 
 from __future__ import annotations

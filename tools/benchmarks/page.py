@@ -1,4 +1,4 @@
-"""Brings docs/performance.md up to date: tables and plots between marks of parts."""
+"""Brings docs/explanation/performance.md up to date: tables and plots between marks of parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(results: Mapping[str, Any], docs: Path, *, is_whole: bool) -> None:
     Raises:
         ValueError: the page has lost its marks.
     """
-    path = docs / "performance.md"
+    path = docs / "explanation/performance.md"
     text = path.read_text()
     for name, phase, found in (
         ("rival", "jobs_of_4", report.rival(results)),
@@ -28,7 +28,7 @@ def write(results: Mapping[str, Any], docs: Path, *, is_whole: bool) -> None:
             text = replace(text, name, f"{found}\n\n{report.conditions(results, [phase])}")
     if is_whole:
         images = [
-            f"![{caption}](images/{plots.file_name(name)})"
+            f"![{caption}](../images/{plots.file_name(name)})"
             for name, caption in plots.CAPTIONS.items()
         ]
         text = replace(text, "results", "\n\n".join([report.tables(results), *images]))

@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md."""
+"""The plots of docs/explanation/performance.md."""
 
 from __future__ import annotations
 

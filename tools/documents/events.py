@@ -7,7 +7,7 @@ from pathlib import Path
 
 from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "events.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference/events.md"
 _HEAD = """# Events
 
 What the operator tells in Events on a DIJob, one for each reason that is repeated in its count;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from examples.gallery import APPLIED, DEMOS, HERE, Example
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "gallery.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "how-to/gallery.md"
 _PAGE = """# Gallery
 
 Examples that run, each by one command in a clone. Made by `make generate` from what they say of
@@ -46,4 +46,4 @@ def _table(examples: Iterable[Example]) -> str:
 def _row(each: Example) -> str:
     ends = "" if each.ends in ("", "Succeeded") else f" It ends as {each.ends}."
     file = each.file.relative_to("examples")
-    return f"| `{each.command}` | {each.shows}{ends} | [{file}](../{each.file}) |\n"
+    return f"| `{each.command}` | {each.shows}{ends} | [{file}](../../{each.file}) |\n"

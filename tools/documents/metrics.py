@@ -23,11 +23,11 @@ from di_operator.process.queue import KeyQueue
 from di_server.metrics import Metrics as ServerMetrics
 from di_webhook.metrics import Metrics as WebhookMetrics
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference/metrics.md"
 _HEAD = """# Metrics
 
 What the services serve at `/metrics`; those worth an alert are in
-[runbook.md](runbook.md). Made by `make generate` from their declarations.
+[runbook.md](../how-to/runbook.md). Made by `make generate` from their declarations.
 
 """
 

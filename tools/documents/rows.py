@@ -11,8 +11,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCS: Final = ROOT / "docs"
-_NO_PROMISES: Final = {"performance", "architecture", "development", "gallery", "tested"}
-"""Pages of measurements, of the source code, of programs, and the page made of the others."""
+_NO_PROMISES: Final = {"map", "performance", "architecture", "development", "gallery", "tested"}
+"""Pages of links, measurements, source code and programs, and the page made of the others."""
+_NO_ROWS: Final = {"tutorials", "programs", "decisions"}
+"""Folders of pages that promise nothing of their own."""
 _LONGEST: Final = 40
 _FENCE: Final = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^(#{1,3}) +(.+)$")
@@ -60,10 +62,26 @@ class _Found:
         return own if self.text is self.section else f"{slug(self.section)}/{own}"
 
 
+def pages() -> dict[str, Path]:
+    """The pages that have rows by their names, in the order of these.
+
+    Raises:
+        ValueError: two of them have the same name.
+    """
+    found = [
+        each
+        for each in sorted(_DOCS.rglob("*.md"), key=lambda page: page.name)
+        if each.stem not in _NO_PROMISES and each.parent.name not in _NO_ROWS
+    ]
+    by_name = {each.name: each for each in found}
+    if len(by_name) < len(found):
+        raise ValueError(f"pages of docs/ need names of their own: {sorted(map(str, found))}")
+    return by_name
+
+
 def every_row() -> list[Row]:
     """All rows of the pages of docs/, in the order of the pages' names."""
-    pages = sorted(each for each in _DOCS.glob("*.md") if each.stem not in _NO_PROMISES)
-    return [row for page in pages for row in rows_of(page.name, page.read_text())]
+    return [row for name, page in pages().items() for row in rows_of(name, page.read_text())]
 
 
 def rows_of(page: str, text: str) -> list[Row]:

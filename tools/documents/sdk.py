@@ -1,4 +1,4 @@
-"""The reference of `docs/sdk.md`, from the signatures and first sentences of the package."""
+"""The reference in docs/reference/sdk.md, from the package's signatures and first sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import di_orchestrator
 from di_orchestrator import arrays, hooks
 from di_orchestrator.training_run.checkpoint import Checkpoints
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference/sdk.md"
 _MARK = "<!-- reference -->\n"
 _CLASSES = (
     di_orchestrator.Client,

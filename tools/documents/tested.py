@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from tools.documents.proofs import BadMarker, Proof, every_proof
-from tools.documents.rows import ROOT, Row, every_row
+from tools.documents.rows import ROOT, Row, every_row, pages
 
-FILE: Final = ROOT / "docs" / "tested.md"
+FILE: Final = ROOT / "docs" / "reference/tested.md"
 UNTESTED: Final = 0
 """How many rows have no test. It only goes down: lower it with each test that gets a marker."""
 _COMMANDS: Final = ("make check", "make test", "make test-all")
@@ -21,7 +22,7 @@ _HEAD: Final = """# What is tested where
 
 For each row of the documents: the tests that fail when it is false, and the first command that runs
 them. A row is a row of a table, or a section without a table. Made by `make generate` from the
-pages and the tests' markers; [development.md](development.md#rows-and-their-tests) has the rules.
+pages and the tests' markers, by [these rules](../how-to/development.md#rows-and-their-tests).
 
 """
 
@@ -96,7 +97,7 @@ def untested(rows: Sequence[Row], proofs: Proofs, allowed: int) -> Iterator[str]
                 f"{row.name} has no test ({row.text[:80]}): put "
                 f'@pytest.mark.proves("{row.name}") at the test that fails when it is false'
             )
-        yield f"{len(missing)} rows have no test, {allowed} may: docs/development.md has the rules"
+        yield f"{len(missing)} rows have no test, {allowed} allowed: docs/how-to/development.md"
     elif len(missing) < allowed:
         yield f"{len(missing)} rows have no test: lower UNTESTED to that in {Path(__file__).name}"
 
@@ -111,9 +112,10 @@ def _lines(rows: Sequence[Row], proofs: Proofs) -> Iterator[str]:
     yield f"| without a test | {len(rows) - exempt - first.total()} |"
     yield f"| exempt: tables and sections that promise nothing | {exempt} |"
     yield f"| all | {len(rows)} |"
+    files = pages()
     for page, own in groupby(rows, key=lambda row: row.page):
         yield f"\n## {page}\n"
-        yield f"[{page}]({page})\n"
+        yield f"[{page}]({os.path.relpath(files[page], FILE.parent)})\n"
         yield "| row | tests | command |"
         yield "|---|---|---|"
         for row in own:
@@ -127,7 +129,7 @@ def _tests(row: Row, proofs: Sequence[Proof]) -> str:
     if not proofs:
         return "**none** |"
     ordered = sorted(proofs, key=lambda each: (_COMMANDS.index(each.command), each.file))
-    tests = "<br>".join(f"[{each.test}](../{each.file})" for each in ordered)
+    tests = "<br>".join(f"[{each.test}](../../{each.file})" for each in ordered)
     return f"{tests} | `{_first(proofs)}`"
 
 

@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 MERMAID: Final = ROOT / "out" / "mermaid.min.js"
 """Draws the pictures; `make site` puts it there. Without it their text is shown."""
 _DOCS: Final = PurePosixPath("docs")
-_OFF: Final = "docs/tested.md"
+_OFF: Final = "docs/reference/tested.md"
 """The page that is no part of the site: what it links would be pages too, all tests."""
 _LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
 _LANGUAGES: Final = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".json": "json"}

@@ -1,4 +1,4 @@
-"""What the exit code of a command says; docs/cli.md has the same table."""
+"""What the exit code of a command says; docs/reference/cli.md has the same table."""
 
 from __future__ import annotations
 

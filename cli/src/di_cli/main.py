@@ -88,7 +88,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     help="DIJobs: reinforcement-learning training jobs on Kubernetes.",
-    epilog="Exit codes and a transcript of each command: docs/cli.md.",
+    epilog="Exit codes and a transcript of each command: docs/reference/cli.md.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=_SETTINGS,

@@ -154,7 +154,8 @@ def _of_container(container: Object, path: str, machine: Machine) -> Iterator[st
     elif not words:
         yield (
             f"{path}.command: missing, and nothing says what the image {image!r} runs: write a "
-            "command there, pass --command, or name the image in pyproject.toml (docs/local.md)"
+            "command there, pass --command, or name the image in pyproject.toml "
+            "(docs/how-to/local.md)"
         )
     elif "$(" not in words[0] and not machine.is_command(words[0]):
         yield f"{path}: {words[0]!r} is no command on this machine; install it, or adapt PATH"

@@ -13,7 +13,7 @@ _DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def read_page(name: str) -> str:
-    """The text of a page."""
+    """The text of a page, by its path below docs/."""
     return (_DOCS / name).read_text()
 
 

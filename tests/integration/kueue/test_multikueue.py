@@ -152,7 +152,7 @@ def _sent(name: str, **fields: Any) -> Object:
 
 def _page(part: str, namespace: str) -> list[Object]:
     """The manifests of the page for one part, with names of the test's own."""
-    text = read_page("teams-clusters.md").replace("team-rl", namespace)
+    text = read_page("how-to/teams-clusters.md").replace("team-rl", namespace)
     return manifests(text.replace("east", f"east-{namespace}"), f"{Path(__file__).name}: {part}")
 
 

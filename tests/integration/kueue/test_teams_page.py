@@ -1,4 +1,4 @@
-"""The manifests of docs/teams.md, applied as they stand there."""
+"""The manifests of docs/how-to/teams.md, applied as they stand there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.webhook_process import WebhookProcess
 def test_the_job_of_the_page_runs_with_the_quota_of_the_page(
     kube_config: KubeConfig, webhook: WebhookProcess
 ) -> None:
-    *queues, job = manifests(read_page("teams.md"), Path(__file__).name)
+    *queues, job = manifests(read_page("how-to/teams.md"), Path(__file__).name)
 
     async def body(bed: Bed) -> None:
         async with installed(bed.testbed.client, *queues), bed.testbed.operator():

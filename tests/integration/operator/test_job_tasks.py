@@ -137,7 +137,7 @@ async def test_what_is_written_while_no_operator_runs_is_taken_when_one_does(
         await testbed.delete("a")
 
 
-PAGE = ROOT / "docs/teams-autoscalers.md"
+PAGE = ROOT / "docs/how-to/teams-autoscalers.md"
 
 
 def manifests(kind: str) -> dict[str, Object]:
@@ -217,4 +217,4 @@ def test_the_scaled_object_of_the_page_is_about_a_task_and_a_metric_that_there_a
     )
     (trigger,) = scaled["spec"]["triggers"]
     metric = trigger["metadata"]["query"].partition("{")[0]
-    assert f"`{metric}`" in (ROOT / "docs/metrics.md").read_text()
+    assert f"`{metric}`" in (ROOT / "docs/reference/metrics.md").read_text()

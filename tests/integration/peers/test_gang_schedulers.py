@@ -28,7 +28,7 @@ from tests.integration.operator_testbed import Testbed, condition, job, on_testb
 pytestmark = pytest.mark.usefixtures("crd")
 
 Object = dict[str, Any]
-PAGE: Final = Path(__file__).resolve().parents[3] / "docs/teams-gangs.md"
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs/how-to/teams-gangs.md"
 GROUPS: Final = KINDS[GangScheduler.SCHEDULER_PLUGINS].resource
 VOLCANO: Final = KINDS[GangScheduler.VOLCANO].resource
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "scheduler-plugins"}}
@@ -205,7 +205,7 @@ async def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whol
 
 
 def job_of_the_page(testbed: Testbed) -> Object:
-    """The manifest of docs/teams-gangs.md, whose pods take a device each in place of processors."""
+    """The manifest of docs/how-to/teams-gangs.md, with a device for each pod, not processors."""
     block = re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     assert block is not None
     # Written once in the page, by an alias; here the tasks differ.

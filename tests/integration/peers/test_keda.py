@@ -1,4 +1,4 @@
-"""KEDA itself scales a task by what docs/teams-autoscalers.md has for it."""
+"""KEDA itself scales a task by what docs/how-to/teams-autoscalers.md has for it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_the_site_needs_no_other_host(built: Path) -> None:
     first = (built / "index.html").read_text()
     assert "<h1" in first
     assert 'src="images/cartpole.png"' in first
-    assert 'href="runbook.html#when-something-is-wrong"' in first
+    assert 'href="how-to/runbook.html#when-something-is-wrong"' in first
 
 
 def test_files_that_documents_link_to_are_pages(built: Path) -> None:
@@ -30,4 +30,7 @@ def test_files_that_documents_link_to_are_pages(built: Path) -> None:
     assert "<code>examples/cartpole/job.yaml</code>" in (
         (built / "examples/cartpole/index.html").read_text()
     )
-    assert 'href="../examples/progress/job.yaml"' not in (built / "lifecycle.html").read_text()
+    assert (
+        'href="../../examples/progress/job.yaml"'
+        not in (built / "reference/lifecycle.html").read_text()
+    )

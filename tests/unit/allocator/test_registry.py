@@ -80,7 +80,7 @@ def test_a_users_own_policy_is_found_by_its_entry_point(install: Callable[..., N
 def test_the_example_of_the_documentation_is_a_policy(
     tmp_path: Path, install: Callable[..., None]
 ) -> None:
-    text = (Path(__file__).parents[3] / "docs/allocation.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/explanation/allocation.md").read_text()
     example = text.partition("```python\n")[2].partition("```")[0]
     install(**{"oldest-only": "own_policy:OldestOnly"})
     (tmp_path / "own_policy.py").write_text(example)

@@ -196,13 +196,13 @@ def test_a_forecast_imports_the_allocator_only(di: Di, words: list[str]) -> None
 
 @pytest.mark.proves("cli.md#exit-codes/*")
 def test_the_document_has_every_exit_code(di: Di) -> None:
-    text = (ROOT / "docs/cli.md").read_text()
+    text = (ROOT / "docs/reference/cli.md").read_text()
     found = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
     assert found == [(str(int(code)), code.meaning) for code in ExitCode]
 
 
 def test_every_command_is_in_the_documents() -> None:
-    text = (ROOT / "docs/cli.md").read_text()
+    text = (ROOT / "docs/reference/cli.md").read_text()
     for name in main.COMMANDS:
         assert f"$ di {name}" in text, name
 

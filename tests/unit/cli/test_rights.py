@@ -1,4 +1,4 @@
-"""The requests of a command need exactly the rights in docs/cli.md."""
+"""The requests of a command need exactly the rights in docs/reference/cli.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from di_cli.live.follow import follow
 from tests.unit.cli.conftest import EVENTS, JOBS, Di, install, queued
 
-DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/cli.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 WORDS: Final = {
     "list": ["list"],
     "list -w": ["list", "-w"],

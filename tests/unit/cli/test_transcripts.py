@@ -1,4 +1,4 @@
-"""The transcripts of docs/cli.md, run one after the other in one cluster.
+"""The transcripts of docs/reference/cli.md, run one after the other in one cluster.
 
 Blocks marked `console` are run; `...` at the end of a block stands for more.
 """
@@ -25,7 +25,7 @@ from tests.unit.cli.conftest import (
 )
 from tests.unit.cli.installation import NOW
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs/cli.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 _GPU = {"nvidia.com/gpu": "1"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What the page asks of the API server is what docs/dashboard.md says that its user needs."""
+"""The page's requests need the rights of docs/how-to/dashboard.md, and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.cli.test_rights import right
 from tests.unit.dashboard.conftest import Page
 from tests.unit.dashboard.test_pages import PATHS, form
 
-DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/dashboard.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/how-to/dashboard.md"
 _HISTORY: Final = "what the history has"
 """What a token and kubectl do; the page asks for it where there is a history."""
 

@@ -169,7 +169,7 @@ def test_a_row_without_a_test_is_reported_with_the_marker_to_write() -> None:
     proofs = matched(ROWS, [proof("a.md#one")])
     (row, total) = untested(ROWS, proofs, 0)
     assert row.startswith('a.md#two has no test (Two): put @pytest.mark.proves("a.md#two")')
-    assert total.startswith("1 rows have no test, 0 may")
+    assert total.startswith("1 rows have no test, 0 allowed")
     assert list(untested(ROWS, proofs, 1)) == []
     assert "lower UNTESTED" in "".join(untested(ROWS, proofs, 2))
 

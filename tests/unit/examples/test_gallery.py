@@ -32,7 +32,7 @@ def test_every_example_has_a_command_and_a_description() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", sorted(ROOT.glob("docs/programs/*.md")), ids=lambda page: page.stem
+    "page", sorted(ROOT.glob("docs/how-to/programs/*.md")), ids=lambda page: page.stem
 )
 def test_jobs_on_the_program_pages_are_admitted(page: Path) -> None:
     for block in page.read_text().split("```yaml\n")[1:]:

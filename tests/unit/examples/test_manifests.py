@@ -30,8 +30,14 @@ def test_every_manifest_but_the_refused_one_is_admitted(file: Path) -> None:
     assert bool(errors) is (file == REFUSED), errors
 
 
-@pytest.mark.parametrize("page", ["README.md"])
-def test_the_manifests_of_a_first_page_are_admitted(page: str) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        *(f"docs/tutorials/{each}.md" for each in ("1-laptop", "2-cluster", "3-team")),
+    ],
+)
+def test_the_manifests_of_first_pages_are_admitted(page: str) -> None:
     marked = r"<!-- admitted by tests/unit/examples/test_manifests.py -->\n```yaml\n(.*?)^```$"
     found = re.findall(marked, (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert found
@@ -53,9 +59,9 @@ def test_the_demo_finds_every_pod_template() -> None:
 @pytest.mark.parametrize(
     ("page", "heading", "example"),
     [
-        ("dijob.md", "Node checks", "node-check/job.yaml"),
-        ("roles.md", "Companions", "roles/companions.yaml"),
-        ("roles.md", "Leaving well", "roles/drain.yaml"),
+        ("reference/dijob.md", "Node checks", "node-check/job.yaml"),
+        ("how-to/roles.md", "Companions", "roles/companions.yaml"),
+        ("how-to/roles.md", "Leaving well", "roles/drain.yaml"),
     ],
 )
 def test_a_document_shows_the_example_that_runs(page: str, heading: str, example: str) -> None:
@@ -87,7 +93,7 @@ def test_the_example_with_checkpoints_adds_nothing_but_checkpoints() -> None:
 
 def test_leader_patches_of_example_and_document_are_admitted() -> None:
     example = read(ROOT / "examples/replicas/job.yaml")
-    page = (ROOT / "docs/roles.md").read_text()
+    page = (ROOT / "docs/how-to/roles.md").read_text()
     (shown,) = re.findall(r"```yaml\n(  leaderTemplatePatch:.*?)```", page, re.DOTALL)
     (task,) = example["spec"]["tasks"]
     for patch in (task["leaderTemplatePatch"], yaml.safe_load(shown)["leaderTemplatePatch"]):

@@ -13,11 +13,15 @@ from tools.release import pages, site
 @pytest.mark.parametrize(
     ("path", "link", "there"),
     [
-        ("docs/dijob.md", "lifecycle.md#progress", "lifecycle.md#progress"),
-        ("docs/dijob.md", "../README.md", "index.md"),
-        ("docs/dijob.md", "../examples/ray", "examples/ray/index.md"),
-        ("docs/dijob.md", "../examples/ray/job.yaml", "examples/ray/job.yaml.md"),
-        ("docs/design/local.md", "../../tools/faults/README.md", "../tools/faults/README.md"),
+        ("docs/reference/dijob.md", "lifecycle.md#progress", "lifecycle.md#progress"),
+        ("docs/reference/dijob.md", "../../README.md", "../index.md"),
+        ("docs/reference/dijob.md", "../../examples/ray", "../examples/ray/index.md"),
+        ("docs/reference/dijob.md", "../../examples/ray/job.yaml", "../examples/ray/job.yaml.md"),
+        (
+            "docs/how-to/programs/ray.md",
+            "../../../tools/faults/README.md",
+            "../../tools/faults/README.md",
+        ),
         ("README.md", "docs/images/cartpole.png", "images/cartpole.png"),
         ("README.md", "https://example.org/docs", "https://example.org/docs"),
         ("README.md", "#try-it", "#try-it"),

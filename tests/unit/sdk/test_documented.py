@@ -24,7 +24,7 @@ for block in json.load(sys.stdin):
 
 def test_every_example_of_the_documents_runs(tmp_path: Path) -> None:
     """All in one process: an import of the package takes longer than most of them."""
-    pages = (ROOT / "docs" / "sdk.md", ROOT / "sdk" / "README.md")
+    pages = (ROOT / "docs" / "reference/sdk.md", ROOT / "sdk" / "README.md")
     blocks = [block for page in pages for block in BLOCK.findall(page.read_text())]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DI_")}
     done = subprocess.run(

@@ -49,7 +49,7 @@ ROWS: dict[str, Callable[[Bounds], str]] = {
 )
 @pytest.mark.parametrize("row", ROWS)
 def test_the_bounds_of_each_service_are_those_in_the_table(row: str) -> None:
-    lines = (DOCS / "security.md").read_text().splitlines()
+    lines = (DOCS / "reference/security.md").read_text().splitlines()
     start = lines.index("## Clients that hold on")
     table = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -67,7 +67,7 @@ def test_the_limits_of_shared_addresses_have_the_numbers_of_the_services() -> No
     rates = {name: f"{bounds.connections_per_second:g}" for name, bounds in BOUNDS_OF.items()}
     usual, page = rates["server"], rates["page"]
     assert {rates["webhook"], rates["history"]} == {usual}
-    text = " ".join((DOCS / "limits.md").read_text().split())
+    text = " ".join((DOCS / "reference/limits.md").read_text().split())
     assert f"{usual} a second, at the page {page}." in text
     assert f"are answered {usual} times a second by address, at the page {page} times" in text
     assert (1 / arrivals.SLOW_SECONDS, 1 / turns.SLOW_SECONDS) == (5, 20)

@@ -1,4 +1,4 @@
-"""What docs/allocation.md says of `goodput` on the recorded workloads of load 1."""
+"""What docs/explanation/allocation.md says of `goodput` on the recorded workloads of load 1."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 Jobs of four pods on a fake node whose kubelet has a pod Running as soon as it is bound, first one
 after the other, then all at once, with each binding in turn. Prints the table of
-docs/allocation.md and keeps JSON in out/bench/binding.json.
+docs/explanation/allocation.md and keeps JSON in out/bench/binding.json.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def result(binding: Binding, way: str, rounds: list[list[Seen]]) -> BindingResul
 
 
 def table(results: Iterable[BindingResult]) -> str:
-    """As docs/allocation.md has it."""
+    """As docs/explanation/allocation.md has it."""
     rows = [
         f"| `{one['binding']}` | {one['way']} | {one['pod_ms']['p50']:.0f}"
         f" | {one['pod_ms']['p99']:.0f} | {one['job_ms']['p50']:.0f}"

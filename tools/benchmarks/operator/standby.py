@@ -143,7 +143,7 @@ def result(standby: int, seconds: Sequence[float]) -> StandbyResult:
 
 
 def table(results: Iterable[StandbyResult]) -> str:
-    """As docs/roles.md has it."""
+    """As docs/how-to/roles.md has it."""
     rows = [
         f"| {one['standby']} | {one['kills']} | {one['seconds_min']:.1f}"
         f" | {one['seconds_median']:.1f} | {one['seconds_max']:.1f} |"

@@ -1,8 +1,8 @@
 """What the history costs: a part of a day of 10,000 jobs of 50 pods each, on both databases.
 
 `python -m tools.benchmarks.servers.history --jobs 1000` writes out/bench/history.json and prints
-the table of docs/history.md. The records are what an eventful hour of a job leaves, their writer
-is the service's own.
+the table of docs/how-to/history.md. The records are what an eventful hour of a job leaves, their
+writer is the service's own.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ _ROWS: Final = (
 
 
 def table(results: dict[str, dict[str, float]]) -> str:
-    """The results, as docs/history.md has them."""
+    """The results, as docs/how-to/history.md has them."""
     lines = [f"| | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
     for label, key, form in _ROWS:
         cells = []

@@ -1,6 +1,6 @@
 """Which runs on this machine a command means: those that `di run` has under way.
 
-Their records are of di-local (docs/local.md, "Where things are"); without it there are none.
+Their records are of di-local (docs/how-to/local.md, "Where things are"); without it there are none.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from di_cli.diagnosis.facts import Facts
 from di_cli.diagnosis.finding import Finding, fault, unread
 
 OLDEST: Final = (1, 30)
-"""Version of Kubernetes that docs/operations.md asks for."""
+"""Version of Kubernetes that docs/how-to/operations.md asks for."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:

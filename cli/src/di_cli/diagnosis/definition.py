@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.definition.is_missing or facts.jobs.is_missing:
         yield fault(
             "the cluster knows no DIJobs: their CRD is not installed",
-            remedy=f"{_INSTALL}docs/operations.md",
+            remedy=f"{_INSTALL}docs/how-to/operations.md",
         )
     elif facts.definition.is_good:
         yield from _of(facts.definition.found[0])

@@ -28,7 +28,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield fault(
             "no release of DI Orchestrator is there",
             where="no Deployment has the label app.kubernetes.io/name=di-orchestrator",
-            remedy="helm install it: docs/operations.md; --system names its namespace",
+            remedy="helm install it: docs/how-to/operations.md; --system names its namespace",
         )
         return
     present = {_label(each, "component") for each in found}
@@ -87,7 +87,8 @@ def _versions(facts: Facts, deployments: Sequence[Object]) -> Iterator[Finding]:
         yield warning(
             f"the CRD of DIJobs is of version {', '.join(crd)}, the services of "
             f"{', '.join(sorted(services))}",
-            remedy="apply the CRDs of that chart first: docs/operations.md, Upgrade and rollback",
+            remedy="apply the CRDs of that chart first: "
+            "docs/how-to/operations.md, Upgrade and rollback",
         )
     if facts.program and facts.program not in services:
         yield warning(

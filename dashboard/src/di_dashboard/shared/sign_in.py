@@ -138,7 +138,7 @@ def _caller() -> Caller:
         abort(
             401,
             "No token came with the request. A single sign-on in front of this page has to send "
-            "the user's own one along (docs/dashboard.md); without one: di dashboard.",
+            "the user's own one along (docs/how-to/dashboard.md); without one: di dashboard.",
         )
     if len(token) > _MOST_TOKEN or not token.isascii() or any(c.isspace() for c in token):
         abort(401, "What came with the request is no token.")

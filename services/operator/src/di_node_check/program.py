@@ -1,4 +1,4 @@
-"""The check of a node that a task gets without a command of its own; `nodeCheck` in docs/dijob.md.
+"""The check of a node for tasks without a command of their own; see docs/reference/dijob.md.
 
 Its text runs in the task's own image, by whatever Python 3.8 or newer is there: nothing but the
 standard library, and numpy if the image has it. It times a matrix product on the processor, then

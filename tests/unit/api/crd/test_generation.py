@@ -243,7 +243,7 @@ def test_the_generated_files_are_up_to_date() -> None:
     files = [
         *sorted((ROOT / "charts/di-orchestrator/files").glob("*-crd.yaml")),
         ROOT / "charts/di-orchestrator/files/dijobs-policy.yaml",
-        ROOT / "docs/dijob.md",
+        ROOT / "docs/reference/dijob.md",
     ]
     assert len(files) == 5
     assert main(["--check", *map(str, files)]) == 0

@@ -23,7 +23,7 @@ from di_server.problems import NotAllowed, OutOfBounds
 from tests.unit.server.fakes import Harness, Object, job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PAGE = Path(__file__).parents[4] / "docs/teams-autoscalers.md"
+PAGE = Path(__file__).parents[4] / "docs/how-to/teams-autoscalers.md"
 PATH = "/v2alpha1/rl.cartpole/profilings"
 
 

@@ -1,6 +1,6 @@
 """Writes what is generated into the files that hold it, or checks that they are up to date.
 
-python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/dijob.md
+python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/reference/dijob.md
 
 A file of YAML or Markdown has it between markers. A JSON file is the schema of a pod template as
 a whole, the only thing that needs an API server:

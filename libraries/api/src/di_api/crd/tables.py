@@ -1,4 +1,4 @@
-"""The tables of docs/dijob.md, from what `di_api.spec` declares."""
+"""The tables of docs/reference/dijob.md, from what `di_api.spec` declares."""
 
 from __future__ import annotations
 

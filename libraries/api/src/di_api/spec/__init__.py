@@ -1,7 +1,7 @@
 """The DIJob spec: each field declared once, on the attribute that holds its value when it is read.
 
 A new field is an attribute of one of these dataclasses (`di_api.spec.declared` says what is
-declared of it); `make generate` brings the CRD and docs/dijob.md up to date.
+declared of it); `make generate` brings the CRD and docs/reference/dijob.md up to date.
 """
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS, MAX_VACANT

@@ -3,7 +3,7 @@
 The attribute gives the name (`backoff_limit` is `backoffLimit`), its default is the field's, and
 an attribute without one is required. Everything else of a field is derived from here: the CRD's
 schema, the policy's rules about changes, the checks, the defaults, the table of what may change and
-the tables of docs/dijob.md.
+the tables of docs/reference/dijob.md.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class ElasticTier:
             kind=Text(),
             about="Priority class of pods of the elastic tier: of the replicas from index "
             "`minReplicas` on.",
-            more="[What that means](roles.md#core-and-elastic-tier).",
+            more="[What that means](../how-to/roles.md#core-and-elastic-tier).",
             absent="that of the template",
         ),
     ] = None

@@ -123,8 +123,8 @@ class FailureRule:
             about="Restart replaces the pod, Ignore too without counting it; RestartTask and "
             "RestartJob replace all pods of the task or the job. RestartInPlace starts the "
             "container again in its pod and tells the other pods of the task.",
-            more="[How](process-groups.md#restarts-in-place). A pod that has ended as a whole is "
-            "judged by the rules after it.",
+            more="[How](../how-to/process-groups.md#restarts-in-place). A pod that has ended as a "
+            "whole is judged by the rules after it.",
             is_filled_in=False,
             absent="`Restart`",
         ),

@@ -107,7 +107,7 @@ class Scheduling:
             about="The scheduler that binds the pods all together or not at all: the job gets a "
             "PodGroup of its kind, and its pods name that scheduler; `kubernetes` is the cluster's "
             "own one, from Kubernetes 1.37 on.",
-            more="[What has to be installed](teams-gangs.md).",
+            more="[What has to be installed](../how-to/teams-gangs.md).",
             # An operator of before the field refuses a new job that has it.
             is_filled_in=False,
             absent="`none`",
@@ -127,7 +127,7 @@ class Scheduling:
             kind=Text(),
             about="The class of the ProvisioningRequest by which nodes are asked for, before there "
             "is any pod.",
-            more="[What has to be installed](teams-autoscalers.md#nodes).",
+            more="[What has to be installed](../how-to/teams-autoscalers.md#nodes).",
             absent="pods are made at once",
         ),
     ] = None
@@ -136,7 +136,7 @@ class Scheduling:
         Declared(
             kind=Structs(Topology, "constraint", MAX_TASKS),
             about="Pods that run near each other, in one zone or rack.",
-            more="[How](teams.md#topology).",
+            more="[How](../how-to/teams.md#topology).",
         ),
     ] = ()
 
@@ -221,7 +221,7 @@ class JobSpec:
             kind=Companions(MAX_COMPANIONS),
             about="Objects made before the pods and deleted with the job, of kinds that the "
             "cluster allows. In all their texts `$(JOB)` stands for the job's name.",
-            more="[Which ones, and how they are called](roles.md#companions).",
+            more="[Which ones, and how they are called](../how-to/roles.md#companions).",
         ),
     ] = ()
     scheduling: Annotated[
@@ -281,7 +281,7 @@ class JobSpec:
             about="Which controller runs the job. Any other than "
             "`diengine.opendilab.org/di-operator` has the operator leave it alone; "
             "`kueue.x-k8s.io/multikueue` has MultiKueue run it in another cluster.",
-            more="[What goes with that](teams-clusters.md).",
+            more="[What goes with that](../how-to/teams-clusters.md).",
             absent="the operator",
         ),
     ] = None

@@ -27,7 +27,7 @@ class ProcessGroup:
         Declared(
             kind=OneOf(Framework),
             about="Whose variables the pods get: `torch` (torchrun's as well), `jax` or `none`.",
-            more="[Which these are](process-groups.md#variables).",
+            more="[Which these are](../how-to/process-groups.md#variables).",
         ),
     ] = Framework.NONE
     processes_per_replica: Annotated[
@@ -44,7 +44,7 @@ class ProcessGroup:
             kind=Flag(),
             about="True lets members come and go while the others stay: whoever runs is told of "
             "each new world. Needs minReplicas and maxReplicas.",
-            more="[How](process-groups.md#elastic-groups). Not with `jax`.",
+            more="[How](../how-to/process-groups.md#elastic-groups). Not with `jax`.",
         ),
     ] = False
     last_call_seconds: Annotated[

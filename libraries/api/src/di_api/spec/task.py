@@ -73,7 +73,7 @@ class Task:
         Declared(
             kind=OneOf(TaskType),
             about="Role of the task. A job may have several tasks of a type.",
-            more="[What that means](roles.md#several-tasks-of-a-type).",
+            more="[What that means](../how-to/roles.md#several-tasks-of-a-type).",
         ),
     ]
     replicas: Annotated[
@@ -112,7 +112,7 @@ class Task:
             kind=Flag(),
             about="Gives the task an object of its own, DIJobTask <job>-<task>, that kubectl "
             "scale and autoscalers can scale.",
-            more="Needs `maxReplicas`. [How](teams-autoscalers.md).",
+            more="Needs `maxReplicas`. [How](../how-to/teams-autoscalers.md).",
             may_change=True,
             is_filled_in=False,
             absent="`false`",
@@ -125,7 +125,7 @@ class Task:
             about="How many pods of the task an eviction, such as the drain of a node, may take at "
             "a time. Absent: as many as it likes.",
             more="A PodDisruptionBudget, `<job>-<task>`. [What it holds "
-            "up](operations.md#drains-of-nodes).",
+            "up](../how-to/operations.md#drains-of-nodes).",
         ),
     ] = None
     vacant: Annotated[
@@ -134,7 +134,7 @@ class Task:
             kind=Values(Whole(0, MAX_PODS - 1), "index", MAX_VACANT),
             about="Indexes that no replica has: they have the lowest others.",
             more="Removing replicas [by name](rest.md#scaling-tasks) writes it. "
-            "[What follows from it](roles.md#who-goes).",
+            "[What follows from it](../how-to/roles.md#who-goes).",
             may_change=True,
         ),
     ] = ()
@@ -143,7 +143,7 @@ class Task:
         Declared(
             kind=Whole(1, MAX_PODS_PER_REPLICA),
             about="Pods of each replica, which are scaled and replaced together.",
-            more="[What that means](roles.md#a-replica-of-several-pods).",
+            more="[What that means](../how-to/roles.md#a-replica-of-several-pods).",
             is_filled_in=False,
             absent="`1`",
         ),
@@ -154,7 +154,8 @@ class Task:
             kind=TemplatePatch(),
             about="What is different in the template for the first pod of each replica, a JSON "
             "merge patch; containers, volumes and variables are merged by name.",
-            more="Needs `podsPerReplica` above 1. [How](roles.md#a-leader-that-is-different).",
+            more="Needs `podsPerReplica` above 1. "
+            "[How](../how-to/roles.md#a-leader-that-is-different).",
         ),
     ] = None
     elastic: Annotated[
@@ -171,7 +172,7 @@ class Task:
             kind=Whole(0, MAX_STANDBY),
             about="Pods that are kept ready beside the replicas, without a rank: one takes the "
             "place of a replica that fails or is lost, and another is made.",
-            more="[Which tasks may have them](roles.md#warm-stand-by).",
+            more="[Which tasks may have them](../how-to/roles.md#warm-stand-by).",
             is_filled_in=False,
             absent="`0`",
         ),
@@ -242,7 +243,7 @@ class Task:
         Declared(
             kind=Struct(Drain),
             about="How each pod is asked to finish what it has before it is ended.",
-            more="[How replicas leave](roles.md#leaving-well).",
+            more="[How replicas leave](../how-to/roles.md#leaving-well).",
         ),
     ] = None
     ports: Annotated[

@@ -1,7 +1,7 @@
 """Every reason that conditions and events of a job give, declared once.
 
 An event takes its reason and its type from here and nowhere else, so what is not declared cannot be
-emitted; docs/events.md is made from it.
+emitted; docs/reference/events.md is made from it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Reason(_Declared):
         "Warning",
         "Pending: a quota refused a pod or a companion; tried again after 2 s, then after as long "
         "as the job has waited so far, 60 s at most. Of pods of an [elastic "
-        "tier](roles.md#core-and-elastic-tier) the phase stays what it is",
+        "tier](../how-to/roles.md#core-and-elastic-tier) the phase stays what it is",
     )
     CREATE_FORBIDDEN = (
         "CreateForbidden",
@@ -164,8 +164,8 @@ class Reason(_Declared):
     INVALID_COMPANION = (
         "InvalidCompanion",
         "Warning",
-        "the API server refused a [companion](roles.md#companions) as invalid; the message has its "
-        "words. Failed, or, of a job that has been started, waiting",
+        "the API server refused a [companion](../how-to/roles.md#companions) as invalid; the "
+        "message has its words. Failed, or, of a job that has been started, waiting",
     )
     COMPANION_CONFLICT = (
         "CompanionConflict",
@@ -293,7 +293,7 @@ class Reason(_Declared):
     GROUP_FORMED = (
         "GroupFormed",
         "Normal",
-        "a [process group](process-groups.md#generations) has a new world; the message "
+        "a [process group](../how-to/process-groups.md#generations) has a new world; the message "
         "has its generation",
     )
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
@@ -311,20 +311,20 @@ class Reason(_Declared):
     ELASTIC_REPLICAS_LOST = (
         "ElasticReplicasLost",
         "Normal",
-        "replicas of an [elastic tier](roles.md#core-and-elastic-tier) were evicted, preempted, "
-        "deleted or on a node that was lost; the message names the first",
+        "replicas of an [elastic tier](../how-to/roles.md#core-and-elastic-tier) were evicted, "
+        "preempted, deleted or on a node that was lost; the message names the first",
     )
     STAND_IN = (
         "StandIn",
         "Normal",
-        "a pod that [stood by](roles.md#warm-stand-by) has taken the place of a replica; the "
-        "message names the first",
+        "a pod that [stood by](../how-to/roles.md#warm-stand-by) has taken the place of a replica; "
+        "the message names the first",
     )
     STANDBY_FAILED = (
         "StandbyFailed",
         "Warning",
-        "a pod that [stands by](roles.md#warm-stand-by) failed, and is made anew; no restart is "
-        "counted",
+        "a pod that [stands by](../how-to/roles.md#warm-stand-by) failed and is replaced; no "
+        "restart is counted",
     )
     NAME_CONFLICT = (
         "NameConflict",
@@ -334,14 +334,14 @@ class Reason(_Declared):
     SCALE_REFUSED = (
         "ScaleRefused",
         "Warning",
-        "a number of replicas that was written to a [DIJobTask](teams-autoscalers.md) is not "
-        "possible; the message has the reason, and what the task has in place of it",
+        "a number of replicas that was written to a [DIJobTask](../how-to/teams-autoscalers.md) "
+        "is not possible; the message has the reason, and what the task has in place of it",
     )
     NOT_SCALABLE = (
         "NotScalable",
         "Warning",
-        "the name of the [DIJobTask](teams-autoscalers.md) of a task belongs to somebody else; it "
-        "is not touched",
+        "the name of the [DIJobTask](../how-to/teams-autoscalers.md) of a task belongs to another "
+        "object, which is not touched",
     )
     AGGREGATOR_CONFIG_MISSING = (
         "AggregatorConfigMissing",
@@ -387,7 +387,7 @@ class Problem(_Declared):
     INSUFFICIENT_REPLICAS = (
         "InsufficientReplicas",
         "Warning",
-        "a [process group](process-groups.md#generations) had fewer members than "
+        "a [process group](../how-to/process-groups.md#generations) had fewer members than "
         "`minReplicas` when its deadline passed: it has no world until more join",
     )
     NODE_CHECK_FAILED = (
@@ -415,8 +415,8 @@ class Problem(_Declared):
     NOTIFY_TARGET_UNKNOWN = (
         "NotifyTargetUnknown",
         "Warning",
-        "the annotation `diengine/notify` names a [target](operations.md#notifications) that there "
-        "is not: nobody of that name is told",
+        "the annotation `diengine/notify` names a [target](../how-to/operations.md#notifications) "
+        "that the operator does not have; no notification is sent to that name",
     )
     RECONCILE_FAILED = (
         "ReconcileFailed",
