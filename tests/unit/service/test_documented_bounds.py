@@ -67,7 +67,7 @@ def test_the_limits_of_shared_addresses_have_the_numbers_of_the_services() -> No
     rates = {name: f"{bounds.connections_per_second:g}" for name, bounds in BOUNDS_OF.items()}
     usual, page = rates["server"], rates["page"]
     assert {rates["webhook"], rates["history"]} == {usual}
-    text = " ".join((DOCS / "reference/limits.md").read_text().split())
+    text = " ".join((DOCS / "reference/security.md").read_text().split())
     assert f"{usual} a second, at the page {page}." in text
     assert f"are answered {usual} times a second by address, at the page {page} times" in text
     assert (1 / arrivals.SLOW_SECONDS, 1 / turns.SLOW_SECONDS) == (5, 20)
