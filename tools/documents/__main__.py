@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from tools.documents import dashboards, events, gallery, metrics, sdk, tested
+from tools.documents import dashboards, events, gallery, maturity, metrics, sdk, tested
 
 DOCUMENTS = {
-    **{each.FILE: each.document for each in (events, gallery, metrics, sdk)},
+    **{each.FILE: each.document for each in (events, gallery, maturity, metrics, sdk)},
     **dashboards.documents(),
     # Made of the other pages too, so it is the last one.
     tested.FILE: tested.document,

@@ -110,7 +110,8 @@ class SpecSchemas:
         }
 
     def _field(self, field: Field) -> Schema:
-        about = {"description": field.declared.about.replace("`", "")}
+        stage = f"{field.stage.capitalize()}. " if field.stage else ""
+        about = {"description": stage + field.declared.about.replace("`", "")}
         default = {} if field.default is None else {"default": field.default}
         match kind := field.kind:
             case PodTemplate() | TemplatePatch():

@@ -79,7 +79,9 @@ def _rows(owner: type) -> Iterator[str]:
 
 def _row(name: str, field: Field, *, default: str, owner: Field | None = None) -> str:
     about = (owner.declared.more if owner else "") or field.declared.about
-    cells = (f"`{name}`", _type(field.kind), default, f"{about} {field.declared.more}".strip())
+    stage = f"*{field.stage.capitalize()}.* " if field.stage else ""
+    meaning = f"{stage}{about} {field.declared.more}".strip()
+    cells = (f"`{name}`", _type(field.kind), default, meaning)
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
 

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from di_api.spec.kinds import Kind, Struct, Structs
+from di_api.spec.maturity import Stage, stage_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class Declared:
 class Field:
     """A field of the spec."""
 
+    owner: str
+    """Name of the dataclass that declares it."""
     attribute: str
     is_required: bool
     default: str | int | bool | None
@@ -55,6 +58,11 @@ class Field:
         """The field as it stands in a manifest."""
         first, *others = self.attribute.split("_")
         return first + "".join(map(str.capitalize, others))
+
+    @property
+    def stage(self) -> Stage | None:
+        """How mature its feature is; None for a field that belongs to no single feature."""
+        return stage_of(f"{self.owner}.{self.name}")
 
     @property
     def kind(self) -> Kind:
@@ -76,11 +84,11 @@ class Field:
 def fields_of(owner: type) -> Mapping[str, Field]:
     """The fields that a dataclass of the spec declares, by name and in their order."""
     hints = get_type_hints(owner, include_extras=True)
-    found = (_field(each, hints[each.name]) for each in dataclasses.fields(owner))
+    found = (_field(owner.__name__, each, hints[each.name]) for each in dataclasses.fields(owner))
     return {each.name: each for each in found}
 
 
-def _field(attribute: dataclasses.Field[Any], hint: Any) -> Field:
+def _field(owner: str, attribute: dataclasses.Field[Any], hint: Any) -> Field:
     (declared,) = (each for each in hint.__metadata__ if isinstance(each, Declared))
     default = attribute.default
     has_default = default is not dataclasses.MISSING
@@ -88,6 +96,7 @@ def _field(attribute: dataclasses.Field[Any], hint: Any) -> Field:
     if isinstance(value, StrEnum):
         value = value.value
     return Field(
+        owner=owner,
         attribute=attribute.name,
         is_required=not has_default and attribute.default_factory is dataclasses.MISSING,
         default=value if isinstance(value, str | int) else None,
