@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from tools.documents import dashboards, events, gallery, maturity, metrics, sdk, tested
+from tools.documents import dashboards, events, gallery, language, maturity, metrics, sdk, tested
 
 DOCUMENTS = {
     **{each.FILE: each.document for each in (events, gallery, maturity, metrics, sdk)},
     **dashboards.documents(),
-    # Made of the other pages too, so it is the last one.
+    # Made of the other pages too, so they are the last ones.
     tested.FILE: tested.document,
+    language.FILE: language.lowered,
 }
 
 
 def main(arguments: list[str]) -> int:
-    """Return 1 if a document is compared and is not what it should be, or a row has no test."""
+    """Return 1 if a document is compared and is not what it should be, a row has no test,
+    or a page has become less plain."""
     check = arguments == ["--check"]
-    found = tested.problems() if check else []
+    found = [*tested.problems(), *language.problems()] if check else []
     for file, text in DOCUMENTS.items():
         if file.exists() and file.read_text() == text():
             continue

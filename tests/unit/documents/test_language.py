@@ -1,0 +1,56 @@
+"""The check of plain English counts what it should, and the count only falls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.documents import language
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The operator creates the pod again.", 0),
+        ("The operator makes the pod anew. Somebody is told.", 2),
+        ("Of a job that ends nobody speaks.", 2),
+        ("There is no room for it.", 2),
+        ("word " * 36 + "end.", 1),
+        ("word " * 20 + "end. " + "Word " * 20 + "end.", 0),
+        ("- " + "word " * 30 + "\n- " + "word " * 30, 0),
+        ("| " + "word " * 30 + " | " + "word " * 30 + " |\n|---|---|", 0),
+        ("```\nanew nobody\n```\n", 0),
+        ("The field `anew` and the [page](anew.md).", 0),
+        ("<!-- not plain: quotes an older message -->\nIt is made anew.\n\nIt is made anew.", 1),
+    ],
+)
+def test_retired_words_and_long_sentences_are_counted(text: str, count: int) -> None:
+    assert len([*language.faults(language.blocks(text))]) == count
+
+
+def test_public_docstrings_and_help_texts_are_prose_and_private_ones_are_not() -> None:
+    source = '"""A module."""\nrun(help="Help.", other="Other.")\ndef f():\n  "Public."\n'
+    source += 'def _g():\n  "Private."\nclass C:\n  "A class."\n'
+    assert set(language.prose(source)) == {"A module.", "Help.", "Public.", "A class."}
+
+
+def test_a_page_that_gets_worse_is_named_and_the_numbers_only_fall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "language.toml"
+    monkeypatch.setattr(language, "FILE", file)
+    monkeypatch.setattr(language, "counted", lambda: {"a.md": 3, "b.md": 1, "c.md": 0})
+    file.write_text('"a.md" = 2\n"b.md" = 5\n"c.md" = 1\n')
+    (problem,) = (each for each in language.problems() if "allowed" in each)
+    assert problem.startswith("a.md: 3 retired words and long sentences, 2 allowed")
+    assert language.lowered().splitlines()[1:] == ['"a.md" = 2', '"b.md" = 1']
+
+
+def test_a_reader_who_searches_for_a_standard_term_finds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(language, "counted", dict)
+    assert language.problems() == []
+    monkeypatch.setattr(language, "TERMS", ("a term that no page has",))
+    assert language.problems()[-1] == "no page has the term 'a term that no page has'"

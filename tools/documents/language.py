@@ -1,0 +1,154 @@
+"""Plain English in pages, docstrings, help texts and descriptions of fields.
+
+Retired words and sentences of more than LONGEST words are counted. `language.toml` has the number of
+each page or package: more is an error, fewer lowers it. A block below a comment
+`<!-- not plain: REASON -->` is not counted. Some page has to have each term of TERMS.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tools.documents.rows import ROOT
+
+FILE: Final = Path(__file__).with_name("language.toml")
+LONGEST: Final = 35
+"""Words of a sentence."""
+_RETIRED: Final = re.compile(
+    r"\b(?:anew|nobody|somebody|whoever|is told|are told|to be had|room for|is no)\b|\bOf an? ",
+)
+_PAGES: Final = ("*.md", "docs/**/*.md", "sdk/README.md", "tools/*/README.md")
+_LEFT_OUT: Final = {"CHANGELOG.md", "docs/reference/tested.md"}
+"""What has been written stays as it is; names of tests."""
+_PACKAGES: Final = ("services/*/src/*", "*/src/*")
+_KEYWORDS: Final = {"about", "absent", "help", "missing", "more"}
+"""Of calls: help texts of commands, and descriptions of fields of the spec."""
+TERMS: Final = (
+    *("admission webhook", "backoff limit", "checkpoint", "custom resource", "exponential backoff"),
+    *("fair share", "failure policy", "gang scheduling", "grace period", "idempotency key"),
+    *("leader election", "node affinity", "optimistic concurrency", "pod disruption budget"),
+    *(
+        "preemption order",
+        "process group",
+        "resource quota",
+        "rolling restart",
+        "scale subresource",
+    ),
+    *("topology spread", "work queue"),
+)
+_NOT_PLAIN: Final = re.compile(r"^<!-- not plain: .+ -->\n(?:.+\n?)+", re.MULTILINE)
+_FENCE: Final = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_RULE: Final = re.compile(r"^\|(?:[ :]*-+[ :]*\|)+$", re.MULTILINE)
+_NEW_BLOCK: Final = re.compile(r"^(?: *(?:[-*]|\d+\.) |#+ |\|)", re.MULTILINE)
+_SENTENCE: Final = re.compile(r"(?<=[.!?:])[)\"*_`]* +(?=[\"(*_`\[]*[A-Z0-9`])")
+
+
+def problems() -> list[str]:
+    """What is less plain than it was, a line each, and the terms that no page has."""
+    allowed = _allowed()
+    found = [
+        f"{name}: {count} retired words and long sentences, {allowed.get(name, 0)} allowed: "
+        f"python -m tools.documents.language {name} shows them"
+        for name, count in counted().items()
+        if count > allowed.get(name, 0)
+    ]
+    text = " ".join(_words(path.read_text()) for path in _pages())
+    found += [f"no page has the term {term!r}" for term in TERMS if term not in text]
+    return found
+
+
+def lowered() -> str:
+    """The text of `language.toml` with the numbers that have fallen."""
+    allowed = _allowed()
+    head = "# Retired words and long sentences that each page or package still has: lower only.\n"
+    counts = {name: min(count, allowed.get(name, 0)) for name, count in counted().items()}
+    return head + "".join(f'"{name}" = {count}\n' for name, count in counts.items() if count)
+
+
+def counted() -> Mapping[str, int]:
+    """The faults of each page and package, by path."""
+    return {name: len(list(faults(text))) for name, text in texts()}
+
+
+def texts() -> Iterator[tuple[str, list[str]]]:
+    """The pages and packages by path, each with its blocks of prose."""
+    for page in _pages():
+        yield str(page.relative_to(ROOT)), blocks(page.read_text())
+    for folder in sorted({f for each in _PACKAGES for f in ROOT.glob(each) if f.is_dir()}):
+        if (folder / "__init__.py").exists():
+            files = sorted(folder.rglob("*.py"))
+            yield (
+                str(folder.relative_to(ROOT)),
+                [b for file in files for text in prose(file.read_text()) for b in blocks(text)],
+            )
+
+
+def faults(found: list[str]) -> Iterator[str]:
+    """What is not plain in blocks of prose: the word, or the beginning of the sentence."""
+    for block in found:
+        yield from (f"{match[0]!r} in: {block[:100]}" for match in _RETIRED.finditer(block))
+        for sentence in _SENTENCE.split(block):
+            if (length := len(re.findall(r"[\w`'-]+", sentence))) > LONGEST:
+                yield f"{length} words: {sentence[:100]}"
+
+
+def blocks(markdown: str) -> list[str]:
+    """Paragraphs, list items and cells of tables, without code and targets of links."""
+    text = _FENCE.sub("", _NOT_PLAIN.sub("", markdown))
+    text = _RULE.sub("", _COMMENT.sub("", text))
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    # Code is one word, however long.
+    text = re.sub(r"`[^`]+`", "`x`", text)
+    parts = re.split(r"\n\s*\n", _NEW_BLOCK.sub(lambda match: f"\n\n{match[0]}", text))
+    cells = [
+        cell for part in parts for cell in (part.split("|") if part.startswith("|") else [part])
+    ]
+    return [" ".join(cell.split()) for cell in cells if cell.strip()]
+
+
+def prose(source: str) -> Iterator[str]:
+    """Public docstrings of a module, and texts that its calls give to users."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if not getattr(node, "name", "").startswith("_") and (text := ast.get_docstring(node)):
+                yield text
+        elif (
+            isinstance(node, ast.keyword)
+            and node.arg in _KEYWORDS
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value.value
+
+
+def _pages() -> list[Path]:
+    found = {page for each in _PAGES for page in ROOT.glob(each)}
+    return sorted(page for page in found if str(page.relative_to(ROOT)) not in _LEFT_OUT)
+
+
+def _words(text: str) -> str:
+    return re.sub(r"[\s_-]+", " ", text).lower()
+
+
+def _allowed() -> Mapping[str, int]:
+    return tomllib.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+def main(names: list[str]) -> int:
+    """Show the faults of pages and packages."""
+    for name, found in texts():
+        if name in names:
+            print(*faults(found), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(sys.argv[1:]))
