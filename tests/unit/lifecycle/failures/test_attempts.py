@@ -9,7 +9,6 @@ import pytest
 
 from di_api.phase import Phase
 from di_operator.lifecycle.build_status import conclude
-from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.verdict import Verdict
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, running, task
@@ -25,8 +24,7 @@ def restart(cluster: ClusterModel, *tasks: str, phase: Phase | None = Phase.REST
     snapshot = cluster.snapshot()
     phase = phase or Phase(cluster.status["phase"])
     verdict = Verdict(phase=phase, message="anew", restarted=frozenset(tasks))
-    job_type = job_type_of(snapshot.job, snapshot.spec)
-    decision = conclude(job_type, snapshot, verdict, cluster.now)
+    decision = conclude(snapshot, verdict, cluster.now)
     assert decision.status is not None
     cluster.patch_status(decision.status)
 

@@ -25,7 +25,6 @@ from di_kube.resources import PODS, Resource
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.failure.refused_creates import pause
 from di_operator.lifecycle.job_types.choose import job_type_of
-from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.deletion import delete, is_terminating
@@ -153,14 +152,12 @@ def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
     if isinstance(fault, NameTaken) and (marks := _take_back(snapshot, fault)):
         events = restored_events([marks])
         return Decision(actions=(marks,), events=events, requeue_after=0.0)
-    job_type = job_type_of(snapshot.job, snapshot.spec)
-    rule = snapshot.rule(_seen(snapshot, fault), job_type.refused(snapshot))
-    return _answer(job_type, snapshot, fault, rule, now)
+    refused = job_type_of(snapshot.job, snapshot.spec).refused(snapshot)
+    rule = snapshot.rule(_seen(snapshot, fault), refused)
+    return _answer(snapshot, fault, rule, now)
 
 
-def _answer(
-    job_type: JobType, snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime
-) -> Decision:
+def _answer(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     match rule.then:
         case Then.LOOK:
             return Decision(requeue_after=_NEXT_LOOK)
@@ -169,11 +166,11 @@ def _answer(
         case Then.TELL:
             return _tell(fault, rule)
         case Then.WAIT:
-            return _wait(job_type, snapshot, fault, rule, now)
+            return _wait(snapshot, fault, rule, now)
         case Then.HOLD:
-            return conclude(job_type, snapshot, _held(snapshot, fault, rule), now)
+            return conclude(snapshot, _held(snapshot, fault, rule), now)
         case Then.FAIL:
-            return conclude(job_type, snapshot, _failed(fault, rule), now)
+            return conclude(snapshot, _failed(fault, rule), now)
         case Then.RESTART | Then.RENEW | Then.RESCHEDULE | Then.IGNORE:
             raise AssertionError(f"no answer to a refused write: {rule}")
 
@@ -203,12 +200,10 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
     return Decision(events=(event,), requeue_after=_NEXT_ATTEMPT)
 
 
-def _wait(
-    job_type: JobType, snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime
-) -> Decision:
+def _wait(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     """Let the job wait in Pending; every refusal is written, the next pause counts from it."""
     verdict = Verdict(phase=Phase.PENDING, reason=rule.reason, message=fault.message, insist=True)
-    decision = conclude(job_type, snapshot, verdict, now)
+    decision = conclude(snapshot, verdict, now)
     status = snapshot.status
     again = status.is_waiting and status.reason == rule.reason
     waited = (now - status.transitioned).total_seconds() if again and status.transitioned else 0.0

@@ -36,7 +36,7 @@ from di_operator.lifecycle.observed.status import Status
 from di_operator.lifecycle.policies.companions import wanted_companions
 from di_operator.lifecycle.policies.kueue_workloads import leftover_steps
 from di_operator.lifecycle.policies.reclaim import reclaim, restored_events
-from di_operator.lifecycle.problems import defect
+from di_operator.lifecycle.policies.reports.reconcile_failure import defect
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.conditions import with_aside
 from di_operator.lifecycle.vocabulary.decision import Decision, JobEvent, Settings

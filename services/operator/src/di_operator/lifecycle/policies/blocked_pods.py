@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from di_operator.lifecycle.observed.blockers import (
     BLOCKED_REASONS,
@@ -19,6 +20,7 @@ from di_operator.lifecycle.observed.pod_group_status import group_blocker
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.vocabulary.rules import WAITING
 
@@ -94,3 +96,6 @@ def _may_be_told(snapshot: Snapshot, verdict: Verdict) -> bool:
         and verdict.reason in (None, OF_PHASES[verdict.phase])
         and not counts
     )
+
+
+BLOCKED_PODS: Final = Policy(amend=tell_blocked, due=blocked_time_left)

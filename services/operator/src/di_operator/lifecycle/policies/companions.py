@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from di_api.companions import with_job_name
@@ -17,6 +18,7 @@ from di_operator.builders.companion import CompanionRecipe
 from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import CreateCompanion
 from di_operator.lifecycle.vocabulary.decision import Settings
 
@@ -59,7 +61,7 @@ def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted
         )
 
 
-def with_companions(snapshot: Snapshot, plan: Plan, settings: Settings) -> Plan:
+def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings) -> Plan:
     """Put before all that a plan makes the companions that are not there.
 
     Nothing is made before they have been looked at, and before those of an earlier job are gone:
@@ -99,3 +101,6 @@ def seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = found["metadata"]
     kept = ("name", "uid", "ownerReferences")
     return {"metadata": {key: metadata[key] for key in kept if key in metadata}}
+
+
+COMPANIONS: Final = Policy(prepare=with_companions)

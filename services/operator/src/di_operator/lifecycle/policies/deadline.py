@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from di_api.phase import Phase
 from di_api.spec import MAX_INT64
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
@@ -69,3 +71,6 @@ def _limit(snapshot: Snapshot) -> int | None:
     value = raw.get("activeDeadlineSeconds") if isinstance(raw, Mapping) else None
     is_limit = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_INT64
     return value if is_limit and snapshot.status.started is not None else None
+
+
+DEADLINE: Final = Policy(judge=judge_deadline, due=time_left)

@@ -27,6 +27,7 @@ from di_kube.resources import PODS
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import Reclaim
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
@@ -159,3 +160,6 @@ def _service_label(labels: Mapping[str, str]) -> dict[str, str | None]:
 
 def _mark(pod: Pod, labels: Mapping[str, str | None], since: str | None) -> Reclaim:
     return relabelled(pod, labels, {ANNOTATION_LEFT_SERVICE: since})
+
+
+DRAIN: Final = Policy(due=departure_time_left)

@@ -1,9 +1,8 @@
-"""What the status tells of a job's start and end to come, and when that is worth another write."""
+"""When a job is expected to start and to end, and when a change of that is worth a write."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,7 +20,9 @@ from di_operator.lifecycle.observed.expected_completion import (
 from di_operator.lifecycle.observed.placement import is_placed
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.deadline import time_left
+from di_operator.lifecycle.policy import COUNTS_PERIOD, NOTHING, Drift, Policy, Report
 from di_operator.lifecycle.vocabulary.conditions import is_true
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -32,36 +33,20 @@ _GOES_ON: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESTARTING, Ph
 """Phases in which what was expected before is better than nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """The fields of the status."""
+def report_forecast(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """What is expected of a job that is about to be in a phase.
 
-    written: Mapping[str, Any]
-    """As they are."""
-    present: Mapping[str, Any]
-    """As they would be written now, with whatever else there is to write."""
-    is_news: bool
-    """Whether the difference is worth a write of its own."""
-    pause: float
-    """Seconds that such a write keeps from the one before."""
-
-
-def look_ahead(snapshot: Snapshot, phase: Phase, now: datetime, *, counts: float) -> Outlook:
-    """Say what is expected of a job that is about to be in a phase.
-
-    `counts` are the seconds between two writes of counts; a first expectation waits no longer.
+    A first expectation waits no longer than counts do.
     """
-    status = snapshot.status
+    status, phase = snapshot.status, verdict.phase
     written = {key: status.raw[key] for key in FIELDS if key in status.raw}
     of_end: dict[str, Any] = {key: written[key] for key in _OF_END if key in written}
     present = {**_present(snapshot, phase, now, of_end), **_start(snapshot, phase, now, written)}
+    if present == written:
+        return Report(fields=written) if written else NOTHING
     gone_or_new = written.keys() != present.keys() or written.get("pace") != present.get("pace")
-    return Outlook(
-        written=written,
-        present=present,
-        is_news=gone_or_new or present != written,
-        pause=counts if gone_or_new else WRITE_PERIOD,
-    )
+    delay = COUNTS_PERIOD if gone_or_new else WRITE_PERIOD
+    return Report(fields=written, drift=Drift(fields=present, delay=delay))
 
 
 def _start(
@@ -137,3 +122,6 @@ def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> flo
 def _is_resizable(task: Task) -> bool:
     least, most = task.min_replicas or task.replicas, task.max_replicas or task.replicas
     return least < most
+
+
+FORECAST: Final = Policy(report=report_forecast)

@@ -17,6 +17,7 @@ from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.deletion import delete_pod
 from di_operator.lifecycle.policies.drain import departures
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 from di_operator.lifecycle.vocabulary.actions import Patch
 from di_operator.lifecycle.vocabulary.conditions import Aside
 from di_operator.lifecycle.vocabulary.decision import JobEvent
@@ -60,11 +61,25 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
     )
 
 
-def queued_aside(snapshot: Snapshot) -> Aside | None:
-    """The condition that says whether the job waits in a queue; None: it has none."""
+def report_queue(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition Queued, and what is admitted; nothing for jobs without a queue.
+
+    The allocator has more or less to assign when something else is admitted.
+    """
     queueing = snapshot.queueing
+    admitted = _admitted(queueing)
+    is_sized = snapshot.spec is not None and snapshot.spec.preemptible
+    is_urgent = is_sized and admitted != snapshot.status.raw.get("admitted", {})
     if queueing is None:
-        return None
+        return Report(is_urgent=True) if is_urgent else NOTHING
+    return Report(
+        conditions=(_queued(queueing),),
+        fields={"admitted": dict(admitted)} if admitted else {},
+        is_urgent=is_urgent,
+    )
+
+
+def _queued(queueing: Queueing) -> Aside:
     if queueing.is_open or queueing.is_held:
         cluster = _cluster_queue(queueing)
         message = f"admitted by ClusterQueue {cluster}" if cluster else "does not wait in a queue"
@@ -78,9 +93,7 @@ def queued_aside(snapshot: Snapshot) -> Aside | None:
     )
 
 
-def admitted_status(snapshot: Snapshot) -> Mapping[str, int]:
-    """`status.admitted`; empty where nothing is admitted."""
-    queueing = snapshot.queueing
+def _admitted(queueing: Queueing | None) -> Mapping[str, int]:
     if queueing is None or queueing.obstacle is not None or not queueing.is_open:
         return {}
     return queueing.admitted if queueing.has_queue else {}
@@ -162,3 +175,6 @@ def _patch_job(snapshot: Snapshot, patch: Mapping[str, Any]) -> Patch:
         resource_version=snapshot.job["metadata"]["resourceVersion"],
         patch=patch,
     )
+
+
+QUEUE: Final = Policy(judge=judge_queue, report=report_queue)

@@ -36,6 +36,7 @@ from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.policies.deletion import delete
 from di_operator.lifecycle.policies.kueue_admission import room_left, takes_room
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import Action, Create, Delete, Patch
 
 WAITING_EXTRAS: Final = 4
@@ -326,3 +327,6 @@ def _patch(workload: Workload, patch: Mapping[str, Any], subresource: str | None
 
 def _patch_status(workload: Workload, patch: Mapping[str, Any]) -> Patch:
     return _patch(workload, patch, "status")
+
+
+WORKLOADS_OF_QUEUE: Final = Policy(upkeep=queue_steps)

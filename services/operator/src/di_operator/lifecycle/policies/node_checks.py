@@ -9,7 +9,7 @@ two nodes, or where half of them are slow, nobody can say which is as it should 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median_low
@@ -20,7 +20,11 @@ from di_operator.lifecycle.observed.check_reports import CheckReport, report_of
 from di_operator.lifecycle.observed.ledger import AVOIDED_FOR
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
-from di_operator.lifecycle.observed.status import AvoidedNodes
+from di_operator.lifecycle.observed.status import AvoidedNodes, dump_avoided
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.vocabulary.reasons import Problem
 
 Object = Mapping[str, Any]
 
@@ -33,6 +37,13 @@ NO_EXCHANGE: Final = "NoExchange"
 _FACTOR: Final = 2.0
 _LEAST_PARTNERS: Final = 2
 _SHOWN: Final = 3
+_CHECKED: Final = Aside(
+    type=Problem.NODE_CHECK_FAILED,
+    value=False,
+    reason="NodesChecked",
+    message="no node of the job is slow by its checks",
+)
+_NOT_SLOW: Final = Report(conditions=(_CHECKED,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +128,30 @@ def slow_nodes(times: Mapping[str, float]) -> dict[str, float]:
     return {} if 2 * len(slow) >= len(times) else slow
 
 
-def check_nodes(snapshot: Snapshot) -> tuple[Finding | None, ...]:
-    """What the pods of each task with a check have told; None: not all of its pods have yet."""
-    tasks = (task for task in snapshot.tasks if task.node_check is not None)
-    return tuple(_finding(snapshot, task) for task in tasks)
+def report_nodes(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition NodeCheckFailed, and the nodes that tasks are kept away from."""
+    tasks = [task for task in snapshot.tasks if task.node_check is not None]
+    if not tasks:
+        return _NOT_SLOW
+    found = [_finding(snapshot, task) for task in tasks]
+    avoided = _avoided_nodes(snapshot, found, now)
+    return Report(
+        conditions=(_condition(snapshot, found),),
+        fields={"avoidedNodes": dump_avoided(avoided)} if avoided else {},
+    )
+
+
+def _condition(snapshot: Snapshot, found: Sequence[Finding | None]) -> Aside:
+    problem = Problem.NODE_CHECK_FAILED
+    written = snapshot.status.conditions.get(problem)
+    if wrong := _wrong_nodes(found):
+        reason, message = wrong
+        return Aside(type=problem, value=True, reason=reason, message=message)
+    if written is not None and written["status"] == "True" and None in found:
+        # A pod is being replaced: the condition stays until all pods have reported again.
+        reason, message = written["reason"], written["message"]
+        return Aside(type=problem, value=True, reason=reason, message=message)
+    return _CHECKED
 
 
 def checked_tasks(snapshot: Snapshot) -> frozenset[str]:
@@ -137,7 +168,7 @@ def checked_tasks(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def wrong_nodes(found: Iterable[Finding | None]) -> tuple[str, str] | None:
+def _wrong_nodes(found: Iterable[Finding | None]) -> tuple[str, str] | None:
     """Reason and message of what is wrong with the nodes of a job; None: nothing that is known."""
     wrong = [(reason, each) for each in found if each is not None and (reason := each.reason)]
     if not wrong:
@@ -147,7 +178,7 @@ def wrong_nodes(found: Iterable[Finding | None]) -> tuple[str, str] | None:
     return gravest, "; ".join(each.describe() for _, each in wrong)
 
 
-def avoided_nodes(
+def _avoided_nodes(
     snapshot: Snapshot, found: Iterable[Finding | None], now: datetime
 ) -> AvoidedNodes:
     """The nodes that each task is kept away from, and until when, after what was found."""
@@ -227,3 +258,6 @@ def _worst_first(slow: Mapping[str, float]) -> list[str]:
 def _median(times: Mapping[str, float]) -> float:
     # The lower one of two: half of the nodes may be slow, and must not make it theirs.
     return median_low(times.values())
+
+
+NODE_CHECKS: Final = Policy(report=report_nodes)

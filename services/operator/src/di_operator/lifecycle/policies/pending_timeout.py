@@ -25,6 +25,7 @@ from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.blocked_pods import describe_blocked
 from di_operator.lifecycle.policies.dependencies import waiting_tasks
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 from di_operator.lifecycle.vocabulary.conditions import BELOW_MINIMUM, Aside
 from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Reason
 from di_operator.lifecycle.vocabulary.rules import Part
@@ -78,11 +79,15 @@ def pending_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     return limit - max(0.0, (now - began).total_seconds())
 
 
-def below_minimum(snapshot: Snapshot, now: datetime) -> Aside | None:
-    """What the condition BelowMinimum is to say, None in a job without a time that needs it."""
+def report_minimum(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition BelowMinimum; nothing for jobs without a time that needs it."""
     spec = snapshot.spec
     if spec is None or (_limit(snapshot) is None and spec.progress_policy is None):
-        return None
+        return NOTHING
+    return Report(conditions=(_below_minimum(snapshot, now),))
+
+
+def _below_minimum(snapshot: Snapshot, now: datetime) -> Aside:
     short = _shortfall(snapshot, now)
     if short is None:
         message = "no task has fewer pods ready than its minimum"
@@ -171,3 +176,6 @@ def _why(snapshot: Snapshot, now: datetime) -> str:
     if phase is None or said is None or said["reason"] == OF_PHASES[phase]:
         return ""
     return str(said["message"])
+
+
+PENDING_TIMEOUT: Final = Policy(judge=judge_pending, report=report_minimum, due=pending_time_left)

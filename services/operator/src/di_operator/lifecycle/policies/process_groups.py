@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from di_api.group_status import GroupState, GroupStatus, has_group, read_member
 from di_api.names import group_file_key, pod_fqdn
@@ -19,8 +19,18 @@ from di_operator.lifecycle.observed.membership import Terms, next_step, time_lef
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Groups, Verdict, count_of, earliest
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import Aside
 from di_operator.lifecycle.vocabulary.decision import JobEvent
-from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
+
+REASON_DEADLINE: Final = "DeadlinePassed"
+_ENOUGH: Final = Aside(
+    type=Problem.INSUFFICIENT_REPLICAS,
+    value=False,
+    reason="EnoughReplicas",
+    message="no process group is short of members",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +64,38 @@ def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     )
 
 
+def report_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The groups as the transition leaves them, and the condition InsufficientReplicas."""
+    written = snapshot.status.raw.get("groups")
+    groups = written if verdict.groups is None else verdict.groups.status
+    return Report(
+        conditions=(_members(snapshot),),
+        fields={"groups": groups} if groups else {},
+        is_urgent=groups != written,
+    )
+
+
+def _members(snapshot: Snapshot) -> Aside:
+    short = [
+        (task, group)
+        for task, group in snapshot.status.groups.items()
+        if group.state is GroupState.INSUFFICIENT
+    ]
+    if not short:
+        return _ENOUGH
+    task, group = short[0]
+    wanted = snapshot.desired
+    least = (_least_members(each, wanted[task]) for each in snapshot.tasks if each.name == task)
+    message = (
+        f"the process group of task {task} had {len(group.members)} of at least "
+        f"{next(least, 1)} "
+        "members when its time was up; it waits for more"
+    )
+    return Aside(
+        type=Problem.INSUFFICIENT_REPLICAS, value=True, reason=REASON_DEADLINE, message=message
+    )
+
+
 def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
     """The files that tell the pods of groups what the status says, by name."""
     found = snapshot.status.groups
@@ -68,7 +110,7 @@ def grouped_tasks(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(task.name for task, _ in _groups(snapshot))
 
 
-def least_members(task: Task, replicas: int) -> int:
+def _least_members(task: Task, replicas: int) -> int:
     """How many members of a group there have to be."""
     return task.min_replicas or max(1, replicas)
 
@@ -129,7 +171,7 @@ def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
         wanted = sum(slot.name not in held for slot in slots)
         terms = Terms(
             wanted=wanted,
-            least=least_members(task, wanted),
+            least=_least_members(task, wanted),
             last_call=group.last_call_seconds,
             deadline=group.deadline_seconds,
         )
@@ -174,3 +216,6 @@ def _formed(step: _Step) -> JobEvent:
     members = count_of(len(step.after.members), "member")
     message = f"task {step.task.name}: generation {step.after.generation} with {members}"
     return JobEvent(reason=Reason.GROUP_FORMED, message=message)
+
+
+PROCESS_GROUPS: Final = Policy(amend=tell_groups, report=report_groups)

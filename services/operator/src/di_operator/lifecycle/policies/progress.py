@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from di_api.phase import Phase
 from di_api.spec import ProgressAction, ProgressPolicy, TaskType
@@ -17,13 +18,37 @@ from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of, restarts_used
 from di_operator.lifecycle.policies.pending_timeout import is_short
-from di_operator.lifecycle.vocabulary.conditions import BELOW_MINIMUM, SUCCESS_CRITERIA_MET, is_true
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import (
+    BELOW_MINIMUM,
+    SUCCESS_CRITERIA_MET,
+    Aside,
+    is_true,
+)
 from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from di_operator.lifecycle.vocabulary.rules import Part
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 AWAY_LOOK = 10.0
 """Seconds until a job is looked at again that cannot be judged because reports cannot come."""
+_TAKEN: Final = Aside(
+    type=Problem.REPORT_REJECTED,
+    value=False,
+    reason="ReportTaken",
+    message="the last report makes sense",
+)
+_PROGRESSING: Final = Aside(
+    type=Problem.HUNG,
+    value=False,
+    reason="Progressing",
+    message="its step grows again, or its pods have begun anew",
+)
+_REPORTING: Final = Aside(
+    type=Problem.NO_SIGNAL,
+    value=False,
+    reason="Reporting",
+    message="a step was reported, or its pods have begun anew",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +108,36 @@ def progress_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     return left if left > 0 else None
 
 
-def progress_problems(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Problem, str, str]]:
-    """What its reports say is wrong with a job: the condition, its reason and message."""
-    if rejected := snapshot.status.reported.rejected:
-        yield Problem.REPORT_REJECTED, "Senseless", f"nothing of it was kept: {rejected}"
-    window = _window(snapshot)
-    if window is None or window.left(now) > 0:
+def report_progress(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The conditions Hung, NoSignal and ReportRejected, by what the job has reported."""
+    return Report(conditions=(*_conditions(snapshot, now), _last_report(snapshot)))
+
+
+def _conditions(snapshot: Snapshot, now: datetime) -> Iterator[Aside]:
+    """Hung and NoSignal; they stay as they are while reports cannot come."""
+    if _policy(snapshot) is not None and snapshot.reports_since is None:
         return
-    if window.problem is Problem.NO_SIGNAL:
-        seconds = count_of(window.limit, "second")
-        yield Problem.NO_SIGNAL, "NoReport", f"no step was ever reported, for {seconds} of running"
+    window = _window(snapshot)
+    problem = window.problem if window is not None and window.left(now) <= 0 else None
+    if window is not None and problem is Problem.HUNG:
+        message = _hung(snapshot, window)
+        yield Aside(type=problem, value=True, reason="NoProgress", message=message)
     else:
-        yield Problem.HUNG, "NoProgress", _hung(snapshot, window)
+        yield _PROGRESSING
+    if window is not None and problem is Problem.NO_SIGNAL:
+        seconds = count_of(window.limit, "second")
+        message = f"no step was ever reported, for {seconds} of running"
+        yield Aside(type=problem, value=True, reason="NoReport", message=message)
+    else:
+        yield _REPORTING
 
 
-def is_undecided(snapshot: Snapshot) -> bool:
-    """Whether nobody can say now if the job gets any further; its conditions stay as they are."""
-    return _policy(snapshot) is not None and snapshot.reports_since is None
+def _last_report(snapshot: Snapshot) -> Aside:
+    rejected = snapshot.status.reported.rejected
+    if not rejected:
+        return _TAKEN
+    message = f"nothing of it was kept: {rejected}"
+    return Aside(type=Problem.REPORT_REJECTED, value=True, reason="Senseless", message=message)
 
 
 def _policy(snapshot: Snapshot) -> ProgressPolicy | None:
@@ -167,3 +205,6 @@ def _hung(snapshot: Snapshot, window: Window) -> str:
     seconds = count_of(window.limit, "second")
     since = format_time(window.heard)
     return f"the reported step is {step} {where}since {since}, for longer than {seconds}"
+
+
+PROGRESS: Final = Policy(judge=judge_progress, report=report_progress, due=progress_time_left)

@@ -9,7 +9,7 @@ or from one that somebody made to be taken for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from di_api.names import ANNOTATION_RANK, LABEL_IN_SERVICE
 from di_kube.resources import PODS, Resource
@@ -18,8 +18,9 @@ from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import count_of
 from di_operator.lifecycle.policies.deletion import is_terminating
 from di_operator.lifecycle.policies.drain import has_left
+from di_operator.lifecycle.policy import Policy, Repair
 from di_operator.lifecycle.vocabulary.actions import Reclaim
-from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.vocabulary.decision import JobEvent, Settings
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 Object = Mapping[str, Any]
@@ -52,14 +53,15 @@ def reclaim(
     )
 
 
-def reclaim_seen(snapshot: Snapshot) -> tuple[Reclaim, ...]:
+def repair_pods(snapshot: Snapshot, settings: Settings) -> Repair:
     """What puts back the marks of the pods that fill a slot."""
-    return tuple(
+    actions = tuple(
         action
         for slot in snapshot.slots
         if (pod := snapshot.held.get(slot.name)) is not None
         if (action := reclaim(snapshot, PODS, pod.raw, slot)) is not None
     )
+    return Repair(actions=actions, events=restored_events(actions))
 
 
 def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
@@ -90,3 +92,6 @@ def _difference(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str
     if wanted.items() <= found.items():
         return {}
     return {key: value for key, value in wanted.items() if found.get(key) != value}
+
+
+RECLAIM: Final = Policy(repair=repair_pods)

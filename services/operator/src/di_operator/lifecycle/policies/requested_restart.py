@@ -6,14 +6,18 @@ before anything is deleted; what was asked for is noted as heeded in the same wr
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from di_api.phase import Phase
 from di_operator.lifecycle.observed.restart_requests import RestartRequests
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policy import Policy, Report
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
-def judge_request(snapshot: Snapshot) -> Verdict | None:
+def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Begin anew what somebody asked for since the status was written."""
     tasks = _news(snapshot) - _without_pods(snapshot)
     if not tasks:
@@ -32,7 +36,17 @@ def judge_request(snapshot: Snapshot) -> Verdict | None:
     )
 
 
-def heeded_requests(snapshot: Snapshot, verdict: Verdict) -> RestartRequests:
+def report_requests(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The requests that were handled, with those that the transition handles."""
+    handled = _handled_requests(snapshot, verdict)
+    fields = handled.dump()
+    return Report(
+        fields={"restartedAt": fields} if fields else {},
+        is_urgent=handled != snapshot.status.heeded,
+    )
+
+
+def _handled_requests(snapshot: Snapshot, verdict: Verdict) -> RestartRequests:
     """Those that are heeded once the verdict is written: by whatever makes their pods anew."""
     heeded = snapshot.status.heeded
     if not _news(snapshot):
@@ -60,3 +74,6 @@ def _without_pods(snapshot: Snapshot) -> frozenset[str]:
         return frozenset()
     held = {slot.task.name for slot in snapshot.slots if slot.name in snapshot.held}
     return frozenset(task.name for task in snapshot.tasks if task.name not in held)
+
+
+REQUESTED_RESTART: Final = Policy(judge=judge_request, report=report_requests)

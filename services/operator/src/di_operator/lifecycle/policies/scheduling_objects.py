@@ -35,6 +35,7 @@ from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
 from di_operator.lifecycle.policies.dependencies import waiting_tasks
+from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import (
     CreateSchedulingObject,
     Creation,
@@ -279,3 +280,6 @@ def _priority_class(snapshot: Snapshot) -> str | None:
         (task.template_of(0).get("spec") or {}).get("priorityClassName") for task in snapshot.tasks
     }
     return named.pop() if len(named) == 1 else None
+
+
+SCHEDULING_OBJECTS: Final = Policy(prepare=with_scheduling_objects)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from di_api.phase import Phase
+from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.deletion import delete_pod
 from di_operator.lifecycle.policies.drain import departures
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import REASON_RESUMED, SUSPENDED, Aside, is_true
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
+
+_SUSPENDED: Final = Aside(
+    type=SUSPENDED,
+    value=True,
+    reason=Reason.JOB_SUSPENDED,
+    message="suspend is set in the spec",
+)
+_RESUMED: Final = replace(
+    _SUSPENDED, value=False, reason=REASON_RESUMED, message="suspend is no longer set in the spec"
+)
 
 
 def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
@@ -39,5 +54,23 @@ def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
     )
 
 
+def report_suspension(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition Suspended, and since when the job is active."""
+    if _is_suspended(snapshot):
+        return Report(conditions=(_SUSPENDED,))
+    # As in batch/v1 Job: the clock of activeDeadlineSeconds starts again after a suspension.
+    started = format_time(snapshot.status.started or now)
+    return Report(conditions=(_RESUMED,), fields={"startTime": started})
+
+
+def _is_suspended(snapshot: Snapshot) -> bool:
+    if snapshot.is_frozen:
+        return is_true(snapshot.status.conditions, SUSPENDED)
+    return snapshot.spec is not None and snapshot.spec.suspend
+
+
 def _runs(pod: Pod) -> bool:
     return not pod.is_finished and not pod.terminating
+
+
+SUSPENSION: Final = Policy(judge=judge_suspension, report=report_suspension)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
+from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS
 from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.deletion import delete
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 from di_operator.lifecycle.vocabulary.decision import Decision
 
 
@@ -23,3 +27,13 @@ def expire(snapshot: Snapshot, now: datetime) -> Decision:
     if left > 0:
         return Decision(requeue_after=left)
     return Decision(actions=(delete(DIJOBS, snapshot.job),))
+
+
+def report_end(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """Since when the job has been finished."""
+    if not verdict.phase.is_finished:
+        return NOTHING
+    return Report(fields={"completionTimestamp": format_time(snapshot.status.completed or now)})
+
+
+TTL: Final = Policy(report=report_end)

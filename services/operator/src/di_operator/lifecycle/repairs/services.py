@@ -6,16 +6,18 @@ Service sends clients to no pod of the job, or to pods of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_kube.resources import SERVICES
+from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import count_of
 from di_operator.lifecycle.policies.deletion import is_terminating
-from di_operator.lifecycle.vocabulary.actions import Patch, Recipe
-from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.lifecycle.policy import Policy, Repair
+from di_operator.lifecycle.vocabulary.actions import Patch
+from di_operator.lifecycle.vocabulary.decision import JobEvent, Settings
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 Object = Mapping[str, Any]
@@ -24,8 +26,9 @@ _OWNED: Final = ("selector", "ports", "publishNotReadyAddresses")
 """Fields of the spec that the operator writes and may change; `clusterIP` cannot be changed."""
 
 
-def service_patches(snapshot: Snapshot, recipes: Iterable[Recipe]) -> tuple[Patch, ...]:
+def repair_services(snapshot: Snapshot, settings: Settings) -> Repair:
     """Return what puts right the Services that are there, by the recipes of those wanted."""
+    recipes = job_type_of(snapshot.job, snapshot.spec).services(snapshot)
     present = {found["metadata"]["name"]: found for found in snapshot.services}
     patches = []
     for recipe in recipes:
@@ -45,11 +48,11 @@ def service_patches(snapshot: Snapshot, recipes: Iterable[Recipe]) -> tuple[Patc
                     patch={"spec": changes},
                 )
             )
-    return tuple(patches)
+    return Repair(actions=tuple(patches), events=_events(patches))
 
 
-def service_events(patches: tuple[Patch, ...]) -> tuple[JobEvent, ...]:
-    """Tell what was put right; one event, whose count grows."""
+def _events(patches: list[Patch]) -> tuple[JobEvent, ...]:
+    """What was put right; one event, whose count grows."""
     if not patches:
         return ()
     first = patches[0]
@@ -83,3 +86,6 @@ def _are_as_wanted(found: object, wanted: list[Object]) -> bool:
         isinstance(port, Mapping) and ours.items() <= port.items()
         for port, ours in zip(found, wanted, strict=True)
     )
+
+
+EDITED_SERVICES: Final = Policy(repair=repair_services)

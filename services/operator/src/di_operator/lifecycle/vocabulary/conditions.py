@@ -1,6 +1,6 @@
 """The conditions of a job: one for each phase it reached, exactly one of them True, and others.
 
-Beside those of phases stand Suspended and what is wrong with the job (see ``problems.py``). A
+Beside those of phases stand Suspended and what is wrong with the job (each a ``Problem``). A
 condition that turned False keeps the reason and message it had, so the list is the job's
 history. All are well-formed in the sense of the API conventions (type, status, reason, message,
 times), because tools such as kstatus take a malformed condition for a job that is never ready.
@@ -118,6 +118,13 @@ def with_aside(
         now=now,
     )
     return _in_order(written)
+
+
+def stamp(written: Iterable[dict[str, Any]], phase: Phase, now: datetime) -> None:
+    """Note the time of the write on the condition of the phase."""
+    for condition in written:
+        if condition["type"] == phase.value:
+            condition["lastUpdateTime"] = format_time(now)
 
 
 def _put(

@@ -1,0 +1,60 @@
+"""Jobs that get no pods from this operator: finished, run in another cluster, or left to others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from di_api.ownership import is_managed_elsewhere
+from di_operator.kueue.side import Side
+from di_operator.lifecycle.build_status import conclude
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.policies.cleanup import clean_up
+from di_operator.lifecycle.policies.kueue_admission import judge_queue
+from di_operator.lifecycle.policies.suspend import judge_suspension
+from di_operator.lifecycle.policies.ttl import expire
+from di_operator.lifecycle.unreadable_spec import judge_refused
+from di_operator.lifecycle.vocabulary.decision import Decision
+
+
+def is_left_alone(snapshot: Snapshot) -> bool:
+    """Whether another controller manages the job, and this operator does nothing for it."""
+    return is_managed_elsewhere(snapshot.job) and not _is_dispatched(snapshot)
+
+
+def decide_inactive(snapshot: Snapshot, now: datetime) -> Decision | None:
+    """Return the decision for a job that gets no pods here; None: it is active."""
+    if snapshot.is_deleted:
+        return Decision()  # the garbage collector follows the owner references
+    if snapshot.status.is_finished:
+        return _after_the_end(snapshot, now)
+    return _while_dispatched(snapshot, now) if _is_dispatched(snapshot) else None
+
+
+def _is_dispatched(snapshot: Snapshot) -> bool:
+    return snapshot.queueing is not None and snapshot.queueing.side is Side.MANAGER
+
+
+def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:
+    """Decide on a job that another cluster is to run.
+
+    While it does, the status is what MultiKueue copies from there; ours while there is no such
+    cluster.
+    """
+    if snapshot.spec is None:
+        verdict = None if snapshot.is_frozen else judge_refused(snapshot)
+    else:
+        verdict = judge_queue(snapshot, now)
+        if verdict is None and snapshot.queueing is not None and snapshot.queueing.is_held:
+            verdict = judge_suspension(snapshot, now)
+    return Decision() if verdict is None else conclude(snapshot, verdict, now)
+
+
+def _after_the_end(snapshot: Snapshot, now: datetime) -> Decision:
+    expiry = expire(snapshot, now)
+    # Deleting the job takes its objects along; cleaning up first would be work for nothing.
+    return (
+        expiry
+        if expiry.actions
+        else replace(clean_up(snapshot), requeue_after=expiry.requeue_after)
+    )

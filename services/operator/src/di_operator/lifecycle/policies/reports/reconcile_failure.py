@@ -1,0 +1,43 @@
+"""A reconcile that failed by a mistake of the operator: the condition ReconcileFailed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from di_api.wording import describe
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.vocabulary.reasons import Problem
+
+_SOLVED: Final = Report(
+    conditions=(
+        Aside(
+            type=Problem.RECONCILE_FAILED,
+            value=False,
+            reason="ReconcileSucceeded",
+            message="the operator can act on the job",
+        ),
+    )
+)
+
+
+def defect(error: Exception) -> Aside:
+    """Return the condition of a job that the operator failed on by a mistake of its own.
+
+    It turns False with the next decision about the job.
+    """
+    what = describe(error)
+    message = f"the operator cannot act on this job and tries again ({what}); other jobs go on"
+    reason = type(error).__name__
+    return Aside(type=Problem.RECONCILE_FAILED, value=True, reason=reason, message=message)
+
+
+def report_success(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition of a job about which a decision was made after all."""
+    return _SOLVED
+
+
+RECONCILE_FAILURE: Final = Policy(report=report_success)

@@ -1,0 +1,51 @@
+"""How many replicas a job is to have, and how many are ready."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policy import Policy, Report
+
+_FROM_SPEC: Final = (
+    *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
+    *("placement", "allocation", "placementTime", "replicaSeconds", "batchSize", "avoidedNodes"),
+)
+"""Fields that are kept while the spec they are made from cannot be read, also other topics'."""
+
+
+def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The counts of pods, in all and by task; urgent if the spec asks for others."""
+    fields: dict[str, Any]
+    if snapshot.is_frozen:
+        written = snapshot.status.raw
+        fields = {key: written[key] for key in _FROM_SPEC if key in written}
+    else:
+        fields = {
+            "replicas": len(snapshot.slots),
+            "readyReplicas": len(snapshot.ready),
+            "taskStatus": _task_status(snapshot),
+        }
+    if verdict.phase.is_finished:
+        fields["readyReplicas"] = 0
+    is_other = snapshot.spec is not None and snapshot.desired != snapshot.status.desired
+    return Report(fields=fields, is_urgent=is_other)
+
+
+def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Count the replicas of each task by the phase of their pod, Pending without one.
+
+    The sums are what the spec asked for; the next reconcile sees a new spec by them.
+    """
+    counts: dict[str, dict[str, int]] = {task: {} for task in snapshot.desired}
+    for slot in snapshot.slots:
+        pod = snapshot.held.get(slot.name)
+        phases = counts.setdefault(slot.task.name, {})
+        phase = pod.phase if pod is not None else "Pending"
+        phases[phase] = phases.get(phase, 0) + 1
+    return counts
+
+
+REPLICA_COUNTS: Final = Policy(report=report_counts)
