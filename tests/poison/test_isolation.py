@@ -21,6 +21,7 @@ from di_operator.allocator_loop import Scheduler
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster import informer_state
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.decision import Decision
@@ -208,11 +209,13 @@ async def decided(
         assert b"di_jobs" in metrics.render()
         snapshot = read_snapshot(
             job,
-            seen.pods(KEY),
-            seen.services(KEY),
-            seen.configmaps(KEY),
+            Sources(
+                pods=seen.pods(KEY),
+                services=seen.services(KEY),
+                configmaps=seen.configmaps(KEY),
+                grant=scheduler.grant(job),
+            ),
             read=specs.examine,
-            grant=scheduler.grant(job),
         )
         return decide(snapshot, NOW, SETTINGS)
 

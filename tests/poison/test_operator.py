@@ -19,7 +19,9 @@ from di_operator.job_tasks.keeper import index_owner
 from di_operator.job_tasks.scalable import has_scalable_tasks, scalable_tasks
 from di_operator.job_tasks.steps import steps
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.pods import Pod, failure_text, loss_record
+from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import read_spec
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.decision import Settings
@@ -56,7 +58,9 @@ OBJECTS = st.lists(pods(), max_size=2)
 def live_through(job: Object, *, aggregator: Any, others: dict[str, Any]) -> None:
     """Let the operator look at a job again and again, as if nothing but its status changed."""
     for _ in range(STEPS):
-        snapshot = read_snapshot(job, **others, aggregator=aggregator, companions={})
+        sources = Sources(**others, aggregator=aggregator, companions={})
+        snapshot = read_snapshot(job, sources)
+        needs(snapshot, NOW, SETTINGS)
         decision = decide(snapshot, NOW, SETTINGS)
         for action in decision.actions:
             assert json.dumps(getattr(action, "body", {}))

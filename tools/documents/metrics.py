@@ -15,11 +15,11 @@ from di_history.metrics import Metrics as HistoryMetrics
 from di_kube.cache import WatchCache
 from di_kube.resources import Resource
 from di_operator.leadership.election import Election
-from di_operator.main import expose
 from di_operator.metrics.jobs.collect import JobMetrics, Source
 from di_operator.metrics.metrics import Metrics as OperatorMetrics
 from di_operator.process.controller import JobKey
 from di_operator.process.queue import KeyQueue
+from di_operator.wiring import expose
 from di_server.metrics import Metrics as ServerMetrics
 from di_webhook.metrics import Metrics as WebhookMetrics
 

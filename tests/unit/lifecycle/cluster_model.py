@@ -16,11 +16,12 @@ from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_pod
 from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
+from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.placement import Grant
 from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.observed.status import merge_patch
-from di_operator.lifecycle.policies.companions import wanted_companions
 from di_operator.lifecycle.policies.scheduling_objects import object_key
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.actions import (
@@ -151,18 +152,20 @@ class ClusterModel(KubeletModel):
             by_kind.setdefault(kind, []).append(copy.deepcopy(body))
         return read_snapshot(
             copy.deepcopy(self.job),
-            map(transform_pod, by_kind["Pod"]) if pods is None else pods,
-            by_kind["Service"],
-            map(transform_configmap, by_kind["ConfigMap"]),
+            Sources(
+                pods=map(transform_pod, by_kind["Pod"]) if pods is None else pods,
+                services=by_kind["Service"],
+                configmaps=map(transform_configmap, by_kind["ConfigMap"]),
+                grant=self.grant,
+                aggregator=self.aggregator,
+                reports_since=self.reports_since,
+                largest_node_memory=self.largest_node_memory,
+                notification_targets=self.notification_targets,
+                companions=companions,
+                scheduling_objects=scheduling_objects,
+                kueue=self.kueue(),
+            ),
             read=self.examine,
-            grant=self.grant,
-            aggregator=self.aggregator,
-            reports_since=self.reports_since,
-            largest_node_memory=self.largest_node_memory,
-            notification_targets=self.notification_targets,
-            companions=companions,
-            scheduling_objects=scheduling_objects,
-            kueue=self.kueue(),
         )
 
     def kueue(self) -> Kueue | None:
@@ -170,20 +173,26 @@ class ClusterModel(KubeletModel):
         return None
 
     def look(self) -> Snapshot:
-        """The same with the job's companions."""
-        self.looks += 1
-        wanted = {
-            each.index: self.objects.get((each.resource.kind, each.name))
-            for each in wanted_companions(self.snapshot(), self.settings)
-            if each.resource is not None
-        }
-        found = {index: copy.deepcopy(each) for index, each in wanted.items() if each is not None}
-        return self.snapshot(companions=found)
-
-    def scheduling_objects(self, decision: Decision) -> dict[str, Object]:
-        """What is there of what a decision wants to be looked for."""
-        named = ((object_key(*each), (each[0].kind, each[1])) for each in decision.looks_for)
-        return {key: copy.deepcopy(self.objects[at]) for key, at in named if at in self.objects}
+        """The same with what has to be read for the decision."""
+        snapshot = self.snapshot()
+        needed = needs(snapshot, self.now, self.settings)
+        if needed.companions:
+            self.looks += 1
+            wanted = {
+                each.index: self.objects.get((each.resource.kind, each.name))
+                for each in needed.companions
+                if each.resource is not None
+            }
+            found = {index: copy.deepcopy(one) for index, one in wanted.items() if one is not None}
+            snapshot = replace(snapshot, companions=found)
+        if needed.scheduling_objects:
+            self.looks += 1
+            named = (
+                (object_key(*each), (each[0].kind, each[1])) for each in needed.scheduling_objects
+            )
+            there = {k: copy.deepcopy(self.objects[at]) for k, at in named if at in self.objects}
+            snapshot = replace(snapshot, scheduling_objects=there)
+        return snapshot
 
     def decide(self) -> Decision:
         """What the operator would do now."""
@@ -191,15 +200,8 @@ class ClusterModel(KubeletModel):
 
     def reconcile(self, *, crash_after: int | None = None) -> Decision:
         """Decide, act, write the status, emit; dies after ``crash_after`` writes."""
-        snapshot = self.snapshot()
+        snapshot = self.look()
         decision = decide(snapshot, self.now, self.settings)
-        if decision.lacks_companions:
-            snapshot = self.look()
-            decision = decide(snapshot, self.now, self.settings)
-        if decision.looks_for:
-            self.looks += 1
-            snapshot = replace(snapshot, scheduling_objects=self.scheduling_objects(decision))
-            decision = decide(snapshot, self.now, self.settings)
         left = [crash_after]
         faults = self._run(decision.actions, left)
         if faults:

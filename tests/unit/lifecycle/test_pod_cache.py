@@ -8,6 +8,7 @@ import pytest
 
 from di_operator.lifecycle.observed.pods import Pod, PodCache
 from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.rules import Case, Rule, rule_for
 from tests.unit.lifecycle.cluster_model import running, task
@@ -54,7 +55,7 @@ def test_a_snapshot_is_the_same_from_remembered_pods() -> None:
     read = PodCache(size=8)
 
     def build(**reader: Any) -> Snapshot:
-        return read_snapshot(cluster.job, bodies, **reader)
+        return read_snapshot(cluster.job, Sources(pods=bodies), **reader)
 
     assert build(read_pod=read) == build(read_pod=read) == build()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,7 @@ class Bench:
         self.is_wanted: Callable[[], bool] = lambda: True
         self.refused: list[tuple[JobKey, str, bool]] = []
         self.dry_runs = 0
+        self.passed: list[Mapping[str, Any]] = []
 
     def check_lease(self) -> None:
         self.lease_checks += 1
@@ -90,8 +91,12 @@ class Bench:
             check_lease=self.check_lease,
             observer=self.results,
             on_refused=self.on_refused,
+            on_dry_run_passed=self.passed.append,
         )
         return virtual_time.run(executor.run(actions, job=JOB, is_wanted=self.is_wanted))
+
+
+ASKED: Object = {"metadata": {"uid": "job-1", "generation": 1}}
 
 
 def pod(name: str = "a-work-0", owner: str = "job-1", **metadata: Any) -> Object:
@@ -123,7 +128,7 @@ def create(body: Object) -> Create:
 
 
 def dry_run(body: Object) -> DryRun:
-    return DryRun(resource=PODS, recipe=Ready(body))
+    return DryRun(resource=PODS, recipe=Ready(body), job=ASKED)
 
 
 def delete(body: Object, **changes: Any) -> Delete:

@@ -24,6 +24,7 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent, Settings
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import JobKey
+from di_operator.reconcile.job_reader import JobReader, KnownElsewhere, Unwatched
 from di_operator.reconcile.reconciler import Reconciler
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
@@ -144,33 +145,36 @@ class Bench:
             "observer": Metrics(),
         }
         return Reconciler(
-            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
-            informers=self.known,
+            reader=self.reader(),
             executor=Executor(
                 **parts,
                 companions=self.companions,
                 scheduling_objects=self.scheduling_objects,
             ),
-            companions=self.companions,
-            scheduling_objects=self.scheduling_objects,
             status=StatusWriter(**parts),
-            grant=None,
             emit=lambda job, event: self.events.append(event),
+            clock=clock,
+            rng=Random(1),
+        )
+
+    def reader(self) -> JobReader:
+        return JobReader(
+            client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
+            informers=self.known,
+            known=KnownElsewhere(kueue=lambda key: Kueue(obstacle=NOT_WATCHED)),
+            unwatched=Unwatched(
+                companions=self.companions,
+                scheduling_objects=self.scheduling_objects,
+                aggregator_config=("di-system", "aggregator-config"),
+            ),
             specs=self.specs,
             read_pod=self.read_pod,
-            aggregator_config=("di-system", "aggregator-config"),
             settings=Settings(
                 service_domain="svc.cluster.local",
                 server_url="http://s:8081",
                 coordinated_server_url="http://s:8080",
                 companion_kinds=self.companion_kinds,
             ),
-            server_ca=None,
-            reports_since=lambda: None,
-            largest_node_memory=lambda: None,
-            kueue=lambda key: Kueue(obstacle=NOT_WATCHED),
-            clock=clock,
-            rng=Random(1),
         )
 
     def refuse(

@@ -35,6 +35,7 @@ from di_operator.process.controller import JobKey, Outdated
 from di_operator.process.lease_state import NotLeading
 from tests.unit.operator import virtual_time
 from tests.unit.operator.executing import (
+    ASKED,
     JOB,
     LABELS,
     Bench,
@@ -423,11 +424,13 @@ def test_a_dry_run_stores_nothing_and_a_refused_one_counts_as_a_refusal() -> Non
     bench = Bench()
     assert bench.run(dry_run(pod())) == []
     assert (bench.api.dry_runs, bench.api.objects) == (["a-work-0"], {})
+    assert bench.passed == [ASKED]
     bench.api.before = refuse(Forbidden, "no PriorityClass with name fast was found")
     assert bench.run(dry_run(pod())) == [
         CreateForbidden(message="no PriorityClass with name fast was found")
     ]
     assert (len(bench.refused), bench.dry_runs) == (1, 1)
+    assert bench.passed == [ASKED]
 
 
 def test_a_dry_run_that_is_not_judged_counts_as_no_refusal() -> None:

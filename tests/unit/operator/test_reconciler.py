@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from di_api.companions import CompanionKind
 from di_api.names import API_VERSION, KIND, LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_kube.errors import Conflict, Forbidden, Unavailable
 from di_kube.resources import DIJOBS, PODS
@@ -20,7 +22,8 @@ from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.decision import Decision
 from di_operator.process.controller import Outdated
-from di_operator.reconcile.reconciler import ATTEMPTS, READ_AT_ONCE
+from di_operator.reconcile.job_reader import READ_AT_ONCE
+from di_operator.reconcile.reconciler import ATTEMPTS, Reconciler
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.reconciling import KEY, Bench
@@ -320,7 +323,7 @@ def test_other_tasks_run_between_the_snapshot_and_the_decision(
         order.append("decision")
         return decide(*given)
 
-    monkeypatch.setattr("di_operator.reconcile.reconciler.read_snapshot", look)
+    monkeypatch.setattr("di_operator.reconcile.job_reader.read_snapshot", look)
     monkeypatch.setattr("di_operator.reconcile.reconciler.decide", note)
     bench.reconcile()
     assert order[:3] == ["look", "another", "decision"]
@@ -351,3 +354,27 @@ def test_a_refusal_is_logged_with_the_message_of_the_refuser() -> None:
         bench.reconcile()
     refused = [line for line in lines if line["event"] == "refused"]
     assert [(line["seen"], line["by"]) for line in refused] == [("CREATE_FORBIDDEN", "not with us")]
+
+
+def test_a_job_is_decided_once_whatever_has_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.companion_kinds = (
+        CompanionKind(api_version="v1", kind="ConfigMap", resource="configmaps"),
+    )
+    companion = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "$(JOB)-data"}}
+    bench.submit(companions=[companion], scheduling={"gangScheduler": "volcano"})
+    decided: list[Decision] = []
+
+    def note(*given: Any) -> Decision:
+        decided.append(decide(*given))
+        return decided[-1]
+
+    monkeypatch.setattr("di_operator.reconcile.reconciler.decide", note)
+    bench.reconcile()
+    assert len(decided) == 1
+    kinds = {kind for kind, _, _ in bench.api.objects}
+    assert {"ConfigMap", "PodGroup", "Pod"} <= kinds
+
+
+def test_a_reconciler_is_put_together_from_seven_parts_at_most() -> None:
+    assert len(inspect.signature(Reconciler).parameters) <= 7

@@ -38,8 +38,8 @@ from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator_loop import SETTLE, Scheduler
 from di_operator.cluster import informer_state
 from di_operator.lifecycle.observed.specs import SpecCache
-from di_operator.main import REMEMBERED_SPECS
 from di_operator.metrics.metrics import Metrics
+from di_operator.wiring import REMEMBERED_SPECS
 from di_service.logs import configure_logs
 from tools.benchmarks.allocator.scene import BEGIN, Scene, time_of
 from tools.benchmarks.operator.holds import Recorder, longest, read

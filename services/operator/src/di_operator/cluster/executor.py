@@ -109,7 +109,10 @@ class Executor:
         check_lease: Callable[[], None],
         observer: Observer,
         on_refused: OnRefused | None = None,
+        on_dry_run_passed: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
+        """`on_dry_run_passed` is called with a job whose pods the API server would create."""
+        self._on_dry_run_passed = on_dry_run_passed
         self._on_refused = on_refused
         self._client = client
         self._writes = writes
@@ -138,6 +141,9 @@ class Executor:
             faults = await self._run_batch(list(batch), job, is_wanted)
             if faults or not is_wanted():
                 return faults
+        asked = next((action.job for action in actions if isinstance(action, DryRun)), None)
+        if asked is not None and self._on_dry_run_passed is not None:
+            self._on_dry_run_passed(asked)
         return []
 
     async def _run_batch(

@@ -14,11 +14,11 @@ from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.inactive import decide_inactive, is_left_alone
 from di_operator.lifecycle.job_types.choose import job_type_of
+from di_operator.lifecycle.ladder import judge
 from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, earliest
-from di_operator.lifecycle.policy_order import AFTER, BEFORE, POLICIES, first_verdict
-from di_operator.lifecycle.unreadable_spec import judge_unreadable
+from di_operator.lifecycle.policy_order import POLICIES
 from di_operator.lifecycle.vocabulary.decision import Decision, JobEvent, Settings
 
 __all__ = ["Decision", "JobEvent", "Settings", "decide"]
@@ -37,12 +37,9 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
 
 
 def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
-    step = _judge(snapshot, now, settings)
-    if isinstance(step, Plan):
-        for policy in POLICIES:
-            if policy.prepare is not None:
-                step = policy.prepare(snapshot, step, now, settings)
-    verdict = converge(snapshot, step) if isinstance(step, Plan) else step
+    verdict = judge(snapshot, now, settings)
+    if verdict is None:
+        verdict = converge(snapshot, _plan(snapshot, now, settings))
     for policy in POLICIES:
         if policy.amend is not None:
             verdict = policy.amend(snapshot, verdict, now)
@@ -52,28 +49,15 @@ def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Dec
     dues = [policy.due(snapshot, now) for policy in POLICIES if policy.due is not None]
     if decision.status is not None and _has_more_to_do(verdict):
         dues.append(NEXT_STEP)
-    return replace(
-        decision,
-        requeue_after=earliest(decision.requeue_after, *dues),
-        lacks_template=isinstance(step, Plan) and step.lacks_template,
-        lacks_companions=isinstance(step, Plan) and step.lacks_companions,
-        looks_for=step.looks_for if isinstance(step, Plan) else (),
-    )
+    return replace(decision, requeue_after=earliest(decision.requeue_after, *dues))
 
 
-def _judge(snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
-    if snapshot.spec is None:
-        return judge_unreadable(snapshot, now)
-    job_type = job_type_of(snapshot.job, snapshot.spec)
-    # What is over is neither late nor suspended any more.
-    step = (
-        job_type.judge_end(snapshot, now)
-        or first_verdict(BEFORE, snapshot, now)
-        or job_type.judge(snapshot, now, settings)
-    )
-    if isinstance(step, Verdict):
-        return step
-    return first_verdict(AFTER, snapshot, now) or step
+def _plan(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+    plan = job_type_of(snapshot.job, snapshot.spec).plan(snapshot, now, settings)
+    for policy in POLICIES:
+        if policy.prepare is not None:
+            plan = policy.prepare(snapshot, plan, now, settings)
+    return plan
 
 
 def _repair(snapshot: Snapshot, decision: Decision, settings: Settings) -> Decision:

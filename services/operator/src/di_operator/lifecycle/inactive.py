@@ -22,6 +22,12 @@ def is_left_alone(snapshot: Snapshot) -> bool:
     return is_managed_elsewhere(snapshot.job) and not _is_dispatched(snapshot)
 
 
+def is_active(snapshot: Snapshot) -> bool:
+    """Whether this operator makes pods for the job."""
+    is_over = snapshot.is_deleted or snapshot.status.is_finished
+    return not (is_over or is_managed_elsewhere(snapshot.job) or _is_dispatched(snapshot))
+
+
 def decide_inactive(snapshot: Snapshot, now: datetime) -> Decision | None:
     """Return the decision for a job that gets no pods here; None: it is active."""
     if snapshot.is_deleted:

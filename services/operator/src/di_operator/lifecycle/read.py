@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -25,72 +23,67 @@ from di_operator.lifecycle.observed.snapshot import (
     is_before_replica,
     is_before_task,
 )
+from di_operator.lifecycle.observed.sources import NO_SOURCES, Sources
 from di_operator.lifecycle.observed.specs import Examine, examine
-from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.observed.status import AvoidedNodes, Status
 from di_operator.lifecycle.vocabulary.rules import Part, Then
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the spec, the allocator and the queue ask for together."""
+
+    spec: JobSpec | None
+    errors: tuple[FieldError, ...]
+    placement: Placement | None
+    tasks: tuple[Task, ...]
+    slots: tuple[Slot, ...]
+    queueing: Queueing | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Buckets:
+    """The pods that have a slot, by what they are to the job."""
+
+    outdated: list[Pod] = field(default_factory=list)
+    live: list[Pod] = field(default_factory=list)
+    displaced: list[Pod] = field(default_factory=list)
+    succeeded: list[Pod] = field(default_factory=list)
+    failed: list[Pod] = field(default_factory=list)
+    disrupted: list[Pod] = field(default_factory=list)
+    terminating: list[Pod] = field(default_factory=list)
+    renewed: list[Pod] = field(default_factory=list)
+
+
 def read_snapshot(
     job: Object,
-    pods: Iterable[Object] = (),
-    services: Iterable[Object] = (),
-    configmaps: Iterable[Object] = (),
+    sources: Sources = NO_SOURCES,
     *,
     read: Examine = examine,
     read_pod: PodReader = Pod.read,
-    grant: Grant | None = None,
-    aggregator: Template | None = None,
-    reports_since: datetime | None = None,
-    largest_node_memory: Decimal | None = None,
-    companions: Mapping[int, Object] | None = None,
-    notification_targets: frozenset[str] | None = None,
-    scheduling_objects: Mapping[str, Object] | None = None,
-    kueue: Kueue | None = None,
 ) -> Snapshot:
     """Sort the objects of the job's namespace that a job of its name controls.
 
-    Objects of others may be among them: ownership is judged by the controller reference, so
-    the caller may pass too many, never too few. ``read`` is the place for
-    :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`, ``read_pod`` that for a
-    :class:`~di_operator.lifecycle.observed.pods.PodCache`, ``aggregator`` the template of the
-    AggregatorConfig where one was read, ``reports_since`` the moment since when reports can come,
-    ``largest_node_memory`` the bytes that the largest node has, where that is known,
-    ``companions`` what a look at the job's companions has shown, by their place in the spec,
-    ``notification_targets`` whom jobs may have told of them, ``scheduling_objects`` what a look at
-    the objects for schedulers has shown, by kind and name, ``kueue`` what is known of Kueue.
+    ``read`` is the place for :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`,
+    ``read_pod`` that for a :class:`~di_operator.lifecycle.observed.pods.PodCache`.
     Never raises for what a user can write.
     """
     metadata = job["metadata"]
     status = Status.read(job.get("status"))
-    own, predecessors = _by_owner(metadata, map(read_pod, pods), attrgetter("owner"))
+    own, predecessors = _by_owner(metadata, map(read_pod, sources.pods), attrgetter("owner"))
     # A status that was wiped does not know of the pods that run.
     has_started = status.has_started or bool(own)
-    spec, errors = _read(job, status, read, has_started=has_started)
-    placement = _placement(spec, status, grant)
-    tasks, slots = _slots(job, spec, placement, aggregator)
-    queueing = read_queueing(
-        job,
-        kueue or Kueue(obstacle=NOT_WATCHED),
-        spec=spec,
-        tasks=tasks,
-        # Without an allocator the nodes that a job once had are nobody's word.
-        placement=(placement or {}) if grant is not None else None,
-        goes_on=status.is_placed,
-    )
-    if spec is not None and queueing is not None:
-        spec = queueing.within(spec)
-        placement = queueing.placed_within(placement)
-        tasks, slots = _fitted(queueing, *_slots(job, spec, placement, aggregator))
+    asked = _asked(job, status, sources, read, has_started=has_started)
     stand_ins = read_stand_ins(metadata["name"], job.get("status"))
-    slots = _as_served(slots, stand_ins)
-    own_services, old_services = _by_owner(metadata, services, controlling_job)
+    slots = _as_served(asked.slots, stand_ins)
+    services, old_services = _by_owner(metadata, sources.services, controlling_job)
     # A job may bring others along.
     name = nodes_config_map_name(metadata["name"])
-    lists = (each for each in configmaps if each["metadata"]["name"] == name)
-    own_configmaps, old_configmaps = _by_owner(metadata, lists, controlling_job)
+    lists = (each for each in sources.configmaps if each["metadata"]["name"] == name)
+    configmaps, old_configmaps = _by_owner(metadata, lists, controlling_job)
 
     by_name = {pod.name: pod for pod in own}
     held = {
@@ -98,39 +91,9 @@ def read_snapshot(
         for slot in slots
         if slot.name in by_name
     }
-    buckets: dict[str, list[Pod]] = {
-        bucket: []
-        for bucket in (
-            *("outdated", "live", "displaced"),
-            *("succeeded", "failed", "disrupted", "terminating"),
-        )
-    }
-    answers = Answers(status.phase, spec.failure_policy if spec else None)
-    replicas = Counter(slot.task.name for slot in slots)
-    counted = status.counted
-    renewed: list[Pod] = []
-    for slot in slots:
-        if pod := held.get(slot.name):
-            if _is_outdated(pod, slot, status):
-                buckets["outdated"].append(pod)
-                continue
-            answer = None
-            if pod.phase == "Failed" or _has_failed_anew(pod, slot, status):
-                # One that is counted is deleted, whatever it does until then.
-                answer = (
-                    Then.RESTART
-                    if pod.goes_on and pod.uid in counted
-                    else answers.of(
-                        pod, slot.part if slot.is_core else Part.ELASTIC, slot.task.name
-                    )
-                )
-            avoided = status.avoided_nodes.get(slot.task.name, {})
-            bucket = _bucket(pod, slot, replicas[slot.task.name], answer, avoided)
-            buckets[bucket].append(pod)
-            if answer is Then.RENEW and bucket == "live":
-                renewed.append(pod)
+    pods = _sorted(slots, held, status, asked.spec)
     others = [pod for pod in by_name.values() if not pod.terminating]
-    standby = {pod.name for pod in others if _stands_by(pod, metadata["name"], tasks)}
+    standby = {pod.name for pod in others if _stands_by(pod, metadata["name"], asked.tasks)}
     return Snapshot(
         job=job,
         namespace=metadata["namespace"],
@@ -138,40 +101,98 @@ def read_snapshot(
         uid=metadata["uid"],
         generation=metadata.get("generation") or 0,
         status=status,
-        spec=spec,
-        errors=errors,
+        spec=asked.spec,
+        errors=asked.errors,
         has_started=has_started,
-        grant=grant,
-        reports_since=reports_since,
-        largest_node_memory=largest_node_memory,
-        notification_targets=notification_targets,
-        placement=placement,
-        tasks=tasks,
+        grant=sources.grant,
+        reports_since=sources.reports_since,
+        largest_node_memory=sources.largest_node_memory,
+        notification_targets=sources.notification_targets,
+        placement=asked.placement,
+        tasks=asked.tasks,
         slots=slots,
         held=held,
-        outdated=tuple(buckets["outdated"]),
-        live=tuple(buckets["live"]),
-        ready=tuple(pod for pod in buckets["live"] if pod.ready),
-        renewed=tuple(renewed),
-        displaced=tuple(buckets["displaced"]),
-        succeeded=tuple(buckets["succeeded"]),
-        failed=tuple(buckets["failed"]),
-        disrupted=tuple(buckets["disrupted"]),
-        terminating=tuple(buckets["terminating"]),
+        outdated=tuple(pods.outdated),
+        live=tuple(pods.live),
+        ready=tuple(pod for pod in pods.live if pod.ready),
+        renewed=tuple(pods.renewed),
+        displaced=tuple(pods.displaced),
+        succeeded=tuple(pods.succeeded),
+        failed=tuple(pods.failed),
+        disrupted=tuple(pods.disrupted),
+        terminating=tuple(pods.terminating),
         stand_ins=stand_ins,
         standbys=tuple(pod for pod in others if pod.name in standby),
         surplus=tuple(pod for pod in others if pod.name not in standby),
         leaving=tuple(pod for pod in by_name.values() if pod.terminating),
         missing=tuple(slot for slot in slots if slot.name not in held),
         predecessors=tuple(predecessors),
-        services=tuple(own_services),
-        configmap=own_configmaps[0] if own_configmaps else None,
-        companions=companions,
-        scheduling_objects=scheduling_objects,
+        services=tuple(services),
+        configmap=configmaps[0] if configmaps else None,
+        companions=sources.companions,
+        scheduling_objects=sources.scheduling_objects,
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
+        queueing=asked.queueing,
+    )
+
+
+def _asked(
+    job: Object, status: Status, sources: Sources, read: Examine, *, has_started: bool
+) -> _Asked:
+    spec, errors = _read(job, status, read, has_started=has_started)
+    placement = _placement(spec, status, sources.grant)
+    tasks, slots = _slots(job, spec, placement, sources.aggregator)
+    queueing = read_queueing(
+        job,
+        sources.kueue or Kueue(obstacle=NOT_WATCHED),
+        spec=spec,
+        tasks=tasks,
+        # Without an allocator the nodes that a job once had mean nothing.
+        placement=(placement or {}) if sources.grant is not None else None,
+        goes_on=status.is_placed,
+    )
+    if spec is not None and queueing is not None:
+        spec = queueing.within(spec)
+        placement = queueing.placed_within(placement)
+        tasks, slots = _fitted(queueing, *_slots(job, spec, placement, sources.aggregator))
+    return _Asked(
+        spec=spec,
+        errors=errors,
+        placement=placement,
+        tasks=tasks,
+        slots=slots,
         queueing=queueing,
     )
+
+
+def _sorted(
+    slots: Iterable[Slot], held: Mapping[str, Pod], status: Status, spec: JobSpec | None
+) -> _Buckets:
+    found = _Buckets()
+    answers = Answers(status.phase, spec.failure_policy if spec else None)
+    replicas = Counter(slot.task.name for slot in slots)
+    counted = status.counted
+    for slot in slots:
+        if (pod := held.get(slot.name)) is None:
+            continue
+        if _is_outdated(pod, slot, status):
+            found.outdated.append(pod)
+            continue
+        answer = None
+        if pod.phase == "Failed" or _has_failed_anew(pod, slot, status):
+            # One that is counted is deleted, whatever it does until then.
+            answer = (
+                Then.RESTART
+                if pod.goes_on and pod.uid in counted
+                else answers.of(pod, slot.part if slot.is_core else Part.ELASTIC, slot.task.name)
+            )
+        displaced = _is_displaced(pod, slot, replicas[slot.task.name], status.avoided_nodes)
+        bucket = _bucket(found, pod, answer, is_displaced=displaced)
+        bucket.append(pod)
+        if answer is Then.RENEW and bucket is found.live:
+            found.renewed.append(pod)
+    return found
 
 
 def _read(
@@ -261,21 +282,23 @@ def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:
     return pod.failures > status.ledger.record(slot.task.name, slot.key).failures_of(pod.uid)
 
 
-def _bucket(
-    pod: Pod, slot: Slot, replicas: int, answer: Then | None, avoided: Container[str]
-) -> str:
+def _bucket(found: _Buckets, pod: Pod, answer: Then | None, *, is_displaced: bool) -> list[Pod]:
     # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
     if pod.terminating:
-        return "terminating"
+        return found.terminating
     if pod.phase == "Succeeded":
-        return "succeeded"
+        return found.succeeded
     if pod.phase == "Failed" or answer in (Then.RESTART, Then.RESCHEDULE):
-        return "disrupted" if answer is Then.RESCHEDULE else "failed"
+        return found.disrupted if answer is Then.RESCHEDULE else found.failed
+    return found.displaced if is_displaced else found.live
+
+
+def _is_displaced(pod: Pod, slot: Slot, replicas: int, avoided: AvoidedNodes) -> bool:
+    """Whether a pod runs where, or in a group, that the placement has given up, or on a node that
+    its task is kept away from."""
     if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
-        return "displaced"
-    if slot.task.node_check is not None and pod.node in avoided:
-        return "displaced"
-    return "live"
+        return True
+    return slot.task.node_check is not None and pod.node in avoided.get(slot.task.name, {})
 
 
 def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:

@@ -33,8 +33,16 @@ class JobType(Protocol):
         """
         ...
 
-    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
-        """Count failures and losses and see the end; else the way to the pods the spec asks for."""
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | None:
+        """Count failures and losses and see the end; None: there is nothing to count."""
+        ...
+
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        """The next steps to the pods that the spec asks for."""
+        ...
+
+    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
+        """Whether a replica cannot be made for want of the template in the AggregatorConfig."""
         ...
 
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from di_kube.resources import Resource
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.observed.status import ReplicaKey
@@ -15,6 +14,9 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent
 
 NODE_LOST_PATIENCE = 30.0
 """Seconds past a pod's grace period before a pod on a lost node is deleted without its kubelet."""
+
+NEXT_LOOK = 2.0
+"""Seconds until objects of an earlier job are read again; the garbage collector has to come by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +37,18 @@ class Plan:
     restores_lists: bool = False
     """Whether somebody deleted or edited the file of the node lists, and it is written anew."""
     lacks_template: bool = False
-    """Whether a replica cannot be made before the AggregatorConfig is read."""
-    lacks_companions: bool = False
-    """Whether nothing can be made before the job's companions are looked at."""
-    looks_for: tuple[tuple[Resource, str], ...] = ()
-    """What nothing can be made before it is looked at: objects for schedulers, by kind and name."""
+    """Whether a replica cannot be made since there is no AggregatorConfig."""
     pause: float
     """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
     events: tuple[JobEvent, ...] = ()
     """What is told beside what the steps themselves say."""
     requeue_after: float | None
+
+
+def without_creations(plan: Plan, why: str) -> Plan:
+    """The plan of a job for which nothing can be made yet, soon to be made again."""
+    requeue = earliest(plan.requeue_after, NEXT_LOOK)
+    return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
 
 
 def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:

@@ -15,15 +15,11 @@ from di_api.companions import with_job_name
 from di_api.field_error import mapping
 from di_kube.resources import Resource
 from di_operator.builders.companion import CompanionRecipe
-from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.plan import Plan, without_creations
 from di_operator.lifecycle.observed.snapshot import Snapshot
-from di_operator.lifecycle.observed.verdict import earliest
 from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import CreateCompanion
 from di_operator.lifecycle.vocabulary.decision import Settings
-
-_NEXT_LOOK: Final = 2.0
-"""Seconds until one of an earlier job is looked for again; the garbage collector has to come by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +37,10 @@ class Wanted:
 
 def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted]:
     """The companions of a job, those left out of which no name can be read."""
-    kinds = {(kind.api_version, kind.kind): kind.resource for kind in settings.companion_kinds}
     companions = snapshot.spec.companions if snapshot.spec is not None else ()
+    if not companions:
+        return
+    kinds = {(kind.api_version, kind.kind): kind.resource for kind in settings.companion_kinds}
     for index, companion in enumerate(companions):
         api_version, kind = str(companion.get("apiVersion")), str(companion.get("kind"))
         name = mapping(companion.get("metadata")).get("name")
@@ -61,6 +59,13 @@ def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted
         )
 
 
+def unread_companions(snapshot: Snapshot, settings: Settings) -> tuple[Wanted, ...]:
+    """The companions of a job that have to be read before anything is made for it."""
+    if snapshot.companions is not None:
+        return ()
+    return tuple(wanted_companions(snapshot, settings))
+
+
 def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings) -> Plan:
     """Put before all that a plan makes the companions that are not there.
 
@@ -68,17 +73,17 @@ def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Set
     the data in them is not this job's. One that is being deleted counts as there: what keeps it may
     be the job's own pods, and it is made anew once it is gone.
     """
-    if snapshot.spec is None or not snapshot.spec.companions or plan.pause > 0:
+    wanted = tuple(wanted_companions(snapshot, settings)) if plan.pause <= 0 else ()
+    if not wanted:
         return plan
     if snapshot.companions is None:
-        return replace(plan, creations=(), created=0, lacks_companions=True)
+        return without_creations(plan, "waiting for the job's companions to be read")
     missing: list[CreateCompanion] = []
-    for each in wanted_companions(snapshot, settings):
+    for each in wanted:
         found = snapshot.companions.get(each.index)
         if found is not None and snapshot.is_predecessor(found):
             why = f"waiting for {each.kind} {each.name} of an earlier job to be gone"
-            requeue = earliest(plan.requeue_after, _NEXT_LOOK)
-            return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
+            return without_creations(plan, why)
         if found is not None and snapshot.is_own(found):
             continue
         if each.resource is None and snapshot.has_started:

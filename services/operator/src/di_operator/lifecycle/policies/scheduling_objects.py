@@ -31,7 +31,7 @@ from di_operator.builders.provisioning import (
 )
 from di_operator.lifecycle.failure.refused_creates import pause
 from di_operator.lifecycle.failure.restart_delay import pause_left
-from di_operator.lifecycle.observed.plan import Plan
+from di_operator.lifecycle.observed.plan import Plan, without_creations
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
 from di_operator.lifecycle.policies.dependencies import waiting_tasks
@@ -50,8 +50,6 @@ NEXT_LOOK: Final = 15.0
 """Seconds until what is there for a job that does not run yet is looked at again: what its
 scheduler says in it is news, and pods wait for one that somebody has deleted."""
 _REFUSED: Final = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_NOT_BOUND})
-_OTHERS_GO: Final = 2.0
-"""Seconds until one of an earlier job is looked for again; the garbage collector has to come by."""
 
 
 class SchedulingRecipe(Protocol):
@@ -92,6 +90,16 @@ def provisioned_of(snapshot: Snapshot) -> Provisioned | None:
     )
 
 
+def unread_objects(
+    snapshot: Snapshot, now: datetime, settings: Settings
+) -> tuple[tuple[Resource, str], ...]:
+    """The objects, by kind and name, that have to be read before anything is made for a job."""
+    if snapshot.spec is None or snapshot.scheduling_objects is not None:
+        return ()
+    wanted = _wanted(snapshot, snapshot.spec, now, settings, created=0)
+    return tuple((each.resource, each.name) for each in wanted)
+
+
 def with_scheduling_objects(
     snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings
 ) -> Plan:
@@ -99,22 +107,20 @@ def with_scheduling_objects(
 
     Nothing is made before they have been looked at, and before those of an earlier job are gone.
     """
-    if snapshot.spec is None or plan.pause > 0 or plan.lacks_companions:
+    if snapshot.spec is None or plan.pause > 0:
         return plan
-    wanted = tuple(_wanted(snapshot, plan, snapshot.spec, now, settings))
+    wanted = tuple(_wanted(snapshot, snapshot.spec, now, settings, created=plan.created))
     if not wanted:
         return plan
     if snapshot.scheduling_objects is None:
-        looks_for = tuple((each.resource, each.name) for each in wanted)
-        return replace(plan, creations=(), created=0, looks_for=looks_for)
+        return without_creations(plan, "waiting for the objects for schedulers to be read")
     steps: list[Creation] = []
     for each in wanted:
         found = snapshot.scheduling_objects.get(object_key(each.resource, each.name))
         if found is not None and snapshot.is_predecessor(found):
             kind = each.resource.kind
             why = f"waiting for {kind} {each.name} of an earlier job to be gone"
-            requeue = earliest(plan.requeue_after, _OTHERS_GO)
-            return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
+            return without_creations(plan, why)
         if (step := _step(snapshot, each, found)) is not None:
             steps.append(step)
     requeue = plan.requeue_after
@@ -162,10 +168,10 @@ def _step(snapshot: Snapshot, wanted: _Wanted, found: Mapping[str, Any] | None) 
 
 
 def _wanted(
-    snapshot: Snapshot, plan: Plan, spec: JobSpec, now: datetime, settings: Settings
+    snapshot: Snapshot, spec: JobSpec, now: datetime, settings: Settings, *, created: int
 ) -> Iterator[_Wanted]:
     if spec.scheduling.gang_scheduler is not GangScheduler.NONE:
-        yield _pod_group(snapshot, plan, spec, now, settings)
+        yield _pod_group(snapshot, spec, now, settings, created=created)
     if (class_name := spec.scheduling.provisioning_class_name) is not None:
         yield from _nodes(snapshot, class_name)
     for task in spec.tasks:
@@ -194,7 +200,7 @@ def _disruption_budget(snapshot: Snapshot, task: Task, most: int) -> _Wanted:
 
 
 def _pod_group(
-    snapshot: Snapshot, plan: Plan, spec: JobSpec, now: datetime, settings: Settings
+    snapshot: Snapshot, spec: JobSpec, now: datetime, settings: Settings, *, created: int
 ) -> _Wanted:
     kind = KINDS[spec.scheduling.gang_scheduler]
     members = _members(snapshot, now)
@@ -213,7 +219,7 @@ def _pod_group(
         priority_class=settings.priority_class(spec) or _priority_class(snapshot),
     )
     at_work = {pod.name for pod in snapshot.live if pod.phase == "Running"}
-    is_settled = plan.created == 0 and all(slot.name in at_work for slot in members)
+    is_settled = created == 0 and all(slot.name in at_work for slot in members)
     return _Wanted(
         resource=kind.resource,
         name=snapshot.name,

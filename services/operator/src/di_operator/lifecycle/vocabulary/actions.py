@@ -55,6 +55,8 @@ class DryRun:
 
     resource: Resource
     recipe: Recipe
+    job: Mapping[str, Any]
+    """The job that the object is for, as it was decided from."""
 
     @property
     def label(self) -> str:

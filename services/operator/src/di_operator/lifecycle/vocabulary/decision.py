@@ -7,14 +7,12 @@ from typing import Any
 
 from di_api.companions import CompanionKind
 from di_api.spec import JobSpec, Priority
-from di_kube.resources import Resource
 from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.vocabulary.actions import (
     Action,
     Create,
     CreateCompanion,
     CreateSchedulingObject,
-    DryRun,
 )
 from di_operator.lifecycle.vocabulary.reasons import EventType, Problem, Reason
 
@@ -77,11 +75,8 @@ class Decision:
     status write that held (or, without one, the actions). ``requeue_after`` is in seconds; None
     means that the next watch event or poll is early enough. ``from_absence``: the status counts
     pods for lost that are just not seen, which a watch that lags does not see either; it is
-    written only after a read has shown that they are gone. ``lacks_template``: more could be
-    decided with the AggregatorConfig at hand, ``lacks_companions`` once the objects that the job
-    brings along were looked at, ``looks_for`` once those objects for schedulers were, by kind and
-    name. ``upkeep`` is done last, after status and events: what is refused of it keeps nothing else
-    from happening.
+    written only after a read has shown that they are gone. ``upkeep`` is done last, after status
+    and events: what is refused of it keeps nothing else from happening.
     """
 
     actions: tuple[Action, ...] = ()
@@ -89,9 +84,6 @@ class Decision:
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
     from_absence: bool = False
-    lacks_template: bool = False
-    lacks_companions: bool = False
-    looks_for: tuple[tuple[Resource, str], ...] = ()
     upkeep: tuple[Action, ...] = ()
 
     @property
@@ -99,8 +91,3 @@ class Decision:
         """Whether the job gets objects."""
         kinds = Create | CreateCompanion | CreateSchedulingObject
         return any(isinstance(action, kinds) for action in self.actions)
-
-    @property
-    def has_dry_runs(self) -> bool:
-        """Whether the API server is asked about the job's pods."""
-        return any(isinstance(action, DryRun) for action in self.actions)

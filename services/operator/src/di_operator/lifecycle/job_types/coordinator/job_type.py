@@ -11,7 +11,11 @@ from typing_extensions import override
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.lifecycle.job_types.coordinator.judge import end_of_frozen, judge_coordinator
-from di_operator.lifecycle.job_types.coordinator.plan import plan_replicas, services_of
+from di_operator.lifecycle.job_types.coordinator.plan import (
+    lacks_aggregator,
+    plan_replicas,
+    services_of,
+)
 from di_operator.lifecycle.job_types.coordinator.replica_status import replica_status
 from di_operator.lifecycle.job_types.coordinator.replicas import slots_of
 from di_operator.lifecycle.job_types.coordinator.requests import requests_of
@@ -35,11 +39,18 @@ class WithCoordinator(JobType):
         return slots_of(job, spec, aggregator)
 
     @override
-    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | None:
         spec = snapshot.spec
         assert spec is not None, "there is nothing to judge by"
-        verdict = judge_coordinator(snapshot, now, lambda pod: requests_of(spec, pod))
-        return verdict or plan_replicas(snapshot, now, settings)
+        return judge_coordinator(snapshot, now, lambda pod: requests_of(spec, pod))
+
+    @override
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        return plan_replicas(snapshot, now, settings)
+
+    @override
+    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
+        return lacks_aggregator(snapshot)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

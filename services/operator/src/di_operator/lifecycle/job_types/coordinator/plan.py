@@ -65,7 +65,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     ]
     # No time to settle: the coordinator asks for others as soon as it has started.
     pause = until_retry(snapshot, now)
-    lacks_template = _lacks_aggregator(snapshot)
+    lacks_template = lacks_aggregator(snapshot)
     slots, next_due = _due(snapshot, waiting, now) if pause <= 0 else ([], None)
     slots = with_quota(snapshot, slots, barred)
     if lacks_template and pause <= 0:
@@ -82,7 +82,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     )
 
 
-def _lacks_aggregator(snapshot: Snapshot) -> bool:
+def lacks_aggregator(snapshot: Snapshot) -> bool:
     """Whether an aggregator or its Service cannot be made for want of the template."""
     if all(slot.task.template for slot in snapshot.slots):
         return False

@@ -38,7 +38,7 @@ def dry_runs(snapshot: Snapshot, slots: Iterator[Slot], settings: Settings) -> t
         PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=ranks[slot.name])
         for slot in some.slots
     )
-    return tuple(DryRun(resource=PODS, recipe=recipe) for recipe in recipes)
+    return tuple(DryRun(resource=PODS, recipe=recipe, job=snapshot.job) for recipe in recipes)
 
 
 def _one_of_each(slots: Iterator[Slot]) -> Iterator[Slot]:

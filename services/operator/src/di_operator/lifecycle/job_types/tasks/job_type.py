@@ -46,7 +46,7 @@ class WithTasks(JobType):
         return spec.tasks, tuple(_slots(job, spec.tasks, placement))
 
     @override
-    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | Plan:
+    def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | None:
         if verdict := judge_allocation(snapshot, now):
             if snapshot.grant is not None and snapshot.grant.needs_dry_run:
                 slots = _slots(snapshot.name, snapshot.tasks, None)
@@ -71,11 +71,15 @@ class WithTasks(JobType):
             )
         if (verdict := failure or change) is not None:
             return with_stand_ins(snapshot, note_ignored(snapshot, verdict, now), now)
-        return (
-            judge_completion(snapshot)
-            or judge_stand_ins(snapshot, now)
-            or plan_tasks(snapshot, now, settings)
-        )
+        return judge_completion(snapshot) or judge_stand_ins(snapshot, now)
+
+    @override
+    def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
+        return plan_tasks(snapshot, now, settings)
+
+    @override
+    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
+        return False
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

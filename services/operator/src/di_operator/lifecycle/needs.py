@@ -1,0 +1,49 @@
+"""What has to be read before a job is decided on, since nothing watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from di_kube.resources import Resource
+from di_operator.lifecycle.failure.refused_creates import until_retry
+from di_operator.lifecycle.inactive import is_active
+from di_operator.lifecycle.job_types.choose import job_type_of
+from di_operator.lifecycle.ladder import judge
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.policies.companions import Wanted, unread_companions
+from di_operator.lifecycle.policies.scheduling_objects import unread_objects
+from di_operator.lifecycle.vocabulary.decision import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What is to be read. Without it nothing is made for the job."""
+
+    aggregator: bool = False
+    """The template of the AggregatorConfig."""
+    companions: tuple[Wanted, ...] = ()
+    scheduling_objects: tuple[tuple[Resource, str], ...] = ()
+    """By kind and name."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return self.aggregator or bool(self.companions or self.scheduling_objects)
+
+
+NOTHING: Final = Needs()
+
+
+def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
+    """Return what the decision about a snapshot lacks; nothing while no pods are made anyhow."""
+    if snapshot.spec is None or not is_active(snapshot):
+        return NOTHING
+    is_refused = bool(snapshot.missing) and until_retry(snapshot, now) > 0
+    found = Needs(
+        aggregator=job_type_of(snapshot.job, snapshot.spec).lacks_aggregator(snapshot),
+        companions=() if is_refused else unread_companions(snapshot, settings),
+        scheduling_objects=() if is_refused else unread_objects(snapshot, now, settings),
+    )
+    # Most jobs lack nothing, and are judged once.
+    return found if found and judge(snapshot, now, settings) is None else NOTHING
