@@ -45,7 +45,7 @@ IMAGE = "spec.tasks[0].template.spec.containers[0].image"
 LEADERS = "spec.tasks[0].leaderTemplatePatch.spec.containers[0].image"
 RUNNING = job(name="n" * 51) | {"status": {"phase": "Running"}}
 LED = leader({"spec": {"containers": [{"name": "di-container", "image": "a"}]}})
-COUNT = "tasks may not be added or removed while the job exists; it has 1"
+COUNT = "tasks may not be added or removed while the job exists; it has 1: learner"
 REFUSED: list[tuple[Job, str, Any, str]] = [
     (RUNNING, IMAGE, "other", f'{IMAGE}: "other": {FIXED}'),
     (LED, LEADERS, "b", f'{LEADERS}: "b": {FIXED}'),

@@ -25,11 +25,20 @@ _JUDGED: Final = (
     f".metadata.?annotations[?'{ANNOTATION_CHANGED_BY}']",
 )
 """Parts of a job that admission judges or fills in when it changes."""
+_OWNED: Final = (
+    "object.metadata.?managedFields.orValue([]).exists(entry, "
+    "has(entry.fieldsV1) && 'f:spec' in entry.fieldsV1 && 'f:tasks' in entry.fieldsV1['f:spec'])"
+)
+"""That a field manager owns the tasks of a job, which admission takes from it."""
 MATCH_CONDITIONS: Final[list[dict[str, str]]] = [
     {
         "name": "judged-part-changes",
         "expression": " || ".join(
-            ("oldObject == null", *(f"object{part} != oldObject{part}" for part in _JUDGED))
+            (
+                "oldObject == null",
+                *(f"object{part} != oldObject{part}" for part in _JUDGED),
+                _OWNED,
+            )
         ),
     }
 ]

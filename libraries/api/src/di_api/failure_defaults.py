@@ -34,8 +34,8 @@ Object = Mapping[str, Any]
 
 
 def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that give a job the failure policy, and its tasks the limits, that
-    it lacks: a new one those of above, one that is replaced (`old`) those that it had."""
+    """The RFC 6902 operations that give a job the failure policy that it lacks: a new one that of
+    above, one that is replaced (`old`) the one it had."""
     spec = mapping(job.get("spec"))
     if is_coordinated(job) or not isinstance(spec.get("tasks"), list):
         return []
@@ -46,24 +46,17 @@ def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]
             if old is None
             else mapping(old.get("spec")).get("failurePolicy")
         )
-    added = [] if policy is None else [_add("/spec/failurePolicy", policy)]
-    return added + limits_patch(job, old)
+    return [] if policy is None else [_add("/spec/failurePolicy", policy)]
 
 
-def limits_patch(job: Object, old: Object | None) -> list[dict[str, Any]]:
-    """The part of `failure_policy_patch` that is about tasks.
-
-    Of a list of tasks all is written by any client that changes one of them, so a limit that is
-    missing was not taken away.
-    """
+def limits_patch(job: Object) -> list[dict[str, Any]]:
+    """The RFC 6902 operations that give the tasks of a new job the limits that they lack."""
     if is_coordinated(job):
         return []
-    tasks = _tasks(job)
-    limits = map(_limit, tasks) if old is None else _limits_of(mapping(old.get("spec")))
     return [
         _add(f"/spec/tasks/{index}/backoffLimit", limit)
-        for index, (task, limit) in enumerate(zip(tasks, limits, strict=False))
-        if task and task.get("backoffLimit") is None and limit is not None
+        for index, task in enumerate(_tasks(job))
+        if task and task.get("backoffLimit") is None and (limit := _limit(task)) is not None
     ]
 
 
@@ -78,11 +71,6 @@ def _add(path: str, value: object) -> dict[str, Any]:
 
 def _limit(task: Object) -> str | None:
     return UNLIMITED if task.get("type") in _REPLACEABLE else None
-
-
-def _limits_of(spec: Object) -> Iterator[object]:
-    # Tasks are neither added, removed nor moved.
-    return (mapping(task).get("backoffLimit") for task in items(spec.get("tasks")))
 
 
 def _rules(tasks: list[Object]) -> Iterator[dict[str, Any]]:

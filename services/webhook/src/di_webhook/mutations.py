@@ -18,6 +18,8 @@ from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch, limits_patch
 from di_api.field_error import mapping
 from di_api.queued import SUSPENSION_NOTE, waits_in_queue
+from di_webhook.kept import kept_fields
+from di_webhook.ownership import without_tasks
 
 Job: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = dict[str, Any]
@@ -70,6 +72,20 @@ def _unseen_fields(change: Change) -> list[Operation]:
     ]
 
 
+def _kept_fields(change: Change) -> list[Operation]:
+    """Keep what others have made of fields that a file leaves out."""
+    if change.before is None:
+        return []
+    kept = kept_fields(change.job, change.before, is_replaced=change.is_replaced)
+    return [_add(f"/spec/tasks/{index}/{field}", value) for index, field, value in kept]
+
+
+def _shared_tasks(change: Change) -> list[Operation]:
+    """Take the tasks from the field managers that own them: they are merged here."""
+    managed = without_tasks(change.job)
+    return [] if managed is None else [_add("/metadata/managedFields", managed)]
+
+
 def _defaults(change: Change) -> list[Operation]:
     return defaults_patch(change.job)
 
@@ -89,7 +105,7 @@ def _policies(change: Change) -> list[Operation]:
 
 
 def _limits(change: Change) -> list[Operation]:
-    return limits_patch(change.job, change.before)
+    return limits_patch(change.job) if change.before is None else []
 
 
 def _suspension(change: Change) -> list[Operation]:
@@ -109,6 +125,8 @@ def _changed_by(change: Change) -> list[Operation]:
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     _unseen_fields,
+    _kept_fields,
+    _shared_tasks,
     _defaults,
     _policies,
     _limits,

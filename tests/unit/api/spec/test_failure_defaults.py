@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_api.failure_defaults import failure_policy_patch
+from di_api.failure_defaults import failure_policy_patch, limits_patch
 from di_api.validation import validate_job
 from tests.unit.api.jobs import Job, coordinated_job, job, of_spec, task
 
@@ -14,7 +14,7 @@ IGNORED = {"onConditions": ["DisruptionTarget"], "action": "Ignore"}
 
 
 def given(new: Job, old: Job | None = None) -> dict[str, Any]:
-    patch = failure_policy_patch(new, old)
+    patch = failure_policy_patch(new, old) + (limits_patch(new) if old is None else [])
     assert {each["op"] for each in patch} <= {"add"}
     return {each["path"]: each["value"] for each in patch}
 
@@ -96,10 +96,7 @@ def test_a_job_that_has_or_had_a_policy_gets_no_other() -> None:
     bare = job(task(), task("collector"))
     assert given(bare, bare) == {}
     old = job(task(), task("collector", backoffLimit=7), failurePolicy={"replicaBackoffLimit": 2})
-    assert given(bare, old) == {
-        "/spec/failurePolicy": {"replicaBackoffLimit": 2},
-        "/spec/tasks/1/backoffLimit": 7,
-    }
+    assert given(bare, old) == {"/spec/failurePolicy": {"replicaBackoffLimit": 2}}
 
 
 def test_a_coordinated_or_unreadable_job_gets_no_policy() -> None:

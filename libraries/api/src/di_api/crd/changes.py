@@ -6,6 +6,7 @@ of a CRD's rules for boundless.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -126,7 +127,7 @@ def _same_as_it_ended(field: Field) -> str | None:
 def _same(field: Field, owner: str) -> str:
     value = f"{owner}.{field.name}"
     same = f"{value} == {_old(value)}"
-    if field.is_required or field.default is not None:
+    if field.is_always_there:
         return same
     return f"{_same_presence(value)} && (!has({value}) || {same})"
 
@@ -146,7 +147,7 @@ def _same_in_items(field: Field) -> str:
     else:
         value = f"map(t, {_value_in_item(field)})"
     same = f"self.{value} == oldSelf.{value}"
-    if field.is_required or field.default is not None:
+    if field.is_always_there:
         return same
     return f"self.{presence} == oldSelf.{presence} && {same}"
 
@@ -156,9 +157,10 @@ def _value_in_item(field: Field) -> str:
     value = f"t.{field.name}"
     if field.declared.default_from:
         return f"has({value}) ? {value} : t.{field.declared.default_from}"
-    if field.is_required or field.default is not None:
+    if field.is_always_there:
         return value
-    return f"has({value}) ? {value} : {_nothing(field)}"
+    nothing = _nothing(field) if field.default is None else json.dumps(field.default)
+    return f"has({value}) ? {value} : {nothing}"
 
 
 def _nothing(field: Field) -> str:

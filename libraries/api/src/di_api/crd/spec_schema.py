@@ -112,7 +112,8 @@ class SpecSchemas:
     def _field(self, field: Field) -> Schema:
         stage = f"{field.stage.capitalize()}. " if field.stage else ""
         about = {"description": stage + field.declared.about.replace("`", "")}
-        default = {} if field.default is None else {"default": field.default}
+        is_written = field.default is not None and field.declared.is_in_schema
+        default = {"default": field.default} if is_written else {}
         match kind := field.kind:
             case PodTemplate() | TemplatePatch():
                 return {**about, **self._template(kind)}

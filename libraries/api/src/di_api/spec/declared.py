@@ -33,6 +33,9 @@ class Declared:
     object of ours each field says so itself."""
     is_filled_in: bool = True
     """Whether the default is written into jobs that lack the field."""
+    is_in_schema: bool = True
+    """Whether the CRD writes it. Else the webhook alone does, which sees what the client left out:
+    what a scaler has made of the field is kept then."""
     default_from: str | None = None
     """The field that gives its value to this one where it is missing, if it can."""
     missing: str = "is required"
@@ -68,6 +71,11 @@ class Field:
     def kind(self) -> Kind:
         """What its values are."""
         return self.declared.kind
+
+    @property
+    def is_always_there(self) -> bool:
+        """Whether every stored object has the field, by the CRD's schema."""
+        return self.is_required or (self.default is not None and self.declared.is_in_schema)
 
     @property
     def inner(self) -> Mapping[str, Field]:

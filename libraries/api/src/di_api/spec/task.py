@@ -80,10 +80,12 @@ class Task:
         int,
         Declared(
             kind=Whole(1, readable_from=0),
-            about="Number of replicas. May change while the job runs.",
+            about="Number of replicas. May change while the job runs; a file that leaves it out "
+            "keeps it as it is.",
             more="Each is one pod, or `podsPerReplica`; "
             "[at most 4,096 pods](#how-large-a-job-may-be) in all tasks together.",
             may_change=True,
+            is_in_schema=False,
         ),
     ] = 1
     min_replicas: Annotated[

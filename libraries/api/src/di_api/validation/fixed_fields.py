@@ -13,6 +13,9 @@ from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
 
 _LONGEST_PATH: Final = 500
+_NAMED: Final = 8
+"""Tasks whose names a refusal repeats."""
+_LONGEST_NAME: Final = 63
 
 
 def changed_fixed_fields(
@@ -30,11 +33,18 @@ def changed_fixed_fields(
         yield FieldError(
             "spec.tasks",
             after.get("tasks", ABSENT),
-            f"tasks may not be added or removed while the job exists; it has {len(old_tasks)}",
+            f"tasks may not be added or removed while the job exists; it has {_listed(old_tasks)}",
         )
         return
     for index, (old_task, new_task) in enumerate(zip(old_tasks, new_tasks, strict=True)):
         yield from _fixed(f"spec.tasks[{index}]", Task, mapping(old_task), mapping(new_task))
+
+
+def _listed(tasks: list[Any]) -> str:
+    """How many tasks there are, and the names of the first."""
+    names = [str(task.get("name"))[:_LONGEST_NAME] for task in map(mapping, tasks[:_NAMED])]
+    more = ", ..." if len(tasks) > _NAMED else ""
+    return f"{len(tasks)}: {', '.join(names)}{more}" if tasks else "none"
 
 
 def _fixed(

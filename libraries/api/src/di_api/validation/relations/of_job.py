@@ -52,7 +52,7 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
         yield FieldError("spec.successPolicy", policy, "the end of its coordinator ends the job")
 
 
-_PLACES: Final = "(t.replicas + (has(t.vacant) ? t.vacant.size() : 0))"
+_PLACES: Final = "((has(t.replicas) ? t.replicas : 1) + (has(t.vacant) ? t.vacant.size() : 0))"
 _PODS: Final = (
     f"map(t, (has(t.maxReplicas) && t.maxReplicas > {_PLACES} ? t.maxReplicas : {_PLACES}) * "
     "(has(t.podsPerReplica) ? t.podsPerReplica : 1) + (has(t.standby) ? t.standby : 0)).sum()"

@@ -16,6 +16,7 @@ from di_api.validation.task.standby import wrong_standby
 from di_api.validation.task.vacancies import vacant_core, vacant_members
 from di_api.validation.tasks import replicas_out_of_bounds, wrong_dependencies
 
+_REPLICAS: Final = "(has(self.replicas) ? self.replicas : 1)"
 _HAS_VACANT: Final = "has(self.vacant) && self.vacant.size() > 0"
 _HAS_GROUPS: Final = "has(self.podsPerReplica) && self.podsPerReplica > 1"
 _NO_STANDBY: Final = "!has(self.standby) || self.standby == 0"
@@ -36,8 +37,8 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
         errors=lambda one: replicas_out_of_bounds(one.path, one.task),
         rules=(
             {
-                "rule": "(!has(self.minReplicas) || self.minReplicas <= self.replicas) && "
-                "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
+                "rule": f"(!has(self.minReplicas) || self.minReplicas <= {_REPLICAS}) && "
+                f"(!has(self.maxReplicas) || {_REPLICAS} <= self.maxReplicas)",
                 "message": "must be between minReplicas and maxReplicas",
                 "fieldPath": ".replicas",
             },
