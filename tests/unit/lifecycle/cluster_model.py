@@ -134,9 +134,15 @@ class ClusterModel(KubeletModel):
         return next(c for c in self.status["conditions"] if c["type"] == kind)
 
     def env(self, pod: str) -> dict[str, str]:
-        """The variables of a pod's first container."""
+        """The variables of a pod's first container, as a kubelet gives them to it now."""
         container = self.objects["Pod", pod]["spec"]["containers"][0]
-        return {variable["name"]: variable["value"] for variable in container["env"]}
+        return {variable["name"]: self._value(variable) for variable in container["env"]}
+
+    def _value(self, variable: Object) -> str:
+        if "value" in variable:
+            return str(variable["value"])
+        source = variable["valueFrom"]["configMapKeyRef"]
+        return str(self.objects["ConfigMap", source["name"]]["data"][source["key"]])
 
     # --- the operator ---
 

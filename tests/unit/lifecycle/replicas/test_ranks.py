@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from di_operator.builders.nodes import NodeLists
+from di_operator.builders.nodes import MAX_VARIABLE, NodeLists
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.policies.ranks import assign_ranks
 from di_operator.lifecycle.vocabulary.actions import Create
@@ -109,14 +109,63 @@ def test_above_a_hundred_replicas_the_lists_come_by_file() -> None:
     labels = [action.label for action in actions]
     bodies = {a.label: a.body for a in actions if isinstance(a, Create)}
     configmap, pod = bodies["CreateConfigMap"], bodies["CreatePod"]
-    env = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
+    env = {e["name"]: e.get("value") for e in pod["spec"]["containers"][0]["env"]}
+    sources = {e["name"]: e.get("valueFrom") for e in pod["spec"]["containers"][0]["env"]}
     assert labels.index("CreateConfigMap") < labels.index("CreatePod")
     assert len(configmap["data"]["nodes"].split(",")) == 101
     assert configmap["data"]["tasks.learner"] == fqdn("x-learner-0")
     assert env["DI_NODES_FILE"] == "/etc/diengine/nodes/nodes"
     assert env["DI_COLLECTOR_NODES_FILE"] == "/etc/diengine/nodes/tasks.collector"
-    assert "DI_NODES" not in env
+    assert sources["DI_NODES"] == {"configMapKeyRef": {"name": "di-x", "key": "nodes"}}
+    assert sources["DI_LEARNER_NODES"] == {
+        "configMapKeyRef": {"name": "di-x", "key": "tasks.learner"}
+    }
     assert pod["spec"]["volumes"] == [{"name": "di-nodes", "configMap": {"name": "di-x"}}]
+
+
+def parsed(env: dict[str, str]) -> dict[str, object]:
+    """What DI-engine's parser for Kubernetes makes of a pod's variables, by its own rules."""
+    nodes = env["DI_NODES"].split(",")
+    return {"address": nodes[int(env["DI_RANK"])], "head": nodes[0], "count": len(nodes)}
+
+
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
+@pytest.mark.parametrize("pods", [150, 1000])
+def test_the_lists_of_a_large_job_are_variables_too(pods: int) -> None:
+    cluster = ClusterModel(job(task("learner"), task("collector", pods - 1)))
+    cluster.settle()
+    assert len(cluster.pods) == pods
+    head = fqdn("x-learner-0")
+    for name in (*list(cluster.pods)[:3], f"x-collector-{pods - 2}"):
+        env = cluster.env(name)
+        assert parsed(env) == {"address": fqdn(name), "head": head, "count": pods}
+        assert env["DI_COLLECTOR_NODES"].split(",")[-1] == fqdn(f"x-collector-{pods - 2}")
+
+
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
+def test_pods_added_across_the_border_find_themselves() -> None:
+    cluster = running(task("learner"), task("collector", 98))
+    cluster.scale("collector", 120).settle()
+    for name in ("x-collector-97", "x-collector-98", "x-collector-119"):
+        assert parsed(cluster.env(name))["address"] == fqdn(name)
+    cluster.scale("collector", 60).settle()
+    cluster.end_deleted()
+    cluster.scale("collector", 70).settle()
+    assert parsed(cluster.env("x-collector-69"))["address"] == fqdn("x-collector-69")
+
+
+def test_a_list_that_no_variable_can_hold_is_in_its_file_alone() -> None:
+    long = "n" * 100
+    lists = NodeLists(by_rank=(long,) * 2000, by_task={"a": (long,) * 10})
+    env = lists.large_environment("di-x")
+    assert env.keys() == {"DI_A_NODES", "DI_NODES_FILE", "DI_A_NODES_FILE"}
+    # Linux counts the name and the zero, too.
+    fits = (MAX_VARIABLE - len("DI_NODES=") - 1) // (len(long) + 1)
+    for count, is_there in ((fits, True), (fits + 1, False)):
+        lists = NodeLists(by_rank=(long,) * count, by_task={})
+        assert ("DI_NODES" in lists.large_environment("di-x")) == is_there
+        size = len(f"DI_NODES={','.join(lists.by_rank)}\0")
+        assert (size <= MAX_VARIABLE) == is_there
 
 
 def test_the_file_is_brought_up_to_date_before_a_new_pod_reads_it() -> None:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from di_api import names
+
+MAX_VARIABLE: Final = 128 * 1024
+"""Most bytes of one variable, `NAME=VALUE` with the zero at its end: Linux starts no program that
+has a longer one (MAX_ARG_STRLEN)."""
+
+Source: TypeAlias = Mapping[str, Any]
+"""A core/v1 EnvVarSource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +30,29 @@ class NodeLists:
             **{names.task_nodes_env(task): ",".join(nodes) for task, nodes in self.by_task.items()},
         }
 
-    def file_environment(self) -> dict[str, str]:
-        """The variables that name the files of a large job instead."""
+    def large_environment(self, configmap: str) -> dict[str, str | Source]:
+        """The variables of a large job: the lists by reference, and the names of their files.
+
+        A list that no variable can hold is in its file alone.
+
+        Args:
+            configmap: the name of the ConfigMap with `files`.
+        """
+        keys = {
+            names.ENV_NODES: (names.NODES_FILE_KEY, self.by_rank),
+            **{
+                names.task_nodes_env(task): (names.task_nodes_file_key(task), nodes)
+                for task, nodes in self.by_task.items()
+            },
+        }
+        lists: dict[str, str | Source] = {
+            variable: {"configMapKeyRef": {"name": configmap, "key": key}}
+            for variable, (key, nodes) in keys.items()
+            if len(variable) + 1 + sum(map(len, nodes)) + len(nodes) <= MAX_VARIABLE
+        }
+        return lists | self._files_environment()
+
+    def _files_environment(self) -> dict[str, str]:
         return {
             names.ENV_NODES_FILE: f"{names.NODES_FILE_DIR}/{names.NODES_FILE_KEY}",
             **{

@@ -15,7 +15,7 @@ from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, owner_reference
 from di_operator.builders.node_check import check_container
-from di_operator.builders.nodes import NodeLists
+from di_operator.builders.nodes import NodeLists, Source
 from di_operator.builders.pinning import Binding, avoiding, placed
 from di_operator.builders.pod_group import Gang, scheduled_by
 from di_operator.builders.ports import JobPorts, with_ports
@@ -43,7 +43,7 @@ class PodFrame:
     volumes: tuple[Object, ...]
     nodes: NodeLists
     by_file: bool
-    """The node lists come through the job's ConfigMap instead of the environment."""
+    """The node lists come through the job's ConfigMap."""
     server_url: str
     access: Access
     binding: Binding = Binding.SCHEDULER
@@ -132,7 +132,7 @@ def pod_body(
     spec: Object = template.get("spec") or {}
     name = _name(metadata["name"], task, index, rank)
     checkpoints = frame.checkpoints if task.type is TaskType.LEARNER else Checkpoints()
-    env = {
+    env: dict[str, str | Source] = {
         **_env(frame, task, index, rank),
         **_kind(frame, node),
         **checkpoints.environment(),
@@ -231,14 +231,16 @@ def _standing(task: Task, index: int, rank: int | None) -> dict[str, str]:
     return service_labels(task, index)
 
 
-def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str, str]:
+def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str, str | Source]:
     metadata: Object = frame.job["metadata"]
     # What is one group of pods: those of a replica, where it has several, else those of the task.
     pods, place = frame.nodes.by_task[task.name], index
     if task.has_pod_groups:
         place = index % task.pods_per_replica
         pods = pods[index - place : index - place + task.pods_per_replica]
-    nodes = frame.nodes.file_environment() if frame.by_file else frame.nodes.environment()
+    nodes: Mapping[str, str | Source] = frame.nodes.environment()
+    if frame.by_file:
+        nodes = frame.nodes.large_environment(names.nodes_config_map_name(metadata["name"]))
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
         names.ENV_SERVER_URL: frame.server_url,
@@ -304,13 +306,20 @@ def _mounts(frame: PodFrame, task: Task) -> Iterable[Object]:
 
 
 def with_environment(
-    container: Object, env: Mapping[str, str], mounts: Iterable[Object]
+    container: Object, env: Mapping[str, str | Source], mounts: Iterable[Object]
 ) -> dict[str, Any]:
-    """Return a container with the variables and mounts that it does not define itself."""
+    """Return a container with the variables and mounts that it does not define itself.
+
+    A variable has a value, or a source.
+    """
     given = container.get("env") or ()
     theirs = {variable.get("name") for variable in given}
     # Ours come first, because $(DI_RANK) in a value refers only to variables before it.
-    ours = [{"name": name, "value": value} for name, value in env.items() if name not in theirs]
+    ours = [
+        {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
+        for name, value in env.items()
+        if name not in theirs
+    ]
     result: dict[str, Any] = {**container, "env": [*ours, *given]}
     present = container.get("volumeMounts") or ()
     if merged := _merge(present, mounts, key="mountPath"):
