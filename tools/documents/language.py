@@ -1,7 +1,7 @@
 """Plain English in pages, docstrings, help texts and descriptions of fields.
 
-Retired words and sentences of more than LONGEST words are counted. `language.toml` has the number of
-each page or package: more is an error, fewer lowers it. A block below a comment
+Retired words and sentences of more than LONGEST words are counted. `language.toml` has the number
+of each page or package: more is an error, fewer lowers it. A block below a comment
 `<!-- not plain: REASON -->` is not counted. Some page has to have each term of TERMS.
 """
 
@@ -25,7 +25,7 @@ _RETIRED: Final = re.compile(
 _PAGES: Final = ("*.md", "docs/**/*.md", "sdk/README.md", "tools/*/README.md")
 _LEFT_OUT: Final = {"CHANGELOG.md", "docs/reference/tested.md"}
 """What has been written stays as it is; names of tests."""
-_PACKAGES: Final = ("services/*/src/*", "*/src/*")
+_PACKAGES: Final = ("libraries/*/src/*", "services/*/src/*", "*/src/*")
 _KEYWORDS: Final = {"about", "absent", "help", "missing", "more"}
 """Of calls: help texts of commands, and descriptions of fields of the spec."""
 TERMS: Final = (
