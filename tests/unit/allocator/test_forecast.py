@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
 from di_api.field_error import InvalidSpec
 from di_api.names import API_VERSION, KIND
-from di_kube.cache import WatchCache
-from di_kube.resources import DIJOBS, PODS
 from di_operator.allocator.forecast.cluster_snapshot import Look, look_at
 from di_operator.allocator.forecast.hypothetical_job import Trial
 from di_operator.allocator.forecast.what_if import Forecast, Surroundings
@@ -26,12 +24,11 @@ from di_operator.allocator.observe.cluster_reader import ClusterReader
 from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from di_operator.allocator_loop import Scheduler
+from di_operator.allocator_round import Round
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.clock import SystemClock
 from tests.unit.allocator.objects import NOW, job, node, other, pod, task
-from tests.unit.operator.test_scheduler import Cache
 
 Object = dict[str, Any]
 CASES: Final = 1000
@@ -65,17 +62,12 @@ class Operator:
     """The operator's scheduler, one look at a time: what it decides in its thread."""
 
     def __init__(self, policy: Policy) -> None:
-        nothing = cast("WatchCache", Cache())
         specs = SpecCache(size=64)
-        self._scheduler = Scheduler(
+        self._round = Round(
             policy=policy,
-            caches={DIJOBS: nothing, PODS: nothing},
-            nodes=nothing,
-            others=nothing,
-            read_spec=specs,
-            wake=lambda _key, _delay: None,
+            forecaster=None,
             period=60.0,
-            clock=SystemClock(),
+            monotonic=SystemClock().monotonic,
             observer=Metrics(),
         )
         self._reader = ClusterReader(specs)
@@ -90,7 +82,7 @@ class Operator:
             everything=everything,
             over=frozenset(),
         )
-        _, done, _ = self._scheduler._think(look)
+        _, done, _ = self._round.run(look)
         self.words = done.words
 
     def wants(self) -> dict[str, NodeList]:

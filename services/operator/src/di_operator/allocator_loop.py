@@ -9,7 +9,7 @@ has been decided. Nothing is lost with this object: what jobs have been given is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from decimal import Decimal
 from math import inf
@@ -23,22 +23,19 @@ from di_api.names import KIND
 from di_api.ownership import is_controlled_by
 from di_kube.cache import WatchCache
 from di_kube.resources import DIJOBS, NODES, PODS, Resource
-from di_operator.allocator.forecast.arrivals import ask_for_arrivals
 from di_operator.allocator.forecast.cluster_snapshot import Look
-from di_operator.allocator.forecast.expected_starts import expected_starts
-from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Words, step
+from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Words
 from di_operator.allocator.grants.queue_report import by_amount, queue_states
-from di_operator.allocator.model.job import NodeList
 from di_operator.allocator.model.policy import Policy
 from di_operator.allocator.observe.changes import Changes, News, asks_for_nodes
 from di_operator.allocator.observe.cluster_reader import ClusterReader
 from di_operator.allocator.observe.inventory import Unreadable
 from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
-from di_operator.allocator.rounds.budgets import held_back, interval
-from di_operator.allocator.rounds.failing_jobs import find_failing_jobs
+from di_operator.allocator.rounds.budgets import interval
 from di_operator.allocator.sharing.queues import queues_of
 from di_operator.allocator.sizing.present_goodput import present_goodput
 from di_operator.allocator.withdrawals.withdrawals import KeptOut, RefusedWrite
+from di_operator.allocator_round import CallObserver, Round
 from di_operator.cluster.informer_state import INDEX_JOB, index_value
 from di_operator.cluster.largest_node import LargestNode
 from di_operator.cluster.quotas import QuotaWatch
@@ -53,20 +50,14 @@ log = structlog.get_logger(__name__)
 
 Object = Mapping[str, Any]
 
-FORECAST_SHARE: Final = 0.01
-"""Of the period: how long may be thought about who will start when."""
 _NO_WORD_YET: Final = "waiting for the allocator"
 # Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
 # many pods along.
 SETTLE = 0.2
 
 
-class Observer(Protocol):
+class Observer(CallObserver, Protocol):
     """What the scheduler tells the metrics; `allocated` is called from a thread of its own."""
-
-    def allocated(self, call: str, result: str, seconds: float) -> None:
-        """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
-        ...
 
     def unreadable(self, kind: str, number: int) -> None:
         """Set how many objects of a kind are left out at present."""
@@ -109,7 +100,13 @@ class Scheduler:
         """
         self._needs_dry_runs = needs_dry_runs
         self._policy = policy
-        self._forecaster = forecaster
+        self._round = Round(
+            policy=policy,
+            forecaster=forecaster,
+            period=period,
+            monotonic=clock.monotonic,
+            observer=observer,
+        )
         self._caches = caches
         self._nodes = nodes
         self._others = others
@@ -274,7 +271,7 @@ class Scheduler:
                 over=self._news.budgets.over(self._clock.monotonic()),
             )
             began = self._clock.monotonic()
-            found = await asyncio.to_thread(self._think, look)
+            found = await asyncio.to_thread(self._round.run, look)
             # A refusal of an earlier spec keeps no job out: its present one is asked about.
             answered = (self._news.answered.pop(each.uid, "") for each in look.changes.refused)
             self._tell(*found, answered={key for key in answered if key})
@@ -337,117 +334,6 @@ class Scheduler:
     def _put_down(self) -> None:
         self._reader = None
         self._news.end()
-
-    def _think(
-        self, look: Look
-    ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
-        """Everything that takes time; beside the event loop."""
-        look.reader.take(look.changes)
-        returned = look.reader.take_back(look.now) if look.everything else ()
-        snapshot = look.read()
-        if self._set_aside(look, self._fail_alone(snapshot, returned), snapshot):
-            snapshot = look.read()
-        answer = self._optimize(look, snapshot) if look.everything else None
-        if look.everything and answer is None and look.reader.failing.may_search(look.now):
-            found = find_failing_jobs(self._policy, snapshot.jobs, snapshot.nodes, snapshot.held)
-            look.reader.failing.searched(found, look.now)
-            if self._set_aside(look, found, snapshot):
-                snapshot = look.read()
-                answer = self._optimize(look, snapshot)
-        whole = answer is not None
-        if answer is None:
-            answer = self._ask_for_arrivals(look.words, snapshot)
-        done = step(look.words, snapshot, answer, whole=whole, explain=look.everything)
-        if whole and look.over:
-            done = self._give_what_is_left(look, snapshot, done)
-        for key, reason in done.refused.items():
-            log.warning("the policy's answer was put aside", job=key, reason=reason)
-        for key, change in done.changes.items():
-            wants = done.words[snapshot.uids[key]].wants
-            log.info("decided", job=key, change=str(change), replicas=len(wants))
-        return snapshot, done, self._foretell(snapshot, done.words) if look.everything else None
-
-    def _foretell(
-        self, snapshot: SchedulingSnapshot, words: Words
-    ) -> Mapping[str, ExpectedCompletion]:
-        """When those that wait will start; within so much of the period, and then no further."""
-        policy = self._forecaster
-        if policy is None:
-            return {}
-        until = self._clock.monotonic() + FORECAST_SHARE * self._period
-        return expected_starts(
-            snapshot,
-            words,
-            ask=lambda jobs, held: self._ask(
-                "forecast", policy.optimize, jobs, snapshot.nodes, held
-            ),
-            is_over=lambda: self._clock.monotonic() >= until,
-        )
-
-    def _optimize(self, look: Look, snapshot: SchedulingSnapshot) -> Mapping[str, NodeList] | None:
-        jobs = held_back(snapshot.jobs, snapshot.held, look.over)
-        held = {key: snapshot.held[key] for key in jobs}
-        answer: Mapping[str, NodeList] | None = self._ask(
-            "optimize", self._policy.optimize, jobs, snapshot.nodes, held
-        )
-        return answer
-
-    def _give_what_is_left(self, look: Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
-        """Ask the policy for jobs of namespaces beyond their budget, on what is left then."""
-        waiting = {
-            snapshot.uids[key]
-            for key, job in snapshot.jobs.items()
-            if job.namespace in look.over and not snapshot.held[key]
-        }
-        others = {uid: word for uid, word in done.words.items() if uid not in waiting}
-        answer = self._ask_for_arrivals(others, snapshot)
-        then = step(done.words, snapshot, answer, whole=False, explain=False)
-        return replace(
-            then,
-            told=tuple({*done.told, *then.told}),
-            changes={**done.changes, **then.changes},
-            refused={**done.refused, **then.refused},
-        )
-
-    def _ask_for_arrivals(
-        self, words: Words, snapshot: SchedulingSnapshot
-    ) -> Mapping[str, NodeList]:
-        return ask_for_arrivals(
-            words,
-            snapshot,
-            lambda job, nodes: self._ask("allocate", self._policy.allocate, job, nodes),
-        )
-
-    def _fail_alone(self, snapshot: SchedulingSnapshot, uids: Iterable[str]) -> dict[str, str]:
-        """Those of the jobs that the policy fails on when it is asked about each alone."""
-        found: dict[str, str] = {}
-        keys = {uid: key for key, uid in snapshot.uids.items()}
-        for key in [keys[uid] for uid in uids if uid in keys]:
-            one = {key: snapshot.jobs[key]}
-            found |= find_failing_jobs(
-                self._policy, one, snapshot.nodes, {key: snapshot.held[key]}, among_others=True
-            )
-        return found
-
-    def _set_aside(
-        self, look: Look, found: Mapping[str, str], snapshot: SchedulingSnapshot
-    ) -> bool:
-        for key, why in found.items():
-            log.warning("the policy fails on a job", job=key, error=why)
-            look.reader.set_aside(snapshot.uids[key], why, look.now)
-        return bool(found)
-
-    def _ask(self, call: str, ask: Callable[..., Any], *about: object) -> Any:
-        """Call the policy; None if it fails, which may be a user's own."""
-        began = self._clock.monotonic()
-        try:
-            answer = ask(*about)
-        except Exception:
-            log.exception("the policy failed", call=call)
-            self._observer.allocated(call, "error", self._clock.monotonic() - began)
-            return None
-        self._observer.allocated(call, "ok", self._clock.monotonic() - began)
-        return answer
 
     def _tell(
         self,
