@@ -1,24 +1,44 @@
-"""Count how often a reconcile step comes back to a module: `python -m tools.documents.walk`.
+"""Count how often a reconcile step passes a job back: `python -m tools.documents.walk`.
 
-Of a new job with tasks: each call of one module of the operator by another once, in order, with a
-`<` where that module was called before. Reading a property is no call.
+Of a new job with tasks: each call of one module of the operator by another once, in order. A `<`
+marks a return: the job itself (its snapshot, body or key) is passed to a module that was called
+before. A `.` marks a hook of a policy, which a reader of the loop over all policies need not
+follow; a blank a first call, or one that gets a value and not the job. Reading a property is no
+call.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from di_kube.resources import DIJOBS
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.policy_order import POLICIES
+from di_operator.process.controller import JobKey
 from tests.unit.operator.reconciling import Bench
 
 SOURCE = Path(__file__).resolve().parents[2] / "services" / "operator" / "src" / "di_operator"
 # What is handed in, and not on the way.
-HANDED_IN = {"clock.py", "metrics.py"}
+HANDED_IN = {"process/clock.py", "metrics/metrics.py"}
+LOOPS = {
+    "lifecycle/decide.py",
+    "lifecycle/build_status.py",
+    "lifecycle/ladder.py",
+    "lifecycle/policy_order.py",
+}
+HOOKS = frozenset(
+    hook.__code__
+    for policy in POLICIES
+    for each in fields(policy)
+    if (hook := getattr(policy, each.name)) is not None
+)
 
 
 class Call(NamedTuple):
@@ -27,6 +47,8 @@ class Call(NamedTuple):
     caller: tuple[str, str]
     module: str
     function: str
+    gets_job: bool
+    is_hook: bool
 
 
 def calls() -> list[Call]:
@@ -41,9 +63,20 @@ def calls() -> list[Call]:
     return list(found)
 
 
+def returns(found: Iterable[Call]) -> Iterator[Call]:
+    """Those calls that pass the job to a module which was called before."""
+    visited = set[str]()
+    for call in found:
+        if call.module in visited and call.gets_job and not call.is_hook:
+            yield call
+        visited.add(call.module)
+
+
 def _calls(frame: FrameType, event: str) -> Iterator[Call]:
     module, function = _module(frame), frame.f_code.co_qualname
-    is_own = function.rpartition(".")[2].startswith(("__", "<")) or function in _properties(module)
+    # What a snapshot knows by itself is asked of it, and passes it to nobody.
+    is_fact = module == "lifecycle/observed/snapshot.py" or function in _properties(module)
+    is_own = function.rpartition(".")[2].startswith(("__", "<")) or is_fact
     if event != "call" or not module or module in HANDED_IN or is_own:
         return
     caller = frame.f_back
@@ -51,7 +84,19 @@ def _calls(frame: FrameType, event: str) -> Iterator[Call]:
         caller = caller.f_back
     if caller is None or _module(caller) != module:
         by = ("", "") if caller is None else (_module(caller), caller.f_code.co_qualname)
-        yield Call(by, module, function)
+        is_hook = frame.f_code in HOOKS and by[0] in LOOPS
+        yield Call(by, module, function, _gets_job(frame), is_hook)
+
+
+def _gets_job(frame: FrameType) -> bool:
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given = (frame.f_locals.get(name) for name in names)
+    return any(
+        isinstance(each, Snapshot | JobKey)
+        or (isinstance(each, Mapping) and each.get("kind") == DIJOBS.kind)
+        for each in given
+    )
 
 
 def _module(frame: FrameType) -> str:
@@ -74,13 +119,13 @@ def _properties(module: str) -> frozenset[str]:
 
 def main() -> None:
     """Print the calls and their numbers."""
-    visited, returns = set[str](), 0
-    for call in (found := calls()):
-        again = call.module in visited
-        visited.add(call.module)
-        returns += again
-        print("<" if again else " ", *call.caller, "->", call.module, call.function)
-    print(f"{len(found)} calls, {returns} of them back, {len(visited)} modules")
+    found = calls()
+    back = {*returns(found)}
+    for call in found:
+        mark = "<" if call in back else "." if call.is_hook else " "
+        print(mark, *call.caller, "->", call.module, call.function)
+    modules = len({call.module for call in found})
+    print(f"{len(found)} calls, {len(back)} of them pass the job back, {modules} modules")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from di_api.spec import Colocate, Task, TaskType, Topology
+from di_operator.builders.metadata import job_labels
 from di_operator.builders.topology import GATE, Domains, near, replica_label, topology_of
 
 JOB = {"metadata": {"name": "x", "namespace": "rl", "uid": "uid-x"}}
@@ -17,7 +18,7 @@ BY_REPLICA = Topology(tasks=("rollout",), colocate=Colocate.REPLICA, preferred=R
 
 
 def affinity(spec: dict[str, Any], *topology: Topology, index: int = 3) -> dict[str, Any]:
-    found: dict[str, Any] = near(spec, JOB, TASK, index, topology)["affinity"]
+    found: dict[str, Any] = near(spec, job_labels(JOB), TASK, index, topology)["affinity"]
     return found
 
 

@@ -29,7 +29,7 @@ def job_labels(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def object_metadata(job: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Metadata of an object of the job other than a pod."""
+    """Metadata of an object of the job."""
     return {
         "name": name,
         "namespace": job["metadata"]["namespace"],

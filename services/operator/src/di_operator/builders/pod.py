@@ -13,7 +13,7 @@ from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.companion import naming_companions
 from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
-from di_operator.builders.metadata import job_labels, owner_reference
+from di_operator.builders.metadata import object_metadata
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists, Source
 from di_operator.builders.pinning import Binding, avoiding, placed
@@ -159,8 +159,9 @@ def pod_body(
         body["volumes"] = volumes
     body = with_priority_class(body, frame.priority_class)
     body = avoiding(body, frame.avoided.get(task.name, ()))
+    ours_of_job = object_metadata(frame.job, name)
     topology = topology_of(task, frame.topology)
-    body = near(body, frame.job, task, index, topology)
+    body = near(body, ours_of_job["labels"], task, index, topology)
     if node:
         body = placed(body, node, frame.binding)
     notes: dict[str, str] = {}
@@ -171,11 +172,10 @@ def pod_body(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name,
-            "namespace": metadata["namespace"],
+            **ours_of_job,
             "labels": {
                 **(own.get("labels") or {}),
-                **job_labels(frame.job),
+                **ours_of_job["labels"],
                 names.LABEL_POD: name,
                 names.LABEL_TASK_TYPE: task.type.value,
                 names.LABEL_TASK_NAME: task.name,
@@ -194,7 +194,6 @@ def pod_body(
                 **notes,
                 **frame.access.annotations(),
             },
-            "ownerReferences": [owner_reference(frame.job)],
         },
         "spec": body,
     }

@@ -15,7 +15,6 @@ from typing import Any, Final
 from di_api import names
 from di_api.spec import Task
 from di_api.spec.topology import Colocate, Topology
-from di_operator.builders.metadata import job_labels
 
 Object = Mapping[str, Any]
 
@@ -76,15 +75,20 @@ def replica_label(task: Task, index: int, topology: Iterable[Topology]) -> dict[
 
 
 def near(
-    spec: Object, job: Object, task: Task, index: int, topology: Iterable[Topology]
+    spec: Object,
+    labels: Mapping[str, str],
+    task: Task,
+    index: int,
+    topology: Iterable[Topology],
 ) -> dict[str, Any]:
-    """A pod's spec that is to be near others of its job, whatever else it asks for."""
+    """A pod's spec that is to be near others of its job, which have these labels, whatever else it
+    asks for."""
     found = {**spec}
     for each in topology:
         term = {
             "topologyKey": each.level,
             "labelSelector": {
-                "matchLabels": {**job_labels(job), **replica_label(task, index, [each])},
+                "matchLabels": {**labels, **replica_label(task, index, [each])},
                 "matchExpressions": [
                     {"key": names.LABEL_TASK_NAME, "operator": "In", "values": _tasks(task, each)}
                 ],

@@ -12,10 +12,9 @@ from datetime import datetime
 
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.converge import converge
-from di_operator.lifecycle.inactive import decide_inactive, is_left_alone
+from di_operator.lifecycle.inactive import decide_inactive
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.ladder import judge
-from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, earliest
 from di_operator.lifecycle.policy_order import POLICIES
@@ -29,17 +28,20 @@ NEXT_STEP = 1.0
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
-    if is_left_alone(snapshot):
-        return Decision()
     decision = decide_inactive(snapshot, now) or _decide_active(snapshot, now, settings)
     upkeep = [policy.upkeep(snapshot, now) for policy in POLICIES if policy.upkeep is not None]
     return replace(decision, upkeep=sum(upkeep, ()))
 
 
 def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
-    verdict = judge(snapshot, now, settings)
+    job_type = job_type_of(snapshot.job, snapshot.spec)
+    verdict = judge(job_type, snapshot, now, settings)
     if verdict is None:
-        verdict = converge(snapshot, _plan(snapshot, now, settings))
+        plan = job_type.plan(snapshot, now, settings)
+        for policy in POLICIES:
+            if policy.prepare is not None:
+                plan = policy.prepare(snapshot, plan, now, settings)
+        verdict = converge(snapshot, plan)
     for policy in POLICIES:
         if policy.amend is not None:
             verdict = policy.amend(snapshot, verdict, now)
@@ -50,14 +52,6 @@ def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Dec
     if decision.status is not None and _has_more_to_do(verdict):
         dues.append(NEXT_STEP)
     return replace(decision, requeue_after=earliest(decision.requeue_after, *dues))
-
-
-def _plan(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-    plan = job_type_of(snapshot.job, snapshot.spec).plan(snapshot, now, settings)
-    for policy in POLICIES:
-        if policy.prepare is not None:
-            plan = policy.prepare(snapshot, plan, now, settings)
-    return plan
 
 
 def _repair(snapshot: Snapshot, decision: Decision, settings: Settings) -> Decision:

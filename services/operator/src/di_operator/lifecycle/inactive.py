@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from di_api.ownership import is_managed_elsewhere
-from di_operator.kueue.side import Side
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.policies.cleanup import clean_up
@@ -17,28 +15,15 @@ from di_operator.lifecycle.unreadable_spec import judge_refused
 from di_operator.lifecycle.vocabulary.decision import Decision
 
 
-def is_left_alone(snapshot: Snapshot) -> bool:
-    """Whether another controller manages the job, and this operator does nothing for it."""
-    return is_managed_elsewhere(snapshot.job) and not _is_dispatched(snapshot)
-
-
-def is_active(snapshot: Snapshot) -> bool:
-    """Whether this operator makes pods for the job."""
-    is_over = snapshot.is_deleted or snapshot.status.is_finished
-    return not (is_over or is_managed_elsewhere(snapshot.job) or _is_dispatched(snapshot))
-
-
 def decide_inactive(snapshot: Snapshot, now: datetime) -> Decision | None:
     """Return the decision for a job that gets no pods here; None: it is active."""
+    if snapshot.is_left_alone:
+        return Decision()
     if snapshot.is_deleted:
         return Decision()  # the garbage collector follows the owner references
     if snapshot.status.is_finished:
         return _after_the_end(snapshot, now)
-    return _while_dispatched(snapshot, now) if _is_dispatched(snapshot) else None
-
-
-def _is_dispatched(snapshot: Snapshot) -> bool:
-    return snapshot.queueing is not None and snapshot.queueing.side is Side.MANAGER
+    return _while_dispatched(snapshot, now) if snapshot.is_dispatched else None
 
 
 def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:

@@ -8,7 +8,6 @@ from typing import Final
 
 from di_kube.resources import Resource
 from di_operator.lifecycle.failure.refused_creates import until_retry
-from di_operator.lifecycle.inactive import is_active
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.ladder import judge
 from di_operator.lifecycle.observed.snapshot import Snapshot
@@ -37,13 +36,17 @@ NOTHING: Final = Needs()
 
 def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
     """Return what the decision about a snapshot lacks; nothing while no pods are made anyhow."""
-    if snapshot.spec is None or not is_active(snapshot):
+    if snapshot.spec is None or not snapshot.is_active:
         return NOTHING
-    is_refused = bool(snapshot.missing) and until_retry(snapshot, now) > 0
+    companions = unread_companions(snapshot, settings)
+    objects = unread_objects(snapshot, now, settings)
+    if (companions or objects) and snapshot.missing and until_retry(snapshot, now) > 0:
+        companions, objects = (), ()
     found = Needs(
-        aggregator=job_type_of(snapshot.job, snapshot.spec).lacks_aggregator(snapshot),
-        companions=() if is_refused else unread_companions(snapshot, settings),
-        scheduling_objects=() if is_refused else unread_objects(snapshot, now, settings),
+        aggregator=snapshot.lacks_template, companions=companions, scheduling_objects=objects
     )
-    # Most jobs lack nothing, and are judged once.
-    return found if found and judge(snapshot, now, settings) is None else NOTHING
+    if not found:
+        # Most jobs lack nothing, and are judged once.
+        return NOTHING
+    job_type = job_type_of(snapshot.job, snapshot.spec)
+    return found if judge(job_type, snapshot, now, settings) is None else NOTHING

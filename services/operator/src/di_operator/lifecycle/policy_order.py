@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from di_operator.lifecycle.job_types.type_status import JOB_TYPE
+from di_operator.lifecycle.job_types.choose import JOB_TYPE
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.blocked_pods import BLOCKED_PODS

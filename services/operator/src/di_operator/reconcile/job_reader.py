@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
 from di_api.spec import Template
@@ -35,6 +35,9 @@ from di_operator.process.controller import JobKey
 LOOKED_FOR = 64
 # Pods read before others get their turn; some milliseconds.
 READ_AT_ONCE = 512
+
+
+NOTHING_READ: Final[Mapping[str, Any]] = {}
 
 
 class InformerState(Writes, Protocol):
@@ -143,15 +146,16 @@ class JobReader:
         """Read a heavy spec beside the event loop, which others need meanwhile."""
         await asyncio.to_thread(self._specs.examine, job)
 
-    async def read_ahead(self, key: JobKey) -> None:
+    async def read_ahead(self, key: JobKey) -> Mapping[str, Any] | None:
         """Read the pods of a large job in parts, so that others get their turn in between.
 
-        What is new since then is read with the snapshot.
+        What is new since then is read with the snapshot. Returns the job, None if there is none.
         """
         for count, pod in enumerate(self._informers.pods(key), 1):
             self._read_pod(pod)
             if count % READ_AT_ONCE == 0:
                 await stand_back()
+        return self.job(key)
 
     async def settings(self) -> Settings:
         """The operator's options as they are now."""
@@ -162,7 +166,7 @@ class JobReader:
             job_secret_key=await known.job_secret_key() if known.job_secret_key else None,
         )
 
-    def sources(self, job: Mapping[str, Any], key: JobKey) -> Sources:
+    def _sources(self, job: Mapping[str, Any], key: JobKey) -> Sources:
         """What is known about a job now, without a request."""
         known = self._known
         return Sources(
@@ -178,12 +182,15 @@ class JobReader:
             scheduling_objects=self._unwatched.scheduling_objects.known(job),
         )
 
-    def snapshot(self, job: Mapping[str, Any], sources: Sources) -> Snapshot:
-        """The job with what its sources say."""
+    def snapshot(
+        self, job: Mapping[str, Any], key: JobKey, read: Mapping[str, Any] = NOTHING_READ
+    ) -> Snapshot:
+        """The job with what is known about it now, and what was `read` for it."""
+        sources = replace(self._sources(job, key), **read)
         return read_snapshot(job, sources, read=self._specs.examine, read_pod=self._read_pod)
 
-    async def with_needs(self, job: Mapping[str, Any], key: JobKey, needed: Needs) -> Sources:
-        """What is known about a job now, with what was read for it.
+    async def read(self, job: Mapping[str, Any], needed: Needs) -> Mapping[str, Any]:
+        """Read what a decision needs; returns fields of its sources.
 
         Raises ApiError if that is not possible now.
         """
@@ -196,7 +203,7 @@ class JobReader:
             read["scheduling_objects"] = await self._unwatched.scheduling_objects.look(
                 job, needed.scheduling_objects
             )
-        return replace(self.sources(job, key), **read)
+        return read
 
     async def refresh(self, key: JobKey, uid: str) -> None:
         """Read the job from the API server."""

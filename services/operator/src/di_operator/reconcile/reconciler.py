@@ -80,8 +80,7 @@ class Reconciler:
             ApiError: the API server is away, or the job kept changing; try again later.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            await self._reader.read_ahead(key)
-            job = self._reader.job(key)
+            job = await self._reader.read_ahead(key)
             if job is None:
                 await self._after_the_job(key)
                 return None
@@ -199,13 +198,13 @@ class Reconciler:
         # What is made for one decision about four thousand pods would set the collector going
         # again and again, each time over all that the caches hold.
         with collector_paused():
-            snapshot = self._reader.snapshot(job, self._reader.sources(job, key))
+            snapshot = self._reader.snapshot(job, key)
             needed = needs(snapshot, self._clock.now(), settings)
             if not needed:
                 return snapshot, await self._decision(snapshot, settings)
-        sources = await self._reader.with_needs(job, key, needed)
+        read = await self._reader.read(job, needed)
         with collector_paused():
-            snapshot = self._reader.snapshot(job, sources)
+            snapshot = self._reader.snapshot(job, key, read)
             return snapshot, await self._decision(snapshot, settings)
 
     async def _decision(self, snapshot: Snapshot, settings: Settings) -> Decision:

@@ -1,8 +1,9 @@
-"""Chooses the type of a job; nothing else does."""
+"""Chooses the type of a job, and reports what the status of that type alone has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from di_api.coordinated import is_coordinated
@@ -10,6 +11,9 @@ from di_api.spec import JobSpec
 from di_operator.lifecycle.job_types.coordinator.job_type import WithCoordinator
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.job_type import WithTasks
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policy import Policy, Report
 
 TASKS: Final[JobType] = WithTasks()
 COORDINATOR: Final[JobType] = WithCoordinator()
@@ -19,3 +23,12 @@ def job_type_of(job: Mapping[str, Any], spec: JobSpec | None) -> JobType:
     """Return the type of a job, by its raw spec where that could not be read."""
     has_coordinator = is_coordinated(job) if spec is None else spec.coordinated is not None
     return COORDINATOR if has_coordinator else TASKS
+
+
+def report_type(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The fields of the status that only the job's type has."""
+    job_type = job_type_of(snapshot.job, snapshot.spec)
+    return Report(fields=job_type.status(snapshot, verdict.phase))
+
+
+JOB_TYPE: Final = Policy(report=report_type)

@@ -41,10 +41,6 @@ class JobType(Protocol):
         """The next steps to the pods that the spec asks for."""
         ...
 
-    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
-        """Whether a replica cannot be made for want of the template in the AggregatorConfig."""
-        ...
-
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
         """The end of a job some of whose pods run on; None: it is not over."""
         ...

@@ -10,10 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from di_api.field_error import FieldError
-from di_api.ownership import is_controlled_by, is_of_earlier_job
+from di_api.ownership import is_controlled_by, is_managed_elsewhere, is_of_earlier_job
 from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
 from di_operator.kueue.queueing import Queueing
+from di_operator.kueue.side import Side
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.status import ReplicaKey, Status
@@ -189,6 +190,34 @@ class Snapshot:
     def is_deleted(self) -> bool:
         """Whether the job itself is being deleted; its objects then follow by their owner."""
         return "deletionTimestamp" in self.job["metadata"]
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether another cluster is to run the job."""
+        return self.queueing is not None and self.queueing.side is Side.MANAGER
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether another controller manages the job, and this operator does nothing for it."""
+        return is_managed_elsewhere(self.job) and not self.is_dispatched
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this operator makes pods for the job."""
+        is_over = self.is_deleted or self.status.is_finished
+        return not (is_over or self.is_left_alone or self.is_dispatched)
+
+    @property
+    def lacks_template(self) -> bool:
+        """Whether a replica, or its Service, cannot be made for want of the AggregatorConfig."""
+        if all(slot.task.template for slot in self.slots):
+            return False
+        services = {service["metadata"]["name"] for service in self.services}
+        return any(
+            not slot.task.template
+            for slot in self.slots
+            if slot.name not in self.held or slot.name not in services
+        )
 
     def rule(self, seen: Seen, part: Part) -> Rule:
         """What is done about something that is seen now."""

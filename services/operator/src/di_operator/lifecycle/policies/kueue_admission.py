@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -99,8 +100,41 @@ def _admitted(queueing: Queueing | None) -> Mapping[str, int]:
     return queueing.admitted if queueing.has_queue else {}
 
 
-def barred_slots(snapshot: Snapshot) -> frozenset[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What the quota of a job allows; everything, in jobs without a queue."""
+
+    snapshot: Snapshot
+    barred: frozenset[str]
     """The names of the slots whose replicas have no quota of their own."""
+    evicted: tuple[Pod, ...]
+    """The pods to be ended since the quota of their replicas is asked back."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Quota:
+        """That of the job of a snapshot."""
+        barred = _barred(snapshot)
+        return cls(snapshot=snapshot, barred=barred, evicted=_evicted(snapshot, barred))
+
+    def fitting(self, slots: Iterable[Slot]) -> list[Slot]:
+        """Of the slots to be filled those whose pods fit into what was admitted, with the pods that
+        still end."""
+        queueing = self.snapshot.queueing
+        if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
+            return [slot for slot in slots if slot.name not in self.barred]
+        room = {
+            portion.task.name: room_left(self.snapshot, queueing, portion)
+            for portion in queueing.portions
+        }
+        fitting: list[Slot] = []
+        for slot in slots:
+            if slot.name not in self.barred and room.get(slot.task.name, 0) > 0:
+                room[slot.task.name] -= 1
+                fitting.append(slot)
+        return fitting
+
+
+def _barred(snapshot: Snapshot) -> frozenset[str]:
     queueing = snapshot.queueing
     if queueing is None or not queueing.has_queue or all(not p.extras for p in queueing.portions):
         return frozenset()
@@ -111,28 +145,10 @@ def barred_slots(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(slot.name for slot in snapshot.slots if slot.replica in barred)
 
 
-def evicted_pods(snapshot: Snapshot, barred: Set[str]) -> tuple[Pod, ...]:
-    """The pods to be ended since the quota of their replicas is asked back."""
+def _evicted(snapshot: Snapshot, barred: Set[str]) -> tuple[Pod, ...]:
     if not barred or snapshot.queueing is None or snapshot.queueing.obstacle is not None:
         return ()
     return tuple(pod for pod in snapshot.live if pod.name in barred)
-
-
-def with_quota(snapshot: Snapshot, slots: Iterable[Slot], barred: Set[str]) -> list[Slot]:
-    """Of the slots to be filled those whose pods fit into what was admitted, with the pods that
-    still end."""
-    queueing = snapshot.queueing
-    if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
-        return [slot for slot in slots if slot.name not in barred]
-    room = {
-        portion.task.name: room_left(snapshot, queueing, portion) for portion in queueing.portions
-    }
-    fitting: list[Slot] = []
-    for slot in slots:
-        if slot.name not in barred and room.get(slot.task.name, 0) > 0:
-            room[slot.task.name] -= 1
-            fitting.append(slot)
-    return fitting
 
 
 def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:

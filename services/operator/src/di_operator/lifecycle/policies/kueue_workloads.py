@@ -47,7 +47,7 @@ nothing."""
 def queue_steps(snapshot: Snapshot, now: datetime) -> tuple[Action, ...]:
     """What is to be done to the job's Workloads now."""
     queueing = snapshot.queueing
-    if queueing is None or queueing.obstacle is not None:
+    if queueing is None or queueing.obstacle is not None or snapshot.is_left_alone:
         return ()
     return tuple(_steps(snapshot, queueing, now))
 

@@ -33,6 +33,12 @@ def assign_ranks(snapshot: Snapshot) -> dict[str, int]:
     return ranks
 
 
+def ranked_nodes(snapshot: Snapshot, service_domain: str) -> tuple[dict[str, int], NodeLists]:
+    """Return the rank of every slot by pod name, and the addresses of the pods."""
+    ranks = assign_ranks(snapshot)
+    return ranks, node_lists(snapshot, ranks, service_domain)
+
+
 def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str) -> NodeLists:
     """Return the FQDNs by rank and by task.
 

@@ -11,11 +11,7 @@ from typing_extensions import override
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.lifecycle.job_types.coordinator.judge import end_of_frozen, judge_coordinator
-from di_operator.lifecycle.job_types.coordinator.plan import (
-    lacks_aggregator,
-    plan_replicas,
-    services_of,
-)
+from di_operator.lifecycle.job_types.coordinator.plan import plan_replicas, services_of
 from di_operator.lifecycle.job_types.coordinator.replica_status import replica_status
 from di_operator.lifecycle.job_types.coordinator.replicas import slots_of
 from di_operator.lifecycle.job_types.coordinator.requests import requests_of
@@ -47,10 +43,6 @@ class WithCoordinator(JobType):
     @override
     def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         return plan_replicas(snapshot, now, settings)
-
-    @override
-    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
-        return lacks_aggregator(snapshot)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

@@ -27,7 +27,7 @@ from di_operator.lifecycle.observed.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
 from di_operator.lifecycle.policies.deletion import delete, delete_pod, is_terminating
-from di_operator.lifecycle.policies.kueue_admission import barred_slots, evicted_pods, with_quota
+from di_operator.lifecycle.policies.kueue_admission import Quota
 from di_operator.lifecycle.vocabulary.actions import Create, Delete
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -47,9 +47,9 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted)
     outdated, waiting = outdated_pods(snapshot)
-    barred = barred_slots(snapshot)
+    quota = Quota.of(snapshot)
     dead = [pod for pod in ended if pod.uid in counted]
-    own = [*snapshot.surplus, *outdated, *dead, *evicted_pods(snapshot, barred)]
+    own = [*snapshot.surplus, *outdated, *dead, *quota.evicted]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     wanted = {slot.name for slot in snapshot.slots}
@@ -65,10 +65,9 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     ]
     # No time to settle: the coordinator asks for others as soon as it has started.
     pause = until_retry(snapshot, now)
-    lacks_template = lacks_aggregator(snapshot)
     slots, next_due = _due(snapshot, waiting, now) if pause <= 0 else ([], None)
-    slots = with_quota(snapshot, slots, barred)
-    if lacks_template and pause <= 0:
+    slots = quota.fitting(slots)
+    if snapshot.lacks_template and pause <= 0:
         next_due = earliest(next_due, AGGREGATOR_RETRY)
     return Plan(
         removals=tuple(removals),
@@ -76,21 +75,9 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
         created=len(slots),
         removed=len(own) + len(overdue),
         waiting=_waiting(snapshot, slots),
-        lacks_template=lacks_template,
+        lacks_template=snapshot.lacks_template,
         pause=pause,
         requeue_after=earliest(patience, next_due),
-    )
-
-
-def lacks_aggregator(snapshot: Snapshot) -> bool:
-    """Whether an aggregator or its Service cannot be made for want of the template."""
-    if all(slot.task.template for slot in snapshot.slots):
-        return False
-    services = {service["metadata"]["name"] for service in snapshot.services}
-    return any(
-        not slot.task.template
-        for slot in snapshot.slots
-        if slot.name not in snapshot.held or slot.name not in services
     )
 
 

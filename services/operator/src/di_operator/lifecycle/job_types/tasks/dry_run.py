@@ -14,7 +14,7 @@ from di_kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
 from di_operator.lifecycle.job_types.tasks.plan import pod_frame
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
-from di_operator.lifecycle.policies.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.policies.ranks import ranked_nodes
 from di_operator.lifecycle.vocabulary.actions import DryRun
 from di_operator.lifecycle.vocabulary.decision import Settings
 
@@ -31,8 +31,7 @@ def dry_runs(snapshot: Snapshot, slots: Iterator[Slot], settings: Settings) -> t
         return ()
     # A few pods stand for all: lists of thousands of addresses are nothing that is judged.
     some = replace(snapshot, slots=tuple(_one_of_each(slots)))
-    ranks = assign_ranks(some)
-    nodes = node_lists(some, ranks, settings.service_domain)
+    ranks, nodes = ranked_nodes(some, settings.service_domain)
     frame = pod_frame(some, snapshot.spec, nodes, settings)
     recipes = (
         PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=ranks[slot.name])

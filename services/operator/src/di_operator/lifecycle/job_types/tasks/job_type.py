@@ -78,10 +78,6 @@ class WithTasks(JobType):
         return plan_tasks(snapshot, now, settings)
 
     @override
-    def lacks_aggregator(self, snapshot: Snapshot) -> bool:
-        return False
-
-    @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
         return judge_success(snapshot, now)
 

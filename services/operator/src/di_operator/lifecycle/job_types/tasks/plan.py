@@ -28,7 +28,7 @@ from di_operator.lifecycle.failure.refused_creates import until_retry
 from di_operator.lifecycle.failure.restart_delay import pause_left
 from di_operator.lifecycle.failure.settling import settling
 from di_operator.lifecycle.job_types.tasks.services import missing_services
-from di_operator.lifecycle.job_types.tasks.standbys import places_to_tell, reserve
+from di_operator.lifecycle.job_types.tasks.standbys import reserve
 from di_operator.lifecycle.observed.plan import Plan, lost_nodes, outdated_pods
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
@@ -36,11 +36,11 @@ from di_operator.lifecycle.observed.verdict import count_of, earliest
 from di_operator.lifecycle.policies.deletion import delete, delete_pod, is_terminating
 from di_operator.lifecycle.policies.dependencies import waiting_tasks
 from di_operator.lifecycle.policies.drain import departures, returns
-from di_operator.lifecycle.policies.kueue_admission import barred_slots, evicted_pods, with_quota
+from di_operator.lifecycle.policies.kueue_admission import Quota
 from di_operator.lifecycle.policies.listed import listings
 from di_operator.lifecycle.policies.node_checks import checked_tasks
 from di_operator.lifecycle.policies.process_groups import group_files, grouped_tasks
-from di_operator.lifecycle.policies.ranks import assign_ranks, node_lists
+from di_operator.lifecycle.policies.ranks import ranked_nodes
 from di_operator.lifecycle.policies.scheduling_objects import gang_of, provisioned_of
 from di_operator.lifecycle.vocabulary.actions import Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.vocabulary.decision import Settings
@@ -58,18 +58,17 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
     dead = [pod for pod in ended if pod.uid in counted]
-    barred = barred_slots(snapshot)
-    dead.extend(evicted_pods(snapshot, barred))
+    quota = Quota.of(snapshot)
+    dead.extend(quota.evicted)
     outdated, waiting = outdated_pods(snapshot)
     leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     pause = _pause(snapshot, now)
-    fill = _fillable(snapshot, waiting, barred, now) if pause <= 0 else _Fill()
-    told, events = places_to_tell(snapshot)
-    standing = reserve(snapshot, now, may_make=pause <= 0 and _has_all(snapshot, fill))
+    fill = _fillable(snapshot, waiting, quota, now) if pause <= 0 else _Fill()
+    standing = reserve(snapshot, now, may_make=pause <= 0 and _has_all(snapshot, fill, quota))
     removals: list[Delete | Reclaim] = [
-        *told,
+        *standing.marks,
         *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
         *(*leaving.marks, *returns(snapshot), *listings(snapshot)),
@@ -92,7 +91,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         and _lists_are_spoilt(snapshot)
         and (snapshot.configmap is not None or _pods_have_files(snapshot)),
         pause=pause,
-        events=(*events, *standing.events),
+        events=standing.events,
         requeue_after=earliest(
             patience, fill.next_due, leaving.requeue_after, standing.requeue_after
         ),
@@ -114,10 +113,10 @@ class _Fill:
     next_due: float | None = None
 
 
-def _fillable(snapshot: Snapshot, waiting: Set[str], barred: Set[str], now: datetime) -> _Fill:
+def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime) -> _Fill:
     """Return the slots that may get a pod now.
 
-    ``waiting`` are those that wait for outdated pods to end, ``barred`` those without quota.
+    ``waiting`` are those that wait for outdated pods to end.
     """
     leftovers = [*snapshot.old_services, *snapshot.old_configmaps]
     if leftovers or any(map(is_terminating, snapshot.services)):
@@ -149,18 +148,17 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], barred: Set[str], now: date
     others = len(set(reasons)) - 1
     more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
     return _Fill(
-        slots=with_quota(snapshot, slots, barred),
+        slots=quota.fitting(slots),
         waiting=f"{reasons[0]}{more}" if reasons else None,
         next_due=min(pauses, default=None),
     )
 
 
-def _has_all(snapshot: Snapshot, fill: _Fill) -> bool:
+def _has_all(snapshot: Snapshot, fill: _Fill, quota: Quota) -> bool:
     """Whether the job is up, and no replica lacks its pod or waits for one to end."""
     phase = snapshot.status.phase
     is_up = phase is not None and phase.is_up
-    barred = barred_slots(snapshot)
-    lacks = any(slot.name not in barred for slot in snapshot.missing)
+    lacks = any(slot.name not in quota.barred for slot in snapshot.missing)
     return is_up and not lacks and fill.waiting is None
 
 
@@ -190,9 +188,9 @@ def _creations(
     behind = snapshot.configmap is not None and not has_groups(snapshot.configmap, groups)
     if not slots and not standbys and not behind and not _lists_are_spoilt(snapshot):
         return actions, None
-    ranks = assign_ranks(snapshot)
-    nodes = node_lists(snapshot, ranks, settings.service_domain)
-    files = nodes.files() if _needs_files(snapshot) or snapshot.configmap is not None else {}
+    ranks, nodes = ranked_nodes(snapshot, settings.service_domain)
+    has_files = bool(groups) or _is_by_file(snapshot) or snapshot.configmap is not None
+    files = nodes.files() if has_files else {}
     if (size := sum(map(len, (*files.values(), *groups.values())))) > MAX_NODE_LISTS:
         # Pods that exist keep the lists they have; new ones could not start without theirs.
         return actions, (

@@ -19,7 +19,7 @@ from di_operator.lifecycle.failure.settling import settling
 from di_operator.lifecycle.observed.pods import Pod, refusal_of
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
-from di_operator.lifecycle.policies.kueue_admission import barred_slots
+from di_operator.lifecycle.policies.kueue_admission import Quota
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from di_operator.lifecycle.vocabulary.rules import Part, Seen, Then
@@ -30,7 +30,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
     gone, elastic = _gone(snapshot, now), snapshot.elastic
     # Their queue took them and says when they are back: nothing was lost, and nothing is to pause.
-    evicted = barred_slots(snapshot) & elastic
+    evicted = Quota.of(snapshot).barred & elastic if elastic else frozenset[str]()
     ended = [pod for pod in ended if pod.name not in evicted]
     core = _change_of_core(
         snapshot,

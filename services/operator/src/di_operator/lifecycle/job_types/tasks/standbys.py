@@ -49,6 +49,8 @@ class Reserve:
     """They are deleted."""
     wanted: tuple[tuple[Task, int], ...] = ()
     """Those to be made: of which task, and their numbers."""
+    marks: tuple[Reclaim, ...] = ()
+    """What is written to those that took a place: which one it is."""
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
 
@@ -82,7 +84,7 @@ def judge_stand_ins(snapshot: Snapshot, now: datetime) -> Verdict | None:
     )
 
 
-def places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEvent, ...]]:
+def _places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEvent, ...]]:
     """What tells pods which place they took, and puts them behind the Service of their task."""
     new = [
         (slot, pod)
@@ -111,14 +113,16 @@ def places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEv
 
 
 def reserve(snapshot: Snapshot, now: datetime, *, may_make: bool) -> Reserve:
-    """How the pods that stand by come to be as many as the spec asks for.
+    """How those that took a place learn of it, and those that stand by come to be as many as the
+    spec asks for.
 
     They are made last, while the job is up with all of its pods: it can do without them. Of those
     that failed by themselves the next one waits; one that has succeeded says that it is not needed.
     """
     due: list[Pod] = []
     wanted: list[tuple[Task, int]] = []
-    events: list[JobEvent] = []
+    marks, taken = _places_to_tell(snapshot)
+    events = [*taken]
     waits: list[float] = []
     for task in snapshot.tasks:
         if not task.standby:
@@ -139,6 +143,7 @@ def reserve(snapshot: Snapshot, now: datetime, *, may_make: bool) -> Reserve:
     return Reserve(
         due=tuple(due),
         wanted=tuple(wanted),
+        marks=marks,
         events=tuple(events),
         requeue_after=earliest(*waits),
     )
