@@ -218,3 +218,19 @@ def test_with_direct_binding_no_scheduler_is_asked() -> None:
 
     assert body["spec"]["nodeName"] == "node-7"
     assert "affinity" not in body["spec"]
+
+
+@pytest.mark.proves("dijob.md#what-the-operator-overrules/dnspolicy-that-is-left-out-beside")
+@pytest.mark.parametrize(
+    ("spec", "policy"),
+    [
+        ({"hostNetwork": True}, "ClusterFirstWithHostNet"),
+        ({"hostNetwork": True, "dnsPolicy": "Default"}, "Default"),
+        ({}, None),
+    ],
+)
+def test_a_pod_on_the_network_of_its_host_has_the_dns_of_the_cluster(
+    spec: dict[str, Any], policy: str | None
+) -> None:
+    body = build({"spec": {"containers": [container()], **spec}})
+    assert body["spec"].get("dnsPolicy") == policy

@@ -29,6 +29,7 @@ from di_api.validation import (
 )
 from di_webhook.budget import MAX_SECONDS, Exhausted
 from di_webhook.mutations import Change, mutated
+from di_webhook.overruled import overruled
 from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
 from di_webhook.wording import in_older_words, in_words
 
@@ -201,7 +202,8 @@ def _validation(
         reasons.append(worded(error, request.object))
         size += sum(map(len, reasons[-1]))
     if not reasons:
-        return {"allowed": True}
+        warnings = overruled(request.object, old)
+        return {"allowed": True, **({"warnings": warnings} if warnings else {})}
     shown = [text for _, text in reasons] + (["and more"] if is_cut else [])
     # kubectl prints `causes` one a line under "The DIJob ... is invalid"; other clients, and
     # events of controllers, show `message`.

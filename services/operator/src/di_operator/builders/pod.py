@@ -120,7 +120,8 @@ def pod_body(
 ) -> dict[str, Any]:
     """Return the pod of one replica, or without a rank one that stands by for any of its task.
 
-    The user's template stays as it is but for: restartPolicy, hostname and subdomain; our labels
+    The user's template stays as it is but for: restartPolicy, hostname and subdomain; the DNS of a
+    pod on the network of its host, where the template says nothing about it; our labels
     and annotations; variables, volumes, mounts and a priority class that it does not define itself;
     affinity to the pods that it is to be near;
     ``di-port`` if no container has it; the container of a nodeCheck before all others, and the
@@ -157,7 +158,7 @@ def pod_body(
     ours = [*_volumes(frame, task), *checkpoints.volumes()]
     if volumes := with_volumes(spec.get("volumes") or (), ours):
         body["volumes"] = volumes
-    body = with_priority_class(body, frame.priority_class)
+    body = with_priority_class(with_cluster_dns(body), frame.priority_class)
     body = avoiding(body, frame.avoided.get(task.name, ()))
     ours_of_job = object_metadata(frame.job, name)
     topology = topology_of(task, frame.topology)
@@ -324,6 +325,13 @@ def with_environment(
     if merged := _merge(present, mounts, key="mountPath"):
         result["volumeMounts"] = merged
     return result
+
+
+def with_cluster_dns(spec: Object) -> dict[str, Any]:
+    """Return a pod's spec by which it finds the others, also on the network of its host."""
+    if spec.get("hostNetwork") is not True or spec.get("dnsPolicy"):
+        return {**spec}
+    return {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
 
 
 def with_priority_class(spec: Object, name: str | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
     attempt_note,
+    with_cluster_dns,
     with_environment,
     with_priority_class,
     with_volumes,
@@ -142,7 +143,7 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
         body["restartPolicy"] = spec.get("restartPolicy") or "Never"
         if frame.priority_class_name:
             body["priorityClassName"] = frame.priority_class_name
-    body = with_priority_class(body, frame.priority_class)
+    body = with_priority_class(with_cluster_dns(body), frame.priority_class)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
