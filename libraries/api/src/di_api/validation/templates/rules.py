@@ -11,6 +11,7 @@ from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import fields_of
 from di_api.spec.kinds import Struct
 from di_api.validation.repeated import names_of, repeated_names
+from di_api.validation.templates.pod_rules import pod_faults
 
 _ROLES: Final = tuple(
     name for name, field in fields_of(Coordinated).items() if field.kind == Struct(RolePods)
@@ -65,6 +66,7 @@ def unfit_pods(path: str, template: object, job_volumes: set[str]) -> Iterator[F
                 volume,
                 "is the name of a volume in spec.volumes already",
             )
+    yield from pod_faults(path, template, job_volumes)
 
 
 def _above_limits(path: str, owner: Mapping[str, Any]) -> Iterator[FieldError]:
