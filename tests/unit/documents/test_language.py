@@ -15,7 +15,7 @@ from tools.documents import language
         ("The operator creates the pod again.", 0),
         ("The operator makes the pod anew. Somebody is told.", 2),
         ("Of a job that ends nobody speaks.", 2),
-        ("There is no room for it.", 2),
+        ("There is no room for it; it is no part.", 2),
         ("word " * 36 + "end.", 1),
         ("word " * 20 + "end. " + "Word " * 20 + "end.", 0),
         ("- " + "word " * 30 + "\n- " + "word " * 30, 0),
