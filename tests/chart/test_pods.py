@@ -186,7 +186,7 @@ def test_urls_of_notifications_are_mounted_from_secrets(chart: Chart) -> None:
     assert mount["readOnly"]
 
 
-@pytest.mark.proves("operations.md#values/operator-notifications")
+@pytest.mark.proves("operations.md#values/operator-notifications-targets")
 def test_without_targets_there_are_no_notifications(chart: Chart) -> None:
     rendered = chart.render()
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_NOTIFICATION_TARGETS"] == (
