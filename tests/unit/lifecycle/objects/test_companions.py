@@ -131,7 +131,7 @@ def test_pods_wait_until_companions_of_an_earlier_job_are_gone() -> None:
     assert (new.writes[1:3], new.phase) == (MADE, "Starting")
 
 
-@pytest.mark.proves("roles.md#companions/somebody-deletes-one")
+@pytest.mark.proves("roles.md#companions/a-user-deletes-one")
 def test_a_deleted_companion_is_made_again_and_nothing_else() -> None:
     cluster = running()
     del cluster.objects["PersistentVolumeClaim", "x"]
@@ -139,7 +139,7 @@ def test_a_deleted_companion_is_made_again_and_nothing_else() -> None:
     assert (cluster.writes, cluster.phase) == (MADE[1:], "Running")
 
 
-@pytest.mark.proves("roles.md#companions/somebody-edits-one")
+@pytest.mark.proves("roles.md#companions/a-user-edits-one")
 def test_an_edited_or_ending_companion_is_left_alone() -> None:
     cluster = running()
     cluster.objects["ConfigMap", "x-config"]["data"] = {"url": "http://elsewhere"}
@@ -184,7 +184,7 @@ def test_an_operator_that_dies_at_any_write_leaves_none_out(writes: int) -> None
 
 
 @pytest.mark.proves(
-    "roles.md#companions/the-name-belongs-to-somebody-else",
+    "roles.md#companions/the-name-belongs-to-another-owner",
     "events.md#of-its-life/companionconflict",
 )
 def test_a_foreign_object_of_the_name_fails_a_new_job_untouched() -> None:
@@ -261,7 +261,7 @@ def test_a_started_job_that_needs_new_pods_waits_for_the_name() -> None:
 
 
 @pytest.mark.proves(
-    "roles.md#companions/nobody-serves-the-kind-here-or-the",
+    "roles.md#companions/the-cluster-does-not-serve-the-kind-or",
     "events.md#of-its-life/companionkindmissing",
 )
 def test_a_kind_that_the_operator_may_not_make_keeps_a_new_job_waiting() -> None:

@@ -77,7 +77,7 @@ def test_a_failure_of_a_removed_replica_is_not_counted() -> None:
     assert (cluster.phase, cluster.status["restarts"]) == ("Running", 0)
 
 
-@pytest.mark.proves("lifecycle.md#checkpoints/somebody-deletes-or-evicts-the-pod-its")
+@pytest.mark.proves("lifecycle.md#checkpoints/a-user-deletes-or-evicts-the-pod-its")
 def test_a_deleted_pod_comes_back_under_its_name_and_rank_when_it_is_gone() -> None:
     cluster = running().delete_pod("x-collector-0").settle()
     assert cluster.phase == "Rescheduling"
