@@ -213,7 +213,7 @@ class Job:
         )
 
     def world(self) -> World | None:
-        """Who belongs to the group of this pod by its file; None if nobody told yet.
+        """The members of this pod's group by its file; None before the file is written.
 
         The file follows within a minute or so; `di.watch_worlds` follows at once.
         """

@@ -57,7 +57,7 @@ class Finishing:
 
 
 class Weights:
-    """Which weights the server has: as whoever gave them to it has told, or as it says."""
+    """The version of the server's weights, from the sender of the weights or the server itself."""
 
     def __init__(self) -> None:
         self._told: str | None = None

@@ -16,7 +16,7 @@ def ask(drain: di.Drain, path: str = "/drain") -> int:
 
 @pytest.mark.proves(
     "sdk.md#leaving-well",
-    "sdk.md#reference/done-all-is-finished-whoever-asks-is-answered",
+    "sdk.md#reference/done-all-is-finished-the-drain-request-is",
     "sdk.md#reference/asked-whether-the-pod-was-asked-take-nothing",
     "sdk.md#reference/wait-seconds-none-wait-until-it-is-asked-whether-it-is",
 )

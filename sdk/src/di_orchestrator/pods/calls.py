@@ -16,7 +16,7 @@ from di_orchestrator.server.transport import send_once
 CALL_SECONDS = 10.0
 """For one request: a pod that is busy answers, one whose node is lost never does."""
 PATIENCE_SECONDS = 120.0
-"""By then a pod that was lost has usually been made anew."""
+"""By then a lost pod has usually been replaced."""
 RETRY_SECONDS = 0.25
 MAX_ANSWER = 256 * 1024 * 1024
 """Bytes that are read of an answer: the weights of a model may be among them."""
@@ -33,7 +33,7 @@ def call(
     leaving: threading.Event | None = None,
     clock: Clock = time.monotonic,
 ) -> bytes:
-    """Ask another pod of the job until it answers: it may be starting, or be made anew.
+    """Ask another pod of the job until it answers: it may be starting, or being replaced.
 
     It proves to the other's `di.Hub` that it is of the same job. What is sent may arrive more than
     once. Proxies of the environment are not used.

@@ -64,7 +64,7 @@ class Drain:
         return self._asked.wait(seconds)
 
     def done(self) -> None:
-        """All is finished: whoever asks is answered, and SIGTERM follows."""
+        """All is finished: the drain request is answered, and SIGTERM follows."""
         self._done.set()
 
     def _answer(self, asked: Asked) -> Reply:

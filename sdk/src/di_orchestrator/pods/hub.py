@@ -113,7 +113,7 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Answer nobody any more, but those who have asked, for five seconds."""
+        """Answer no new requests, and those that are waiting for five seconds."""
         self._lobby.close()
         self._in_hand.are_answered(ANSWER_SECONDS)
 

@@ -10,7 +10,7 @@ from tests.unit.server.fakes import Harness, Object, job, pod
 
 @pytest.mark.proves(
     "rest.md#operations-on-tasks/get-id-replicas",
-    "rest.md#di-server-jobs-over-rest/is-told",
+    "rest.md#di-server-jobs-over-rest/answer",
     "rest.md#di-server-jobs-over-rest/address",
 )
 @pytest.mark.parametrize(

@@ -96,8 +96,8 @@ class Scheduling:
         bool,
         Declared(
             kind=Flag(),
-            about="True creates no pod before there is room for all of them at once. For "
-            "preemptible jobs, there is always room for `minReplicas` of each task.",
+            about="True creates no pod before all of them fit at once. A preemptible job starts "
+            "with `minReplicas` of each task at least.",
         ),
     ] = False
     gang_scheduler: Annotated[
@@ -262,7 +262,7 @@ class JobSpec:
             kind=Struct(ProgressPolicy),
             about="When a job hangs, by the steps that it reports, and what is done then.",
             may_change=True,
-            absent="nobody looks whether the job gets any further",
+            absent="progress is not checked",
         ),
     ] = None
     suspend: Annotated[
@@ -289,7 +289,7 @@ class JobSpec:
         str | None,
         Declared(
             kind=Text(longest=MAX_RESTARTED_AT),
-            about="Another text than before makes all pods of the job anew, without counting a "
+            about="Another text than before replaces all pods of the job, without counting a "
             "restart.",
             more="`di restart` writes the time. [What happens then]"
             "(lifecycle.md#restarting-when-asked-to).",

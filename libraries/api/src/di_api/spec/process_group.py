@@ -42,8 +42,8 @@ class ProcessGroup:
         bool,
         Declared(
             kind=Flag(),
-            about="True lets members come and go while the others stay: whoever runs is told of "
-            "each new world. Needs minReplicas and maxReplicas.",
+            about="True lets members come and go while the others stay, and get each new world. "
+            "Needs minReplicas and maxReplicas.",
             more="[How](../how-to/process-groups.md#elastic-groups). Not with `jax`.",
         ),
     ] = False

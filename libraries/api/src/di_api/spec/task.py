@@ -214,7 +214,7 @@ class Task:
         str | None,
         Declared(
             kind=Text(longest=MAX_RESTARTED_AT),
-            about="Another text than before makes all pods of the task anew, without counting a "
+            about="Another text than before replaces all pods of the task, without counting a "
             "restart.",
             may_change=True,
         ),

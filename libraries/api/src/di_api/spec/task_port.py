@@ -35,7 +35,7 @@ class TaskPort:
         PortScope,
         Declared(
             kind=OneOf(PortScope),
-            about="`Pod` gives each pod a number of its own, `Job` one number to all, which every "
-            "pod of the job is told.",
+            about="`Pod` gives each pod its own number, `Job` one number to all, which every pod "
+            "of the job has in a variable.",
         ),
     ] = PortScope.POD

@@ -57,7 +57,7 @@ class TaskService:
         tuple[ServicePort, ...],
         Declared(
             kind=Structs(ServicePort, "port", MAX_SERVICE_PORTS, least=1),
-            about="Its ports. The first is the one that pods are told in `DI_<TASK>_SERVICE`.",
+            about="Its ports. The first is the one in the pods' variable `DI_<TASK>_SERVICE`.",
         ),
     ]
     select: Annotated[

@@ -158,7 +158,7 @@ class Reason(_Declared):
     POD_NAME_CONFLICT = (
         "PodNameConflict",
         "Warning",
-        "a pod, Service or ConfigMap of a needed name belongs to somebody else; it is not touched. "
+        "a pod, Service or ConfigMap of a needed name belongs to another owner; it is not touched. "
         "Failed, or, of a job that has been started, [waiting](lifecycle.md#edited-by-hand)",
     )
     INVALID_COMPANION = (
@@ -170,13 +170,13 @@ class Reason(_Declared):
     COMPANION_CONFLICT = (
         "CompanionConflict",
         "Warning",
-        "an object of the name of a companion belongs to somebody else; it is not touched. Failed, "
+        "an object of the name of a companion belongs to another owner; it is not touched. Failed, "
         "or, of a job that has been started, waiting",
     )
     COMPANION_KIND_MISSING = (
         "CompanionKindMissing",
         "Warning",
-        "Pending: nobody serves the kind of a companion in this cluster, or the operator may not "
+        "Pending: this cluster does not have the kind of a companion, or the operator may not "
         "make it; tried again as after `QuotaExceeded`",
     )
     SCHEDULING_KIND_MISSING = (
@@ -189,7 +189,7 @@ class Reason(_Declared):
         "SchedulingObjectRefused",
         "Warning",
         "Pending: an object for a scheduler was refused, by the rights of the operator (the "
-        "chart's `scheduling`), by admission, or because somebody else's has its name; tried "
+        "chart's `scheduling`), by admission, or because another owner's has its name; tried "
         "again as after `QuotaExceeded`",
     )
     POD_GROUP_PENDING = (
@@ -288,7 +288,7 @@ class Reason(_Declared):
         "SuccessCriteriaMet",
         "Normal",
         "the tasks of the [success policy](lifecycle.md#success) have succeeded, and the other "
-        "pods are told to end",
+        "pods get SIGTERM",
     )
     GROUP_FORMED = (
         "GroupFormed",
@@ -351,7 +351,7 @@ class Reason(_Declared):
     NODE_LISTS_RESTORED = (
         "NodeListsRestored",
         "Warning",
-        "the ConfigMap of the node lists was deleted or edited by hand, and is written anew",
+        "the ConfigMap of the node lists was deleted or edited by hand, and is written again",
     )
     METADATA_RESTORED = (
         "MetadataRestored",
