@@ -53,8 +53,9 @@ def talk(
     *,
     certificates: Path | None = None,
     loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    server: type[Scripted] | None = None,
 ) -> Scripted:
-    scripted = Scripted(replies)
+    scripted = (server or Scripted)(replies)
 
     async def main() -> None:
         ours = theirs = None
@@ -62,8 +63,8 @@ def talk(
             theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             theirs.load_cert_chain(certificates / CERTIFICATE, certificates / PRIVATE_KEY)
             ours = ssl.create_default_context(cafile=str(certificates / CA_CERTIFICATE))
-        server = await asyncio.start_server(scripted.serve, HOST, 0, ssl=theirs)
-        port = server.sockets[0].getsockname()[1]
+        listener = await asyncio.start_server(scripted.serve, HOST, 0, ssl=theirs)
+        port = listener.sockets[0].getsockname()[1]
         sockets = Sockets()
         url = f"{'https' if ours else 'http'}://{HOST}:{port}/prefix"
         connections = Connections(Server(url=url, tls=ours), sockets=sockets, max_body=1000)
@@ -73,7 +74,7 @@ def talk(
         finally:
             connections.close()
             await sockets.close()
-            server.close()
+            listener.close()
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(main())
@@ -193,7 +194,7 @@ def test_slow_handshakes_do_not_hold_other_requests(monkeypatch: pytest.MonkeyPa
         monkeypatch.undo()
         assert (await ask(connections)).code == 200, "and all turns have been given back"
 
-    monkeypatch.setattr(Connections, "_connect", never)
+    monkeypatch.setattr(Connections, "_new", never)
     monkeypatch.setattr(http, "PATIENCE", 0.01)
     talk([OK], story)
 

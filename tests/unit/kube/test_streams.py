@@ -19,15 +19,15 @@ EVENT = b'{"type": "ADDED", "object": {"metadata": {"name": "%d"}}}'
 
 
 def answer(*chunks: bytes) -> Any:
-    async def iterate() -> AsyncIterator[bytes]:
+    async def iterate(**_: float) -> AsyncIterator[bytes]:
         for chunk in chunks:
             yield chunk
 
-    return SimpleNamespace(content=SimpleNamespace(iter_any=iterate))
+    return SimpleNamespace(parts=iterate)
 
 
 async def names(*chunks: bytes) -> list[str]:
-    found = streams.events(answer(*chunks), TARGET)
+    found = streams.events(answer(*chunks), TARGET, 1)
     return [body["metadata"]["name"] async for _, body in found]
 
 
@@ -55,9 +55,9 @@ def test_a_stream_that_is_no_list_of_bounded_events_is_cut(
 
 def test_a_body_is_read_up_to_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MAX_BODY", 10)
-    assert asyncio.run(streams.read_bounded(answer(b"12345", b"67890"), TARGET)) == b"1234567890"
+    assert asyncio.run(streams.read_bounded(answer(b"12345", b"67890"), TARGET, 1)) == b"1234567890"
     with pytest.raises(Unavailable, match="the answer is larger than 10 bytes"):
-        asyncio.run(streams.read_bounded(answer(b"12345", b"678901"), TARGET))
+        asyncio.run(streams.read_bounded(answer(b"12345", b"678901"), TARGET, 1))
 
 
 @pytest.mark.parametrize(("most", "expected"), [(4, b"6789"), (100, b"0123456789"), (0, b"")])
@@ -66,11 +66,3 @@ def test_the_end_of_a_stream_is_kept(most: int, expected: bytes) -> None:
     for chunk in (b"012", b"3456", b"789"):
         tail.take(chunk)
     assert tail.read() == expected
-
-
-def test_a_stream_without_a_connection_is_dropped_already() -> None:
-    aborted: list[str] = []
-    transport = SimpleNamespace(abort=lambda: aborted.append("it"))
-    for connection in (None, SimpleNamespace(transport=None), SimpleNamespace(transport=transport)):
-        streams.abort(SimpleNamespace(connection=connection))  # type: ignore[arg-type]  # the part it uses
-    assert aborted == ["it"]

@@ -15,7 +15,7 @@ def describe(error: Exception) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """The text of an error, its kind if it has none (as some of aiohttp's)."""
+    """The text of an error, its kind if it has none (as a TimeoutError)."""
     return str(error) or type(error).__name__
 
 

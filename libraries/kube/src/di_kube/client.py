@@ -1,5 +1,4 @@
-"""The asynchronous API client over raw dicts: what is read as it comes with aiohttp, all else with
-`http.py`."""
+"""The asynchronous API client over raw dicts."""
 
 from __future__ import annotations
 
@@ -9,17 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
-import aiohttp
-
 from di_api.wording import reason_of
 from di_kube import wire
 from di_kube.config import KubeConfig
 from di_kube.errors import Gone
 from di_kube.http import Broken, Connections, Server, TooLarge
-from di_kube.proxy import Proxy
 from di_kube.resources import Resource
 from di_kube.sockets import Sockets
-from di_kube.streams import Streams, abort, events, read_bounded
+from di_kube.streams import events, read_bounded
 from di_kube.wire import MERGE_PATCH, Object, Objects, Target
 
 _CONNECT_TIMEOUT = 5.0
@@ -58,10 +54,8 @@ class KubeClient:
         self._config = config
         self._on_date = on_date
         self._timeout = timeout
-        self._short: Connections | None = None
-        self._streams: Streams | None = None
+        self._connections: Connections | None = None
         self._sockets = Sockets()
-        self._proxy: Proxy | None = None
         # The queue for a connection must not eat into a request's own time-out: a thousand
         # creates at once would fail for waiting, not for the server.
         self._slots = asyncio.Semaphore(connections)
@@ -70,21 +64,13 @@ class KubeClient:
     async def __aenter__(self) -> Self:
         secure = self._config.server.startswith("https:")
         tls = self._config.ssl_context() if secure else None
-        self._proxy = self._config.proxy if secure else None
         server = Server(
             url=self._config.server,
             tls=tls,
             tls_name=self._config.tls_server_name,
-            proxy=self._proxy,
+            proxy=self._config.proxy if secure else None,
         )
-        self._short = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
-        self._streams = Streams(
-            self._config.server,
-            tls=tls,
-            tls_name=self._config.tls_server_name,
-            proxy=self._proxy,
-            sockets=self._sockets,
-        )
+        self._connections = Connections(server, sockets=self._sockets, max_body=wire.MAX_BODY)
         return self
 
     async def __aexit__(
@@ -93,11 +79,9 @@ class KubeClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._short is not None:
-            self._short.close()
-        if self._streams is not None:
-            await self._streams.close()
-        self._short = self._streams = None
+        if self._connections is not None:
+            self._connections.close()
+        self._connections = None
         await self._sockets.close()
 
     async def get(
@@ -312,25 +296,23 @@ class KubeClient:
             query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
         target = Target(resource, namespace)
         path = wire.url_path(resource.path(namespace), query)
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=silence)
-        streams, code = _opened(self._streams), 0
+        connections, code = _opened(self._connections), 0
         try:
-            async with streams.get(path, self._headers(None), limits) as response:
-                code = response.status
+            async with connections.stream(
+                path, self._headers(None), connect_seconds=_CONNECT_TIMEOUT, seconds=silence
+            ) as stream:
+                code = stream.code
                 if code >= 300:
-                    raw = await read_bounded(response, target)
-                    raise wire.decode_error(code, raw, response.headers, target)
+                    raw = await read_bounded(stream, target, silence)
+                    raise wire.decode_error(code, raw, stream.headers, target)
                 opened()
-                try:
-                    async for event in events(response, target):
-                        yield event
-                finally:
-                    abort(response)
+                async for event in events(stream, target, silence):
+                    yield event
         except TimeoutError as error:
             if not code:
                 raise target.broken("Timeout", f"no answer within {silence:g} s") from error
             raise target.silent(silence) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (Broken, OSError) as error:
             reason = "WatchCut" if code else "ConnectionError"
             raise target.broken(reason, reason_of(error)) from error
         finally:
@@ -349,22 +331,27 @@ class KubeClient:
         """
         target = Target(_NON_RESOURCE, name=path)
         seconds = self._timeout if timeout is None else timeout
-        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_TIMEOUT))
-        code = 0
+        connections, code = _opened(self._connections), 0
         async with self._slots:
             try:
-                async with _opened(self._streams).get(
-                    path, self._headers(None), limits
-                ) as response:
-                    code = response.status
+                async with (
+                    asyncio.timeout(seconds),
+                    connections.stream(
+                        path,
+                        self._headers(None),
+                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                        seconds=seconds,
+                    ) as stream,
+                ):
+                    code = stream.code
                     if code >= 300:
-                        raw = await read_bounded(response, target)
-                        raise wire.decode_error(code, raw, response.headers, target)
-                    async for chunk in response.content.iter_any():
-                        take(chunk)
+                        raw = await read_bounded(stream, target, seconds)
+                        raise wire.decode_error(code, raw, stream.headers, target)
+                    async for part in stream.parts():
+                        take(part)
             except TimeoutError as error:
                 raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
-            except (aiohttp.ClientError, OSError) as error:
+            except (Broken, OSError) as error:
                 raise target.broken("ConnectionError", reason_of(error)) from error
             finally:
                 self.requests["GET", target.resource.plural, code] += 1
@@ -430,7 +417,7 @@ class KubeClient:
         accept: str = wire.JSON,
         timeout: float | None,
     ) -> bytes:
-        connections = _opened(self._short)
+        connections = _opened(self._connections)
         seconds = self._timeout if timeout is None else timeout
         data = None if body is None else wire.encode(body)
         code = 0

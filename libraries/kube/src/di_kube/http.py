@@ -1,8 +1,8 @@
-"""Requests over HTTP/1.1, for the many short ones: the connections of one client and their pool.
+"""Requests over HTTP/1.1: the connections of one client, and the pool of those for short requests.
 
-The operator makes ten of them for a job, and a general client spends more on each than all that
-is decided about the job costs. This one has one server, whole bodies, no redirect, no cookie and
-no compression. llhttp (httptools) reads the answers.
+The operator makes ten requests for a job, and a general client spends more on each than all that
+is decided about the job costs. This one has one server, no redirect, no cookie and no compression.
+Answers are read whole, or as they come (watches, logs). llhttp (httptools) parses them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from aiohappyeyeballs import start_connection
@@ -33,6 +34,8 @@ PATIENCE: Final = 0.25
 _END: Final = b"\r\n\r\n"
 _MOST_HEAD: Final = 16 * 1024
 """Bytes of a proxy's answer that are read."""
+_MOST_AHEAD: Final = 1 << 18
+"""Bytes of a stream that may wait to be taken; then no more are received."""
 _EYEBALLS_DELAY: Final = 0.25
 """Seconds until a second address is tried as well (RFC 8305)."""
 
@@ -86,7 +89,7 @@ class Connections:
         self._prefix = url.path
         self._host_line = f"Host: {url.netloc}\r\n"
         self._idle: deque[_Connection] = deque()
-        self._open: set[_Connection] = set()
+        self._open: set[_Answering] = set()
         self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
 
     async def ask(
@@ -115,7 +118,28 @@ class Connections:
         except HungUp:
             if is_new or method != "GET":
                 raise
-        return await self._on(await self._connect(connect_seconds), request)
+        return await self._on(await self._new(connect_seconds), request)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, headers: Mapping[str, str], *, connect_seconds: float, seconds: float
+    ) -> AsyncGenerator[Stream, None]:
+        """GET what is read as it comes, on a connection of its own that ends with the context.
+
+        Raises:
+            Broken: there is no answer.
+            TimeoutError: no connection within `connect_seconds`, or no answer `seconds` later.
+            OSError: no connection.
+            ValueError: a header, or the path, has a line break.
+        """
+        request = self._encode("GET", path, headers, None)
+        stream = await self._connect(connect_seconds, Stream(self._open))
+        try:
+            async with asyncio.timeout(seconds):
+                await stream.begin(request)
+            yield stream
+        finally:
+            stream.abort()
 
     def close(self) -> None:
         """Hang up all of them, without a goodbye that the peer could keep waiting for."""
@@ -158,11 +182,11 @@ class Connections:
             await asyncio.wait_for(self._opening.acquire(), PATIENCE)
         except TimeoutError:
             # Nothing comes back, and handshakes take long: there is nothing to be saved.
-            return await self._connect(seconds), True
+            return await self._new(seconds), True
         try:
             if (waiting := self._take()) is not None:
                 return waiting, False
-            return await self._connect(seconds), True
+            return await self._new(seconds), True
         finally:
             self._opening.release()
 
@@ -175,7 +199,11 @@ class Connections:
             connection.abort()
         return None
 
-    async def _connect(self, seconds: float) -> _Connection:
+    async def _new(self, seconds: float) -> _Connection:
+        return await self._connect(seconds, _Connection(self._open, self._max_body))
+
+    async def _connect(self, seconds: float, connection: _A) -> _A:
+        """Open a connection, which `connection` then reads."""
         loop = asyncio.get_running_loop()
         server = self._server
         name = None if server.tls is None else server.tls_name or self._host
@@ -192,8 +220,8 @@ class Connections:
             )
             if server.proxy is not None:
                 await self._tunnel(connected, server.proxy)
-            _, connection = await loop.create_connection(
-                lambda: _Connection(self._open, self._max_body),
+            await loop.create_connection(
+                lambda: connection,
                 sock=connected,
                 ssl=server.tls,
                 server_hostname=name,
@@ -223,32 +251,19 @@ class Connections:
             raise
 
 
-class _Connection(asyncio.Protocol):
-    """One connection, on which one request at a time is answered."""
+class _Answering(asyncio.Protocol):
+    """One connection, and what llhttp tells of its answers."""
 
-    def __init__(self, register: set[_Connection], max_body: int) -> None:
+    def __init__(self, register: set[_Answering]) -> None:
         self._register = register
-        self._max_body = max_body
         self._parser = HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._waiting: asyncio.Future[Answer] | None = None
         self._headers: dict[str, str] = {}
-        self._chunks: list[bytes] = []
-        self._size = 0
-        self.idle_since = 0.0
 
     @property
     def is_lost(self) -> bool:
         """Whether nothing can be sent on it any more."""
         return self._transport is None or self._transport.is_closing()
-
-    async def exchange(self, request: bytes) -> Answer:
-        """Send a request and wait for its answer. Raises Broken."""
-        if self._transport is None or self.is_lost:
-            raise HungUp("the server has hung up")
-        self._waiting = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
-        return await self._waiting
 
     def abort(self) -> None:
         """Hang up at once."""
@@ -274,17 +289,50 @@ class _Connection(asyncio.Protocol):
         except HttpParserError as error:
             self._fail(Broken(f"the answer is no HTTP: {error}"))
 
-    # --- what llhttp tells ---
-
     def on_message_begin(self) -> None:
-        """A new answer; one that nobody waits for would be taken for that to the next request."""
-        self._headers, self._chunks, self._size = {}, [], 0
-        if self._waiting is None:
-            self.abort()
+        """A new answer."""
+        self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
         self._headers[name.decode("latin-1").title()] = value.decode("latin-1")
+
+    def _send(self, request: bytes) -> None:
+        if self._transport is None or self.is_lost:
+            raise HungUp("the server has hung up")
+        self._transport.write(request)
+
+    def _fail(self, why: Broken) -> None:
+        raise NotImplementedError
+
+
+_A = TypeVar("_A", bound=_Answering)
+
+
+class _Connection(_Answering):
+    """One on which one request at a time is answered."""
+
+    def __init__(self, register: set[_Answering], max_body: int) -> None:
+        super().__init__(register)
+        self._max_body = max_body
+        self._waiting: asyncio.Future[Answer] | None = None
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self.idle_since = 0.0
+
+    async def exchange(self, request: bytes) -> Answer:
+        """Send a request and wait for its answer. Raises Broken."""
+        self._send(request)
+        self._waiting = asyncio.get_running_loop().create_future()
+        return await self._waiting
+
+    @override
+    def on_message_begin(self) -> None:
+        """A new answer; one that nobody waits for would be taken for that to the next request."""
+        super().on_message_begin()
+        self._chunks, self._size = [], 0
+        if self._waiting is None:
+            self.abort()
 
     def on_body(self, chunk: bytes) -> None:
         """A part of the body."""
@@ -306,9 +354,98 @@ class _Connection(asyncio.Protocol):
         if not waiting.done():
             waiting.set_result(Answer(code, self._headers, b"".join(self._chunks)))
 
+    @override
     def _fail(self, why: Broken) -> None:
         waiting, self._waiting = self._waiting, None
         self._chunks = []
         if waiting is not None and not waiting.done():
             waiting.set_exception(why)
+        self.abort()
+
+
+class Stream(_Answering):
+    """An answer that is read as it comes.
+
+    Attributes:
+        code: its status; 0: it has not begun.
+    """
+
+    def __init__(self, register: set[_Answering]) -> None:
+        super().__init__(register)
+        self.code = 0
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._news = asyncio.Event()
+        self._is_whole = False
+        self._wrong: Broken | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their names in the usual spelling (Retry-After)."""
+        return self._headers
+
+    async def begin(self, request: bytes) -> None:
+        """Send the request and wait for the head of its answer. Raises Broken."""
+        self._send(request)
+        while not self.code:
+            await self._hear()
+
+    async def parts(self, *, silence: float | None = None) -> AsyncGenerator[bytes, None]:
+        """The body, as it comes.
+
+        Raises:
+            TimeoutError: no byte came for `silence` seconds.
+            Broken: it ends before its end.
+        """
+        while True:
+            if self._parts:
+                parts, self._parts, self._size = self._parts, [], 0
+                if self._transport is not None and not self.is_lost:
+                    self._transport.resume_reading()
+                yield b"".join(parts)
+            elif self._is_whole:
+                return
+            else:
+                async with asyncio.timeout(silence):
+                    await self._hear()
+
+    async def _hear(self) -> None:
+        """Wait for the next bytes, whatever they say."""
+        if self._wrong is not None:
+            raise self._wrong
+        self._news.clear()
+        await self._news.wait()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._news.set()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        framed = "Content-Length" in self._headers or "Transfer-Encoding" in self._headers
+        # Without a length an answer ends with its connection (RFC 9112, 6.3).
+        self._is_whole |= bool(self.code) and exc is None and not framed
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        """The head; what comes before the answer proper (1xx) is none."""
+        code = self._parser.get_status_code()
+        self.code = code if code >= 200 else 0
+
+    def on_body(self, chunk: bytes) -> None:
+        """A part of the body."""
+        self._parts.append(chunk)
+        self._size += len(chunk)
+        if self._size > _MOST_AHEAD and self._transport is not None:
+            self._transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """The end of an answer."""
+        self._is_whole = bool(self.code)
+
+    @override
+    def _fail(self, why: Broken) -> None:
+        self._wrong = self._wrong or why
+        self._news.set()
         self.abort()

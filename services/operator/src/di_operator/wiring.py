@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
 from di_api.spec import MAX_PODS
@@ -42,7 +42,6 @@ from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.metrics.jobs.collect import Source
 from di_operator.metrics.metrics import Metrics
-from di_operator.notifications.notifier import Notifier
 from di_operator.process.clock import Clock
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import Controller, JobKey, job_queue
@@ -53,6 +52,9 @@ from di_operator.reconcile.job_reader import JobReader, KnownElsewhere, Unwatche
 from di_operator.reconcile.reconciler import Reconciler
 from di_operator.reconcile.traces import ScalingTraces
 from di_service.spans import Tracing
+
+if TYPE_CHECKING:
+    from di_operator.notifications.notifier import Notifier
 
 # Seconds. When the API server is back after a long outage every job is to be right within half a
 # minute: the watches come back first, then the postponed jobs, some in several steps.
@@ -336,6 +338,9 @@ def _notifier(base: Base, seen: Observed) -> Notifier | None:
     config = base.config
     if not config.notification_targets:
         return None
+    # It brings a general HTTP client, 9 MiB that most operators do not need.
+    from di_operator.notifications.notifier import Notifier  # noqa: PLC0415
+
     notifier = Notifier(
         client=base.client,
         job=seen.informers.job,
