@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
+
+from typing_extensions import override
 
 from di_api.wording import reason_of
 from di_kube import wire
@@ -16,7 +18,8 @@ from di_kube.http import Broken, Connections, Server, TooLarge
 from di_kube.resources import Resource
 from di_kube.sockets import Sockets
 from di_kube.streams import events, read_bounded
-from di_kube.wire import MERGE_PATCH, Object, Objects, Target
+from di_kube.verbs import Verbs
+from di_kube.wire import Object, Objects, Target
 
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
@@ -30,7 +33,7 @@ def _as_it_is(obj: Object) -> Object:
     return obj
 
 
-class KubeClient:
+class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
     """Talks to one API server. Enter it as a context manager to open its connections.
 
     Every method raises one of `di_kube.errors`; `timeout` is the time a request may take
@@ -83,18 +86,6 @@ class KubeClient:
             self._connections.close()
         self._connections = None
         await self._sockets.close()
-
-    async def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Object:
-        """Read one object, consistently (never from an API server's stale cache)."""
-        path = resource.path(namespace, name)
-        return await self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
 
     @overload
     async def list(
@@ -164,97 +155,6 @@ class KubeClient:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def create(
-        self,
-        resource: Resource,
-        body: Object,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        timeout: float | None = None,
-    ) -> Object:
-        """Create an object in `namespace`, else in the one its metadata names.
-
-        With `subresource` ("binding", "eviction", "token") that is created on the object whose
-        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
-        """
-        namespace = wire.body_namespace(body, namespace)
-        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        path = wire.create_path(target, subresource)
-        if dry_run:
-            path = wire.url_path(path, {"dryRun": "All"})
-        return await self._call("POST", path, target, body=body, timeout=timeout)
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Object | Sequence[Object],
-        namespace: str | None = None,
-        *,
-        content_type: str = MERGE_PATCH,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        force: bool | None = None,
-        timeout: float | None = None,
-    ) -> Object:
-        """Patch an object or one of its subresources; `force` is for apply patches."""
-        path = wire.url_path(
-            resource.path(namespace, name, subresource),
-            {"fieldManager": field_manager, "force": force},
-        )
-        target = Target(resource, namespace, name)
-        return await self._call(
-            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
-        )
-
-    async def replace(
-        self,
-        resource: Resource,
-        name: str,
-        body: Object,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        timeout: float | None = None,
-    ) -> Object:
-        """Replace an object; a resourceVersion in the body makes it a compare-and-swap."""
-        path = resource.path(namespace, name, subresource)
-        target = Target(resource, namespace, name)
-        return await self._call("PUT", path, target, body=body, timeout=timeout)
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_period_seconds: int | None = None,
-        propagation: str = "Background",
-        timeout: float | None = None,
-    ) -> Object:
-        """Delete an object.
-
-        Args:
-            uid, resource_version: preconditions; Conflict is raised when they do not hold.
-            grace_period_seconds: None means the pod's own.
-
-        Returns:
-            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
-        """
-        options = wire.delete_options(
-            uid=uid,
-            resource_version=resource_version,
-            grace_period_seconds=grace_period_seconds,
-            propagation=propagation,
-        )
-        path = resource.path(namespace, name)
-        target = Target(resource, namespace, name)
-        return await self._call("DELETE", path, target, body=options, timeout=timeout)
-
     async def watch(
         self,
         resource: Resource,
@@ -299,7 +199,10 @@ class KubeClient:
         connections, code = _opened(self._connections), 0
         try:
             async with connections.stream(
-                path, self._headers(None), connect_seconds=_CONNECT_TIMEOUT, seconds=silence
+                path,
+                wire.headers(self._config.authorization()),
+                connect_seconds=_CONNECT_TIMEOUT,
+                seconds=silence,
             ) as stream:
                 code = stream.code
                 if code >= 300:
@@ -338,7 +241,7 @@ class KubeClient:
                     asyncio.timeout(seconds),
                     connections.stream(
                         path,
-                        self._headers(None),
+                        wire.headers(self._config.authorization()),
                         connect_seconds=min(seconds, _CONNECT_TIMEOUT),
                         seconds=seconds,
                     ) as stream,
@@ -391,6 +294,7 @@ class KubeClient:
             if not token:
                 return items, metadata.get("resourceVersion", "")
 
+    @override
     async def _call(
         self,
         method: str,
@@ -422,7 +326,11 @@ class KubeClient:
         data = None if body is None else wire.encode(body)
         code = 0
         async with self._slots:
-            headers = self._headers(content_type if data is not None else None, accept=accept)
+            headers = wire.headers(
+                self._config.authorization(),
+                content_type if data is not None else None,
+                accept=accept,
+            )
             try:
                 async with asyncio.timeout(seconds):
                     answer = await connections.ask(
@@ -446,15 +354,6 @@ class KubeClient:
         if code >= 300:
             raise wire.decode_error(code, answer.body, answer.headers, target)
         return answer.body
-
-    def _headers(self, content_type: str | None, *, accept: str = wire.JSON) -> dict[str, str]:
-        headers = {"Accept": accept, "User-Agent": wire.USER_AGENT}
-        if content_type is not None:
-            headers["Content-Type"] = content_type
-        authorization = self._config.authorization()
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        return headers
 
 
 def _opened(connections: T | None) -> T:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
 import urllib3
+from typing_extensions import override
 from urllib3.exceptions import HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from di_kube import wire
 from di_kube.config import KubeConfig
 from di_kube.resources import Resource
-from di_kube.wire import MERGE_PATCH, Object, Objects, Target
+from di_kube.verbs import Verbs
+from di_kube.wire import Object, Objects, Target
 
 _CONNECT_TIMEOUT = 3.0
 _CHUNK = 1 << 16
 
 
-class SyncKubeClient:
+class SyncKubeClient(Verbs[Object]):
     """Talks to one API server; one object serves all threads.
 
     Every method raises one of `di_kube.errors` and ends within its `timeout` (seconds,
@@ -59,18 +61,6 @@ class SyncKubeClient:
         """Close the connections that are kept."""
         self._pool.close()
 
-    def get(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Object:
-        """Read one object, consistently (never from an API server's stale cache)."""
-        path = resource.path(namespace, name)
-        return self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
-
     def list(
         self,
         resource: Resource,
@@ -101,71 +91,6 @@ class SyncKubeClient:
             token = metadata.get("continue")
             if not token:
                 return items, metadata.get("resourceVersion", "")
-
-    def create(
-        self,
-        resource: Resource,
-        body: Object,
-        namespace: str | None = None,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
-        timeout: float | None = None,
-    ) -> Object:
-        """Create an object in `namespace`, else in the one its metadata names.
-
-        With `subresource` ("binding", "eviction", "token") that is created on the object whose
-        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
-        """
-        namespace = wire.body_namespace(body, namespace)
-        target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        path = wire.url_path(wire.create_path(target, subresource), _dry_run(dry_run))
-        return self._call("POST", path, target, body=body, timeout=timeout)
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Object | Sequence[Object],
-        namespace: str | None = None,
-        *,
-        content_type: str = MERGE_PATCH,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        dry_run: bool = False,
-        timeout: float | None = None,
-    ) -> Object:
-        """Patch an object or one of its subresources; with `dry_run` nothing is stored."""
-        path = wire.url_path(
-            resource.path(namespace, name, subresource),
-            {"fieldManager": field_manager, **_dry_run(dry_run)},
-        )
-        target = Target(resource, namespace, name)
-        return self._call(
-            "PATCH", path, target, body=patch, content_type=content_type, timeout=timeout
-        )
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        uid: str | None = None,
-        propagation: str = "Background",
-        timeout: float | None = None,
-    ) -> Object:
-        """Delete an object, of that `uid` alone if it is given (else Conflict is raised).
-
-        Returns:
-            The object as it is now (with its deletionTimestamp), or a `Status` if it is gone.
-        """
-        options = wire.delete_options(
-            uid=uid, resource_version=None, grace_period_seconds=None, propagation=propagation
-        )
-        target = Target(resource, namespace, name)
-        path = resource.path(namespace, name)
-        return self._call("DELETE", path, target, body=options, timeout=timeout)
 
     def watch(
         self,
@@ -224,7 +149,7 @@ class SyncKubeClient:
             response = self._pool.urlopen(
                 "GET",
                 path,
-                headers=self._headers(None),
+                headers=wire.headers(self._config.authorization()),
                 timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=silence),
                 pool_timeout=self._timeout,  # type: ignore[arg-type]  # declared int, floats work
                 preload_content=False,
@@ -242,6 +167,7 @@ class SyncKubeClient:
         finally:
             response.close()
 
+    @override
     def _call(
         self,
         method: str,
@@ -261,7 +187,9 @@ class SyncKubeClient:
                 method,
                 path,
                 body=None if body is None else wire.encode(body),
-                headers=self._headers(content_type if body is not None else None),
+                headers=wire.headers(
+                    self._config.authorization(), content_type if body is not None else None
+                ),
                 timeout=urllib3.Timeout(connect=min(seconds, _CONNECT_TIMEOUT), read=seconds),
                 pool_timeout=seconds,  # type: ignore[arg-type]  # declared int, floats work
                 preload_content=False,
@@ -302,15 +230,6 @@ class SyncKubeClient:
                 raise target.broken("Timeout", "the answer was not complete in time")
         return b"".join(chunks)
 
-    def _headers(self, content_type: str | None) -> dict[str, str]:
-        headers = {"Accept": wire.JSON, "User-Agent": wire.USER_AGENT}
-        if content_type is not None:
-            headers["Content-Type"] = content_type
-        authorization = self._config.authorization()
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        return headers
-
 
 def _pool(config: KubeConfig, connections: int) -> urllib3.HTTPConnectionPool:
     secure = config.server.startswith("https:")
@@ -324,10 +243,6 @@ def _pool(config: KubeConfig, connections: int) -> urllib3.HTTPConnectionPool:
         return urllib3.connectionpool.connection_from_url(config.server, **options)
     proxies = urllib3.ProxyManager(config.proxy.url, proxy_headers=config.proxy.headers, **options)
     return proxies.connection_from_url(config.server)
-
-
-def _dry_run(asked: bool) -> dict[str, str | int | bool | None]:
-    return {"dryRun": "All"} if asked else {}
 
 
 def _server_name(config: KubeConfig) -> dict[str, str]:

@@ -162,6 +162,18 @@ def url_path(path: str, query: Mapping[str, str | int | bool | None]) -> str:
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
+def headers(
+    authorization: str | None, content_type: str | None = None, *, accept: str = JSON
+) -> dict[str, str]:
+    """Headers of a request; `content_type` is of its body, None means there is none."""
+    found = {"Accept": accept, "User-Agent": USER_AGENT}
+    if content_type is not None:
+        found["Content-Type"] = content_type
+    if authorization is not None:
+        found["Authorization"] = authorization
+    return found
+
+
 def watch_query(
     *,
     resource_version: str | None,
