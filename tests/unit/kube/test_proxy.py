@@ -132,6 +132,10 @@ def test_commands_and_services_name_the_file_of_a_bad_proxy(tmp_path: Path) -> N
             read()
 
 
+NO_JOBS = b'{"kind": "DIJobList", "items": [], "metadata": {"resourceVersion": "1"}}'
+BOOKMARK = b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}\n'
+
+
 class _Servers:
     """An API server under a name that no resolver knows, and the proxy that leads to it."""
 
@@ -162,13 +166,18 @@ class _Servers:
         self._end()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while head := await _head(reader):
-            self.served.append(head)
-            body = b'{"kind": "DIJobList", "items": [], "metadata": {"resourceVersion": "1"}}'
-            if b"watch=" in head:
-                body = b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}\n'
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-        writer.close()
+        try:
+            while head := await _head(reader):
+                self.served.append(head)
+                body = b'{"kind": "DIJobList", "items": [], "metadata": {"resourceVersion": "1"}}'
+                if b"watch=" in head:
+                    body = (
+                        b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}\n'
+                    )
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        finally:
+            # Also when the loop ends first.
+            writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked.append(await _head(reader))
@@ -194,7 +203,8 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
     except OSError:
         pass
-    writer.close()
+    finally:
+        writer.close()
 
 
 @contextmanager
