@@ -36,8 +36,6 @@ NOTHING: Final = Needs()
 
 def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
     """Return what the decision about a snapshot lacks; nothing while no pods are made anyhow."""
-    if snapshot.spec is None or not snapshot.is_active:
-        return NOTHING
     companions = unread_companions(snapshot, settings)
     objects = unread_objects(snapshot, now, settings)
     if (companions or objects) and snapshot.missing and until_retry(snapshot, now) > 0:
@@ -45,7 +43,7 @@ def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
     found = Needs(
         aggregator=snapshot.lacks_template, companions=companions, scheduling_objects=objects
     )
-    if not found:
+    if not found or not snapshot.is_active:
         # Most jobs lack nothing, and are judged once.
         return NOTHING
     job_type = job_type_of(snapshot.job, snapshot.spec)

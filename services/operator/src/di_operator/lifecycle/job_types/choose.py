@@ -13,7 +13,7 @@ from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.job_type import WithTasks
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
-from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 
 TASKS: Final[JobType] = WithTasks()
 COORDINATOR: Final[JobType] = WithCoordinator()
@@ -27,8 +27,8 @@ def job_type_of(job: Mapping[str, Any], spec: JobSpec | None) -> JobType:
 
 def report_type(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """The fields of the status that only the job's type has."""
-    job_type = job_type_of(snapshot.job, snapshot.spec)
-    return Report(fields=job_type.status(snapshot, verdict.phase))
+    fields = job_type_of(snapshot.job, snapshot.spec).status(snapshot, verdict.phase)
+    return Report(fields=fields) if fields else NOTHING
 
 
 JOB_TYPE: Final = Policy(report=report_type)

@@ -210,6 +210,8 @@ class Snapshot:
     @property
     def lacks_template(self) -> bool:
         """Whether a replica, or its Service, cannot be made for want of the AggregatorConfig."""
+        if self.spec is None or self.spec.coordinated is None:
+            return False
         if all(slot.task.template for slot in self.slots):
             return False
         services = {service["metadata"]["name"] for service in self.services}

@@ -61,7 +61,7 @@ def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted
 
 def unread_companions(snapshot: Snapshot, settings: Settings) -> tuple[Wanted, ...]:
     """The companions of a job that have to be read before anything is made for it."""
-    if snapshot.companions is not None:
+    if snapshot.companions is not None or snapshot.spec is None or not snapshot.spec.companions:
         return ()
     return tuple(wanted_companions(snapshot, settings))
 
@@ -73,7 +73,9 @@ def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Set
     the data in them is not this job's. One that is being deleted counts as there: what keeps it may
     be the job's own pods, and it is made anew once it is gone.
     """
-    wanted = tuple(wanted_companions(snapshot, settings)) if plan.pause <= 0 else ()
+    if snapshot.spec is None or not snapshot.spec.companions or plan.pause > 0:
+        return plan
+    wanted = tuple(wanted_companions(snapshot, settings))
     if not wanted:
         return plan
     if snapshot.companions is None:

@@ -31,6 +31,7 @@ _ENOUGH: Final = Aside(
     reason="EnoughReplicas",
     message="no process group is short of members",
 )
+_NO_GROUPS: Final = Report(conditions=(_ENOUGH,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ def report_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
     """The groups as the transition leaves them, and the condition InsufficientReplicas."""
     written = snapshot.status.raw.get("groups")
     groups = written if verdict.groups is None else verdict.groups.status
+    if groups is None:
+        return _NO_GROUPS
     return Report(
         conditions=(_members(snapshot),),
         fields={"groups": groups} if groups else {},

@@ -108,8 +108,14 @@ def progress_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     return left if left > 0 else None
 
 
+_GOES_WELL: Final = Report(conditions=(_PROGRESSING, _REPORTING, _TAKEN))
+"""Of most jobs: they have no policy, and their reports make sense."""
+
+
 def report_progress(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """The conditions Hung, NoSignal and ReportRejected, by what the job has reported."""
+    if _policy(snapshot) is None and not snapshot.status.reported.rejected:
+        return _GOES_WELL
     return Report(conditions=(*_conditions(snapshot, now), _last_report(snapshot)))
 
 

@@ -13,7 +13,7 @@ from di_api.phase import Phase
 from di_operator.lifecycle.observed.restart_requests import RestartRequests
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
-from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
@@ -39,11 +39,10 @@ def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
 def report_requests(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """The requests that were handled, with those that the transition handles."""
     handled = _handled_requests(snapshot, verdict)
-    fields = handled.dump()
-    return Report(
-        fields={"restartedAt": fields} if fields else {},
-        is_urgent=handled != snapshot.status.heeded,
-    )
+    fields, is_urgent = handled.dump(), handled != snapshot.status.heeded
+    if not fields and not is_urgent:
+        return NOTHING
+    return Report(fields={"restartedAt": fields} if fields else {}, is_urgent=is_urgent)
 
 
 def _handled_requests(snapshot: Snapshot, verdict: Verdict) -> RestartRequests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ _FROM_SPEC: Final = (
 def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """The counts of pods, in all and by task; urgent if the spec asks for others."""
     fields: dict[str, Any]
+    desired = snapshot.desired
     if snapshot.is_frozen:
         written = snapshot.status.raw
         fields = {key: written[key] for key in _FROM_SPEC if key in written}
@@ -26,20 +28,20 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
         fields = {
             "replicas": len(snapshot.slots),
             "readyReplicas": len(snapshot.ready),
-            "taskStatus": _task_status(snapshot),
+            "taskStatus": _task_status(snapshot, desired),
         }
     if verdict.phase.is_finished:
         fields["readyReplicas"] = 0
-    is_other = snapshot.spec is not None and snapshot.desired != snapshot.status.desired
+    is_other = snapshot.spec is not None and desired != snapshot.status.desired
     return Report(fields=fields, is_urgent=is_other)
 
 
-def _task_status(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Count the replicas of each task by the phase of their pod, Pending without one.
 
     The sums are what the spec asked for; the next reconcile sees a new spec by them.
     """
-    counts: dict[str, dict[str, int]] = {task: {} for task in snapshot.desired}
+    counts: dict[str, dict[str, int]] = {task: {} for task in desired}
     for slot in snapshot.slots:
         pod = snapshot.held.get(slot.name)
         phases = counts.setdefault(slot.task.name, {})

@@ -36,12 +36,11 @@ def report_tally(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
 
 
 def _is_urgent(before: Status, verdict: Verdict) -> bool:
-    counted = before.counted
     return (
         bool(verdict.restarts or verdict.reschedules or verdict.restarted or verdict.regrouped)
-        or any(pod.uid not in counted for pod in verdict.counted)
         or verdict.ledger is not None
         or verdict.stand_ins is not None
+        or not before.counted.issuperset(pod.uid for pod in verdict.counted)
     )
 
 
