@@ -74,7 +74,7 @@ def returns(found: Iterable[Call]) -> Iterator[Call]:
 
 def _calls(frame: FrameType, event: str) -> Iterator[Call]:
     module, function = _module(frame), frame.f_code.co_qualname
-    # What a snapshot knows by itself is asked of it, and passes it to nobody.
+    # A snapshot that answers by itself is passed to no other module.
     is_fact = module == "lifecycle/observed/snapshot.py" or function in _properties(module)
     is_own = function.rpartition(".")[2].startswith(("__", "<")) or is_fact
     if event != "call" or not module or module in HANDED_IN or is_own:
