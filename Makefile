@@ -126,6 +126,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tools.documents --check
 	@$(BIN)/python -m tools.release.version --check
+	@$(BIN)/towncrier build --draft --version 0 > /dev/null
 	@$(BIN)/python -m tools.release.vendor --check
 	@$(BIN)/uv lock --quiet --check --offline
 	@$(BIN)/python -m tools.release.locks
@@ -152,8 +153,14 @@ site: setup ## the documents as a site that needs no other host, into out/site
 
 # ---------------------------------------------------------------- building
 .PHONY: version
-version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere
+version: setup ## what version this is; with VERSION=0.2.0 it becomes that, everywhere, and changes/ its part of the changelog
 	@$(BIN)/python -m tools.release.version $(VERSION)
+	@$(if $(VERSION),$(BIN)/towncrier build --yes --version $(VERSION))
+
+.PHONY: tag
+tag: setup ## tag the commit as the version that it has; nothing is pushed
+	@git diff --quiet HEAD && git tag --annotate --message "Version $$($(BIN)/python -m tools.release.version)" \
+		"v$$($(BIN)/python -m tools.release.version)"
 
 .PHONY: wheels
 wheels: setup ## the Python packages, for pip install 'di-orchestrator[cli,local]', into out/wheels
