@@ -1,4 +1,4 @@
-"""Plain English in pages, docstrings, help texts and descriptions of fields.
+"""Plain English in pages, values, docstrings, help texts and descriptions of fields.
 
 Retired words and sentences of more than LONGEST words are counted. `language.toml` has the number
 of each page or package: more is an error, fewer lowers it. A block below a comment
@@ -26,6 +26,7 @@ _RETIRED: Final = re.compile(
 _PAGES: Final = ("*.md", "docs/**/*.md", "sdk/README.md", "tools/*/README.md")
 _LEFT_OUT: Final = {"CHANGELOG.md", "docs/reference/tested.md"}
 """What has been written stays as it is; names of tests."""
+_COMMENTED: Final = ("charts/*/values.yaml", "charts/*/files/alerts.yaml")
 _PACKAGES: Final = ("libraries/*/src/*", "services/*/src/*", "*/src/*")
 _KEYWORDS: Final = {"about", "absent", "help", "missing", "more"}
 """Of calls: help texts of commands, and descriptions of fields of the spec."""
@@ -81,6 +82,8 @@ def texts() -> Iterator[tuple[str, list[str]]]:
     """The pages and packages by path, each with its blocks of prose."""
     for page in _pages():
         yield str(page.relative_to(ROOT)), blocks(page.read_text())
+    for file in sorted(page for each in _COMMENTED for page in ROOT.glob(each)):
+        yield str(file.relative_to(ROOT)), comments(file.read_text())
     for folder in sorted({f for each in _PACKAGES for f in ROOT.glob(each) if f.is_dir()}):
         if (folder / "__init__.py").exists():
             files = sorted(folder.rglob("*.py"))
@@ -111,6 +114,12 @@ def blocks(markdown: str) -> list[str]:
         cell for part in parts for cell in (part.split("|") if part.startswith("|") else [part])
     ]
     return [" ".join(cell.split()) for cell in cells if cell.strip()]
+
+
+def comments(text: str) -> list[str]:
+    """The comments of a YAML file, those of consecutive lines as one block."""
+    found = re.findall(r"^ *#[^\n]*(?:\n *#[^\n]*)*", text, re.MULTILINE)
+    return [b for each in found for b in blocks(re.sub(r"^ *# ?", "", each, flags=re.MULTILINE))]
 
 
 def prose(source: str) -> Iterator[str]:

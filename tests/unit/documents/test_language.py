@@ -29,7 +29,12 @@ def test_retired_words_and_long_sentences_are_counted(text: str, count: int) -> 
     assert len([*language.faults(language.blocks(text))]) == count
 
 
-def test_public_docstrings_and_help_texts_are_prose_and_private_ones_are_not() -> None:
+def test_comments_of_consecutive_lines_are_one_block() -> None:
+    text = "# Made\n# anew.\nkey: anew\n  # More.\nother: 1 # At its end.\n"
+    assert language.comments(text) == ["Made anew.", "More."]
+
+
+def test_public_docstrings_and_help_texts_are_prose() -> None:
     source = '"""A module."""\nrun(help="Help.", other="Other.")\ndef f():\n  "Public."\n'
     source += 'def _g():\n  "Private."\nclass C:\n  "A class."\n'
     assert set(language.prose(source)) == {"A module.", "Help.", "Public.", "A class."}
