@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from di_api.field_error import FieldError
 from di_api.validation import validate_job, validate_update
 from tests.unit.api.jobs import Job, job, leader, of_spec, task, with_template
 from tests.unit.api.refusals import changed
@@ -43,12 +45,13 @@ def test_a_field_may_change_while_the_job_runs(path: str, value: Any) -> None:
 
 IMAGE = "spec.tasks[0].template.spec.containers[0].image"
 LEADERS = "spec.tasks[0].leaderTemplatePatch.spec.containers[0].image"
-RUNNING = job(name="n" * 51) | {"status": {"phase": "Running"}}
+RUNS = {"status": {"phase": "Running"}}
+RUNNING = job(name="n" * 51) | RUNS
 LED = leader({"spec": {"containers": [{"name": "di-container", "image": "a"}]}})
 COUNT = "tasks may not be added or removed while the job exists; it has 1: learner"
 REFUSED: list[tuple[Job, str, Any, str]] = [
     (RUNNING, IMAGE, "other", f'{IMAGE}: "other": {FIXED}'),
-    (LED, LEADERS, "b", f'{LEADERS}: "b": {FIXED}'),
+    (LED | RUNS, LEADERS, "b", f'{LEADERS}: "b": {FIXED}'),
     (RUNNING, "spec.group", "a", f'spec.group: "a": {FIXED}'),
     (RUNNING, "spec.preemptible", True, f"spec.preemptible: true: {FIXED}"),
     (RUNNING, "spec.tasks[0].podsPerReplica", 2, f"spec.tasks[0].podsPerReplica: 2: {FIXED}"),
@@ -209,3 +212,32 @@ def test_a_spec_that_becomes_too_heavy_is_compared_with_no_other(
     (error,) = validate_update(job(), heavy)
     assert error.path == "spec"
     assert "has " in error.message
+
+
+def _corrected(status: Job, **spec: Any) -> list[FieldError]:
+    old = job(task(), task("collector"), **spec) | {"status": status}
+    new = deepcopy(old)
+    new["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] = "corrected"
+    return validate_update(old, new)
+
+
+@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
+def test_the_template_of_a_suspended_job_that_never_started_may_be_corrected() -> None:
+    waits = {"phase": "Pending", "conditions": [{"type": "Pending", "status": "True"}]}
+    assert _corrected({}, suspend=True) == []
+    assert _corrected(waits, suspend=True) == []
+    # Pods may be made at this moment.
+    (error,) = _corrected(waits)
+    assert error.path == "spec.tasks[1].template.spec.containers[0].image"
+    assert error.message.endswith("or suspend it first: it has not started")
+    ran = {"phase": "Pending", "conditions": [{"type": "Starting", "status": "False"}]}
+    assert len(_corrected(ran, suspend=True)) == 1
+
+
+def test_a_corrected_template_has_to_be_right() -> None:
+    old = job(task(), suspend=True)
+    new = deepcopy(old)
+    new["spec"]["tasks"][0]["template"]["metadata"] = {"labels": {"user": "a@b"}}
+    assert [error.path for error in validate_update(old, new)] == [
+        "spec.tasks[0].template.metadata.labels.user"
+    ]

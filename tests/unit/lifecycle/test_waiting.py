@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import pytest
 
+from di_api.validation import validate_update
 from di_operator.lifecycle.vocabulary.actions import Delete
 from di_operator.lifecycle.write_errors import CreateForbidden, QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -176,3 +178,24 @@ def test_pods_forbidden_by_admission_are_tried_again_too() -> None:
     assert cluster.phase == "Pending"
     assert cluster.condition("Pending")["reason"] == "CreateForbidden"
     assert (cluster.events[-1].type, cluster.decide().requeue_after) == ("Warning", 2.0)
+
+
+@pytest.mark.proves("dijob.md#what-may-change/while-the-job-exists")
+def test_a_job_starts_with_the_template_that_was_corrected_while_it_was_suspended() -> None:
+    cluster = ClusterModel(job(task("learner"), suspend=True)).settle()
+    assert cluster.phase == "Pending"
+    tasks = copy.deepcopy(cluster.job["spec"]["tasks"])
+    tasks[0]["template"]["spec"]["containers"][0]["image"] = "corrected"
+    # The webhook takes it: no condition says that the job has had pods.
+    new = {**cluster.job, "spec": {**cluster.job["spec"], "tasks": tasks}}
+    assert validate_update(cluster.job, new) == []
+    cluster.edit(tasks=tasks).settle()
+    cluster.edit(suspend=False).settle()
+    pod = cluster.objects["Pod", "x-learner-0"]
+    assert pod["spec"]["containers"][0]["image"] == "corrected"
+    tasks = copy.deepcopy(tasks)
+    tasks[0]["template"]["spec"]["containers"][0]["image"] = "late"
+    for suspend in (False, True):
+        cluster.edit(suspend=suspend).settle()
+        late = {**cluster.job, "spec": {**cluster.job["spec"], "tasks": tasks}}
+        assert validate_update(cluster.job, late)

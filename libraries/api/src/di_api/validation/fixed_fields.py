@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from di_api.difference import first_difference
@@ -13,21 +14,32 @@ from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
 
 _LONGEST_PATH: Final = 500
+_OF_PODS: Final = frozenset({"template", "leaderTemplatePatch"})
+"""Fields of a task that pods are made from."""
+_FIXED: Final = "may not change while the job exists; delete it and create it anew"
+_OR_SUSPEND: Final = ", or suspend it first: it has not started"
 _NAMED: Final = 8
 """Tasks whose names a refusal repeats."""
 _LONGEST_NAME: Final = 63
 
 
 def changed_fixed_fields(
-    before: Mapping[str, Any], after: Mapping[str, Any]
+    before: Mapping[str, Any], after: Mapping[str, Any], *, has_started: bool = True
 ) -> Iterator[FieldError]:
-    """Fields that changed although running pods were made from them."""
+    """Fields that changed although running pods were made from them.
+
+    Args:
+        before: the spec as it is, defaults applied.
+        after: the spec as it is to be, likewise.
+        has_started: whether pods were made from the templates of its tasks. Else these may change
+            while the job is suspended, when none is made meanwhile.
+    """
     one, other = before.get("coordinated"), after.get("coordinated")
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         yield from _fixed("spec.coordinated", Coordinated, one, other)
-        yield from _fixed("spec", JobSpec, before, after, apart_from="coordinated")
+        yield from _fixed("spec", JobSpec, before, after, apart_from=("coordinated",))
         return
-    yield from _fixed("spec", JobSpec, before, after, apart_from="tasks")
+    yield from _fixed("spec", JobSpec, before, after, apart_from=("tasks",))
     old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
     if len(old_tasks) != len(new_tasks):
         yield FieldError(
@@ -36,8 +48,14 @@ def changed_fixed_fields(
             f"tasks may not be added or removed while the job exists; it has {_listed(old_tasks)}",
         )
         return
+    is_open = not has_started and before.get("suspend") is True
+    free = _OF_PODS if is_open else frozenset()
     for index, (old_task, new_task) in enumerate(zip(old_tasks, new_tasks, strict=True)):
-        yield from _fixed(f"spec.tasks[{index}]", Task, mapping(old_task), mapping(new_task))
+        where = f"spec.tasks[{index}]"
+        for error in _fixed(where, Task, mapping(old_task), mapping(new_task), apart_from=free):
+            is_of_pods = any(error.path.startswith(f"{where}.{field}") for field in _OF_PODS)
+            way = "" if has_started or not is_of_pods else _OR_SUSPEND
+            yield replace(error, message=f"{error.message}{way}")
 
 
 def _listed(tasks: list[Any]) -> str:
@@ -53,18 +71,16 @@ def _fixed(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     *,
-    apart_from: str | None = None,
+    apart_from: Collection[str] = (),
 ) -> Iterator[FieldError]:
     declared = fields_of(owner)
-    for name in sorted({*before, *after} - {apart_from}):
+    for name in sorted({*before, *after}.difference(apart_from)):
         if name in declared and declared[name].declared.may_change:
             continue
         changed = first_difference(before.get(name), after.get(name))
         if changed is not None:
             where, value = located(child(path, name), changed, after.get(name, ABSENT))
-            yield FieldError(
-                where, value, "may not change while the job exists; delete it and create it anew"
-            )
+            yield FieldError(where, value, _FIXED)
 
 
 def located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:

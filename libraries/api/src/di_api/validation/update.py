@@ -28,6 +28,7 @@ _OF_PODS: Final = ("type", "name", "template", "leaderTemplatePatch", "elastic")
 """Fields of a task by which its pod templates are judged."""
 _MOST_KNOWN: Final = 1000
 """Errors of a job that are compared with those it had."""
+_PLACED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_placed)
 _FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
@@ -79,7 +80,7 @@ def _changed_spec(
         path, value = located("spec", changed, after)
         yield FieldError(path, value, "may not change, the job has finished")
         return
-    yield from changed_fixed_fields(before, after)
+    yield from changed_fixed_fields(before, after, has_started=_has_started(old))
     yield from changed_while_dispatched(old, before, after)
     yield from _new_errors({**old, "spec": before}, {**new, "spec": after}, check)
 
@@ -201,6 +202,14 @@ def _place(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
     index = int(found["index"])
     name = mapping(replicas[index] if index < len(replicas) else None).get("name")
     return f"{name}{error.path[found.end() :]}", error.message
+
+
+def _has_started(job: Mapping[str, Any]) -> bool:
+    """Whether a job has been in a phase in which it has pods: each leaves a condition."""
+    status = mapping(job.get("status"))
+    conditions = items(status.get("conditions"))
+    found = (status.get("phase"), *(mapping(each).get("type") for each in conditions))
+    return any(isinstance(each, str) and each in _PLACED_PHASES for each in found)
 
 
 def _is_finished(job: Mapping[str, Any]) -> bool:
