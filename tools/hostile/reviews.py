@@ -85,6 +85,12 @@ def _replicas(size: int) -> Object:
     return {**_job(), "spec": spec}
 
 
+def _managed(entries: list[Any]) -> Object:
+    job = _job()
+    job["metadata"]["managedFields"] = entries
+    return job
+
+
 def _companions(size: int) -> Object:
     labels = _names(size // 16, "l", 1)
     metadata = {"name": "$(JOB)-a", "labels": labels}
@@ -141,6 +147,10 @@ FILLS: Final = MappingProxyType[str, Fill](
         "companions": _companions,
         "escapes": lambda size: _in_pods(
             containers=[{"name": "a", "args": ["\x01" * (size // 6)]}]
+        ),
+        "managed fields": lambda size: _managed(_items(size, {})),
+        "owned tasks": lambda size: _managed(
+            _items(size, {"operation": "Apply", "fieldsV1": {"f:spec": {"f:tasks": {}}}})
         ),
         "one list": lambda size: {**_job(), "x": _items(size, {})},
         "a list in a list": lambda size: _job(x=json.loads("[" * 80 + "]" * 80)),
