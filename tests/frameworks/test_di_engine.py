@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,8 +14,9 @@ from di_cluster.current import CurrentCluster
 from examples.demo.manifests import EXAMPLES, templates
 from tests.e2e.examples import load_image, wait_for_end, with_image
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.pods import wait_for_pods
-from tests.waiting import wait_until
+from tests.e2e.pods import pods_of, wait_for_pods
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+from tests.waiting import TRAINING_SECONDS, wait_until
 
 EXAMPLE = "di-engine-elastic"
 LEARNER, EVALUATOR = f"{EXAMPLE}-learner-0", f"{EXAMPLE}-evaluator-0"
@@ -58,6 +60,111 @@ def test_a_collector_leaves_alone_and_another_one_joins(
     )
     _wait_for_step(kubectl, namespace, past=_step(kubectl, namespace))
     assert kubectl.phase(EXAMPLE, namespace=namespace) == "Running"
+
+
+KILL = """
+import os
+for process in filter(str.isdigit, os.listdir("/proc")):
+    command = open(f"/proc/{process}/cmdline", "rb").read()
+    if b"elastic.main" in command and int(process) != os.getpid():
+        os.kill(int(process), 9)
+"""
+
+
+@pytest.mark.proves("di-engine.md#processes-that-come-and-go")
+@pytest.mark.parametrize("has_rule", [True, False], ids=["by-the-rule", "by-the-progress"])
+def test_all_begin_again_with_a_learner_that_is_killed(
+    has_rule: bool, kubectl: Kubectl, cluster: Cluster | CurrentCluster, namespace: str
+) -> None:
+    manifest = job_of(cluster, EXAMPLE, namespace)
+    spec = manifest["spec"]
+    spec["progressPolicy"] |= {"timeoutSeconds": 20, "firstTimeoutSeconds": 60}
+    if not has_rule:
+        spec["failurePolicy"]["rules"].pop()
+    # As many as there are, whatever the learner asks for.
+    spec["tasks"][-1]["maxReplicas"] = 1
+    for template in templates(manifest):
+        (container,) = template["spec"]["containers"]
+        container["env"] = [{"name": "STOP_VALUE", "value": str(NEVER)}]
+    # Else no process of the pod can kill the first one.
+    spec["tasks"][0]["template"]["spec"]["shareProcessNamespace"] = True
+    kubectl.apply(manifest)
+    pods = PODS[:3]
+    before = wait_for_pods(kubectl, EXAMPLE, *pods, namespace=namespace)
+    _wait_for_step(kubectl, namespace, past=0)
+
+    kubectl("--namespace", namespace, "exec", LEARNER, "--", "python", "-c", KILL)
+
+    def have_begun_again() -> bool:
+        found = pods_of(kubectl, EXAMPLE, namespace=namespace)
+        return all(name in found and found[name].uid != before[name].uid for name in pods)
+
+    wait_until(have_begun_again, TRAINING_SECONDS, what="all to begin again")
+    wait_for_pods(kubectl, EXAMPLE, *pods, namespace=namespace)
+    _wait_for_step(kubectl, namespace, past=_step(kubectl, namespace))
+
+
+OWN_PARSER = """
+import json, os
+from ding.entry.cli_parsers.k8s_parser import K8SParser
+for env in json.load(open("/env/env.json")):
+    os.environ.update(env)
+    found = K8SParser(topology="star", ports=22270).parse()
+    print(env["NAME"], found["address"], found["attach_to"])
+"""
+
+
+def _environments(pods: int, before: int) -> list[dict[str, str]]:
+    """The variables of some pods of a job that had `before` replicas first."""
+    model = ClusterModel(job(task("learner"), task("collector", before - 1)))
+    model.settle()
+    if pods != before:
+        model.run().settle()
+        model.scale("collector", pods - 1).settle()
+    names = ("x-learner-0", "x-collector-0", f"x-collector-{pods - 2}")
+    return [
+        {"NAME": name, **{key: model.env(name)[key] for key in ("DI_NODES", "DI_RANK")}}
+        for name in names
+    ]
+
+
+@pytest.mark.proves("lifecycle.md#ranks-and-node-lists")
+def test_its_own_parser_finds_the_peers_of_a_large_job(
+    kubectl: Kubectl, cluster: Cluster | CurrentCluster, namespace: str
+) -> None:
+    image = load_image(cluster, "di-engine")
+    said = [
+        each
+        for pods, before in ((150, 150), (1000, 1000), (150, 100))
+        for each in _environments(pods, before)
+    ]
+    data = {"env.json": json.dumps(said)}
+    metadata = {"name": "parser", "namespace": namespace}
+    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    container = {
+        "name": "parser",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-c", OWN_PARSER],
+        "volumeMounts": [{"name": "env", "mountPath": "/env"}],
+    }
+    volume = {"name": "env", "configMap": {"name": "parser"}}
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": [volume]}
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    def has_ended() -> bool:
+        phase = kubectl.get("pod", "parser", namespace=namespace)["status"]["phase"]
+        return phase in ("Succeeded", "Failed")
+
+    wait_until(has_ended, what="the parser to end")
+    found = [line.split(" ") for line in kubectl.logs("parser", namespace=namespace).splitlines()]
+    lines = [line for line in found if line[0].startswith("x-")]
+    domain = "di-x.rl.svc.cluster.local"
+    head = f"tcp://x-learner-0.{domain}:22270"
+    assert lines == [
+        [one["NAME"], f"{one['NAME']}.{domain}", "" if one["DI_RANK"] == "0" else head]
+        for one in said
+    ]
 
 
 @pytest.mark.parametrize(
