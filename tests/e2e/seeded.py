@@ -269,8 +269,8 @@ SEEDS: Final[Mapping[str, Seed]] = {
     ),
     "template": Seed(
         cause=Cause.INVALID_SPEC,
-        says="volumeMounts",
-        container={"volumeMounts": [{"name": "none", "mountPath": "/data"}]},
+        says="allowPrivilegeEscalation",
+        container={"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
     ),
     "profile": Seed(
         cause=Cause.NOT_MADE,

@@ -117,7 +117,11 @@ def test_pods_of_a_restarted_task_wait_for_each_other_again() -> None:
 
 def test_the_check_is_the_first_container_and_has_the_jobs_variables() -> None:
     template = {
-        "spec": {"containers": [CONTAINER], "initContainers": [{"name": "i", "image": "i:1"}]}
+        "spec": {
+            "containers": [CONTAINER],
+            "initContainers": [{"name": "i", "image": "i:1"}],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+        }
     }
     cluster = ClusterModel(job(task("learner", template=template, nodeCheck={})))
     cluster.settle()
