@@ -214,11 +214,15 @@ def test_a_bound_that_is_taken_out_of_the_file_goes(files: Files) -> None:
 
 @pytest.mark.proves(
     "jobs-in-git.md#what-a-file-leaves-alone/"
-    "a-bound-that-the-file-had-before-applied-the-bound-stays-kubectl-edit-takes-it"
+    "a-bound-that-the-file-had-before-applied-the-bound-stays-with-a-warning-kubectl"
 )
 def test_a_bound_that_is_taken_out_of_a_server_side_file_goes_by_an_edit(files: Files) -> None:
     files.apply(SCALED, *SERVER_SIDE)
-    files.apply(changed(lambda spec: spec["tasks"][1].pop("maxReplicas")), *SERVER_SIDE)
+    less = changed(lambda spec: spec["tasks"][1].pop("maxReplicas"))
+    said = files.run(["apply", *SERVER_SIDE], less)
+    assert said.returncode == 0
+    assert "Warning: spec.tasks[1].maxReplicas: 4 is kept" in said.stderr
+    assert "Warning" not in files.run(["apply", *SERVER_SIDE], SCALED).stderr
     tasks = files.stored()["spec"]["tasks"]
     assert tasks[1].pop("maxReplicas") == 4
     files.patch({"spec": {"tasks": tasks}}, "merge")

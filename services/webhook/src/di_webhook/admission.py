@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from di_api import names
@@ -28,6 +28,7 @@ from di_api.validation import (
     update_errors,
 )
 from di_webhook.budget import MAX_SECONDS, Exhausted
+from di_webhook.kept import kept_warnings
 from di_webhook.mutations import Change, mutated
 from di_webhook.overruled import overruled
 from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
@@ -42,6 +43,8 @@ MAX_SHOWN_BYTES: Final = 32 * 1024
 MAX_PATCH_BYTES: Final = 3 * 1024 * 1024
 """Bytes of a patch in base64: it puts the whole spec in place for a writer of an older version, and
 defaults otherwise."""
+MAX_KEPT: Final = 16
+"""Warnings about fields that a change keeps."""
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
@@ -163,15 +166,17 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
         # Validation refuses it. A patch of what is not an object would fail with a 500.
         return {"allowed": True}
     patch = mutated(change)
+    warnings = [] if before is None else [*islice(kept_warnings(request.object, before), MAX_KEPT)]
+    told = {"warnings": warnings} if warnings else {}
     if not patch:
-        return {"allowed": True}
+        return {"allowed": True, **told}
     encoded = base64.b64encode(json.dumps(patch).encode()).decode()
     if len(encoded) > MAX_PATCH_BYTES:
         return _too_large(
             f"the patch of the job would have {len(encoded)} bytes, more than {MAX_PATCH_BYTES}; "
             "make the job smaller"
         )
-    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded, **told}
 
 
 def _validation(

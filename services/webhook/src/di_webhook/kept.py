@@ -19,12 +19,15 @@ from di_api import strict_json
 from di_api.field_error import items, mapping
 from di_api.spec.bounds import MAX_SPEC_VALUES, MAX_TASKS
 from di_api.spec.declared import fields_of
+from di_api.spec.kinds import UNLIMITED
 from di_api.spec.task import Task
 from di_webhook.ownership import are_applied
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation of `kubectl apply`, with the file that it applied last."""
 _REPLICAS: Final = "replicas"
+_OF_OTHERS: Final = frozenset({_REPLICAS, "vacant", "restartedAt"})
+"""What programs write and files rarely do."""
 
 Object = Mapping[str, Any]
 
@@ -55,6 +58,19 @@ def kept_fields(
                 yield index, field, _within_bounds(old[field], task)
             elif is_from_file and not files.have_dropped(task, field):
                 yield index, field, old[field]
+
+
+def kept_warnings(job: Object, before: Object) -> Iterator[str]:
+    """Yield a warning for each bound or limit that a server-side apply keeps.
+
+    A file that is applied so does not show what it had before, so what it takes out stays.
+    """
+    if not are_applied(job):
+        return
+    for index, field, value in kept_fields(job, before, is_replaced=False):
+        if field not in _OF_OTHERS and value != UNLIMITED:
+            path = f"spec.tasks[{index}].{field}"
+            yield f"{path}: {value} is kept, which the file leaves out; kubectl edit takes it away"
 
 
 class _Files:
