@@ -15,7 +15,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(rf"{DNS_LABEL}(\.{DNS_LABEL})*")
 _VARIABLE: Final = re.compile(r"[ -<>-~]+")
 """Printable ASCII without `=`: what the newest API servers take."""
-_LONGEST_SHOWN: Final = 253
 
 
 def fault_of_key(value: Any) -> str | None:
@@ -74,8 +73,3 @@ def between(least: int, most: int | None = None) -> Check:
         return None if most is None or value <= most else f"must be {most} or less"
 
     return check
-
-
-def shown(value: Any) -> str:
-    """A text of any length, for a message."""
-    return str(value)[:_LONGEST_SHOWN].encode("utf-8", "replace").decode()
