@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
-from di_operator.certificates.plan import CA_CERTIFICATE
+from di_operator.certificates.rotation import CA_CERTIFICATE
 from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Object, Rendered
 
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

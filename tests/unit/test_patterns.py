@@ -25,7 +25,7 @@ import di_orchestrator
 import di_server
 import di_simulator
 import di_webhook
-from di_api.explain.kinds import KINDS
+from di_api.explain.failure_causes import FAILURE_CAUSES
 from tests.pattern_steps import TooManySteps, matching, steps
 
 _PACKAGES: Final = (
@@ -85,9 +85,9 @@ def _used() -> dict[str, _Used]:
                 methods = set(re.findall(rf"\b{name}\.(\w+)\(", source))
                 key = f"{module.__name__}.{name}[{number}]"
                 found[key] = _Used(key, pattern, bool(methods) and methods <= _AT_ONCE)
-    for number, kind in enumerate(KINDS):
+    for number, kind in enumerate(FAILURE_CAUSES):
         for text in filter(None, (kind.pattern, kind.unless)):
-            key = f"KINDS[{number}] {text}"
+            key = f"FAILURE_CAUSES[{number}] {text}"
             found[key] = _Used(key, re.compile(text, re.IGNORECASE), is_anchored=False)
     return found
 
@@ -135,7 +135,7 @@ def _superlinear(found: Iterable[_Used]) -> dict[str, list[str]]:
 
 
 def test_no_pattern_of_the_product_takes_more_than_linear_time() -> None:
-    assert len(_used()) > len(KINDS)
+    assert len(_used()) > len(FAILURE_CAUSES)
     assert _superlinear(_used().values()) == {}
 
 

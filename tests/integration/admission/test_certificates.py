@@ -31,7 +31,7 @@ from di_kube.resources import (
 )
 from di_kube.wire import JSON_PATCH
 from di_operator.certificates.manager import CertificateManager
-from di_operator.certificates.plan import CertificateSettings, Leaf
+from di_operator.certificates.rotation import CertificateSettings, Leaf
 from di_operator.process.clock import SystemClock
 from tests.integration.conftest import (
     ApiServer,

@@ -20,7 +20,7 @@ from di_kube.resources import (
 from di_kube.sync import SyncKubeClient
 from di_kube.wire import JSON_PATCH
 from di_operator.certificates.ca_bundles import admission_patch
-from di_operator.certificates.plan import CertificateSettings
+from di_operator.certificates.rotation import CertificateSettings
 from tests.chart.chart import CHART, GIVEN_SECRETS
 from tests.integration.conftest import ApiServer
 

@@ -8,7 +8,7 @@ from di_api.names import ENV_JOB_SECRET
 from di_kube.config import KubeConfig
 from di_kube.resources import PODS, SECRETS
 from di_operator.builders.access import job_secret
-from di_operator.certificates.plan import secret_value
+from di_operator.certificates.rotation import secret_value
 from di_operator.job_secrets.key import KEY
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 

@@ -16,7 +16,7 @@ from di_operator.certificates.ca_bundles import (
     is_registered,
     names_of,
 )
-from di_operator.certificates.plan import CertificateSettings, Leaf
+from di_operator.certificates.rotation import CertificateSettings, Leaf
 
 SETTINGS = CertificateSettings(
     namespace="di-system",

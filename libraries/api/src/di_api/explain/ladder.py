@@ -11,9 +11,9 @@ from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
 from di_api.explain.facts import Facts
+from di_api.explain.failure_causes import FAILURE_CAUSES, FailureCause, first_failure_cause
 from di_api.explain.history import event_signs, past_signs, probe_signs
 from di_api.explain.job import Job, text_of
-from di_api.explain.kinds import KINDS, Kind, first_kind
 from di_api.explain.places import any_of_its_kind
 from di_api.explain.queued import elsewhere, queued
 from di_api.explain.reasons import REASONS
@@ -279,7 +279,7 @@ LADDER: Final[tuple[Step, ...]] = (
 
 
 def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explanation | None:
-    found = first_kind(signs)
+    found = first_failure_cause(signs)
     if found is None:
         return None
     kind, sign = _by_its_nodes(job, *found)
@@ -293,17 +293,17 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
     )
 
 
-def _by_its_nodes(job: Job, kind: Kind, sign: Sign) -> tuple[Kind, Sign]:
+def _by_its_nodes(job: Job, kind: FailureCause, sign: Sign) -> tuple[FailureCause, Sign]:
     """Take the taint of nodes that would be wrong without it too for no obstacle."""
     pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
     if kind.cause is not Cause.TAINT or pod is None or not job.facts.nodes:
         return kind, sign
     if any_of_its_kind(pod, job.facts.nodes):
         return kind, sign
-    return next(each for each in KINDS if each.cause is Cause.NO_SUCH_NODE), sign
+    return next(each for each in FAILURE_CAUSES if each.cause is Cause.NO_SUCH_NODE), sign
 
 
-def _cause(job: Job, kind: Kind) -> Cause:
+def _cause(job: Job, kind: FailureCause) -> Cause:
     if job.phase is not Phase.FAILED or kind.cause not in _ENDS_AT_LIMIT:
         return kind.cause
     current = job.current

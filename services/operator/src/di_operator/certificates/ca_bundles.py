@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from di_api import names
 from di_api.admission_rules import ADMISSION_RULES
 from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from di_operator.certificates.plan import CertificateSettings
+from di_operator.certificates.rotation import CertificateSettings
 
 _ADMISSION: Final = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 CONFIGURATIONS: Final = (*_ADMISSION, CRDS)

@@ -24,7 +24,7 @@ from di_operator.certificates.ca_bundles import (
     is_registered,
     names_of,
 )
-from di_operator.certificates.plan import (
+from di_operator.certificates.rotation import (
     CA_CERTIFICATE,
     CA_PRIVATE_KEY,
     CERTIFICATE,

@@ -12,7 +12,7 @@ from di_certs.inspection import join_certificates, split_certificates
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, NotFound
 from di_kube.resources import SECRETS
-from di_operator.certificates.plan import CA_CERTIFICATE, secret_value
+from di_operator.certificates.rotation import CA_CERTIFICATE, secret_value
 from di_operator.cluster.watch_object import RETRY, follow
 from di_operator.process.clock import Clock
 

@@ -14,7 +14,7 @@ from di_api import names
 from di_kube.client import KubeClient
 from di_kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from di_kube.resources import SECRETS
-from di_operator.certificates.plan import secret_value
+from di_operator.certificates.rotation import secret_value
 from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)

@@ -25,7 +25,7 @@ from di_api.validation import (
 )
 from di_server.config import DEFAULT_MAX_REPLICAS
 from di_server.jobs.idempotency import IdempotencyKey, IdempotencyRecords, ScalingResult, recording
-from di_server.jobs.victims import named_replicas
+from di_server.jobs.named_replicas import named_replicas
 from di_server.model.job import check_active
 from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import NotNow, OutOfBounds

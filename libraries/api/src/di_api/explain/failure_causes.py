@@ -20,7 +20,7 @@ _OF_ENDS: Final = frozenset({Source.ENDED, Source.CONDITION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FailureCause:
     """A row: which signs it is about, and what is said then.
 
     A sign fits by its reason, its exit code or its words; texts may name fields of the sign.
@@ -54,8 +54,8 @@ def _of(*words: str) -> frozenset[str]:
     return frozenset(words)
 
 
-KINDS: Final = (
-    Kind(
+FAILURE_CAUSES: Final = (
+    FailureCause(
         cause=Cause.OUT_OF_MEMORY,
         reasons=_of("OOMKilled", "OOMLimit"),
         pattern=r"OOM-?killed",
@@ -64,7 +64,7 @@ KINDS: Final = (
         remedy="raise the memory limit of its task, or let failurePolicy.rules grow it "
         "(growMemory.limit); if it grows without bound, bound the buffer that does",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.PREEMPTED,
         reasons=_of("PreemptionByScheduler", "Preempting", "Preempted"),
         sources=_DISRUPTED,
@@ -72,7 +72,7 @@ KINDS: Final = (
         remedy="it is made anew when there is room; a higher priorityClassName, or fewer jobs at "
         "once, keeps it there",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.NODE_LOST,
         reasons=_of(
             "NodeLost",
@@ -86,7 +86,7 @@ KINDS: Final = (
         summary="the node {node} of {pod} is lost",
         remedy="the job goes on by itself on another node; kubectl describe node {node}",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.EVICTED,
         reasons=_of("Evicted", "EvictionByEvictionAPI", "TerminationByKubelet"),
         sources=_DISRUPTED,
@@ -94,7 +94,7 @@ KINDS: Final = (
         remedy="it is made anew by itself; if the node ran out of memory or disk, request what it "
         "uses (resources.requests), if it was drained, there is nothing to do",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.IMAGE,
         reasons=_of("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"),
         pattern=r"ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|"
@@ -104,7 +104,7 @@ KINDS: Final = (
         remedy="correct the image's name and tag, or give the pod an imagePullSecret; then delete "
         "the job and submit it anew",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.CONFIG_MISSING,
         reasons=_of("CreateContainerConfigError"),
         pattern=r"(configmap|secret)s? \S+ not found|CreateContainerConfigError|"
@@ -113,7 +113,7 @@ KINDS: Final = (
         summary="a ConfigMap or Secret that {pod} needs does not exist",
         remedy="create it in namespace {namespace}: the pod starts by itself then",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.VOLUME,
         reasons=_of("VolumeNotBound", "FailedMount", "FailedAttachVolume"),
         pattern=r"persistentvolumeclaim",
@@ -122,21 +122,21 @@ KINDS: Final = (
         remedy="kubectl get pvc -n {namespace}: create the claim, or give it a storage class that "
         "provides it",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.SERVICE_ACCOUNT,
         pattern=r"service ?account \S+ not found|error looking up service account",
         sources=_SAID,
         summary="the service account of the pods does not exist",
         remedy="kubectl create serviceaccount NAME -n {namespace}, or correct serviceAccountName",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.WEBHOOK_DOWN,
         pattern=r"failed calling webhook",
         sources=_SAID,
         summary="an admission webhook does not answer, so the API server takes no object",
         remedy="tell who runs the cluster: the webhook named above has no pod that is ready",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.QUOTA,
         reasons=_of("QuotaExceeded"),
         pattern=r"exceeded quota",
@@ -145,21 +145,21 @@ KINDS: Final = (
         remedy="kubectl describe quota -n {namespace}: end what is not needed, ask for less, or "
         "have it raised; the job tries again by itself",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.REFUSED,
         reasons=_of("CreateForbidden", "GrantWithdrawn"),
         sources=_SAID,
         summary="the cluster refuses the job's pods",
         remedy="change what the message names, or ask who runs the cluster to allow it",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.SCHEDULING_GATE,
         reasons=_of("SchedulingGated"),
         sources=_SAID,
         summary="{pod} has scheduling gates that nobody has opened",
         remedy="whoever set the gates (schedulingGates of the template) has to open them",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.TAINT,
         pattern=r"untolerated taint",
         sources=_SAID,
@@ -167,7 +167,7 @@ KINDS: Final = (
         summary="no node takes {pod}: their taints are not tolerated",
         remedy="give the template a toleration for the taint that is named, or take it off a node",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.NO_SUCH_NODE,
         pattern=r"didn't match Pod's node (affinity|selector)|admits its pods",
         sources=_SAID,
@@ -175,7 +175,7 @@ KINDS: Final = (
         summary="no node is of the kind that {pod} asks for",
         remedy="compare nodeSelector and affinity with kubectl get nodes --show-labels",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.NO_ROOM,
         reasons=_of("Unschedulable", "PodGroupPending"),
         pattern=r"\bInsufficient [a-z]|there is room for \d+",
@@ -183,7 +183,7 @@ KINDS: Final = (
         summary="no node has room for {pod}",
         remedy="ask for less (resources.requests), end other jobs, or add nodes",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.CANNOT_EXECUTE,
         reasons=_of("StartError", "ContainerCannotRun"),
         codes=frozenset({126, 127}),
@@ -194,7 +194,7 @@ KINDS: Final = (
         remedy="correct command and args; the image must have the program, for the processor of "
         "the node",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.NOT_MADE,
         reasons=_of("CreateContainerError", "RunContainerError"),
         pattern=r"CreateContainerError|RunContainerError",
@@ -202,7 +202,7 @@ KINDS: Final = (
         summary="the node cannot make the container of {pod}",
         remedy="correct what the message names (securityContext, command, mounts) in the template",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.INIT_CONTAINER,
         reasons=_of("Error"),
         pattern=r".",
@@ -211,21 +211,21 @@ KINDS: Final = (
         summary="init container {container} of {pod} fails",
         remedy="kubectl logs {pod} -c {container} -n {namespace}: correct what it says",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.PROBE,
         pattern=r"(liveness|startup) probe",
         sources=frozenset({Source.EVENT}),
         summary="the node ends {pod} because a probe of it fails",
         remedy="correct the probe, or give the program more time (startupProbe, failureThreshold)",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.PROBE,
         pattern=r"readiness probe",
         sources=frozenset({Source.EVENT}),
         summary="{pod} is not ready: its readiness probe fails",
         remedy="di logs {job}: see whether the program is up; correct the probe, or the program",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.CRASH_LOOP,
         reasons=_of("CrashLoopBackOff"),
         pattern=r"CrashLoopBackOff",
@@ -233,7 +233,7 @@ KINDS: Final = (
         summary="container {container} of {pod} ends again and again",
         remedy="di logs {job} --previous: correct what ends it",
     ),
-    Kind(
+    FailureCause(
         cause=Cause.PROGRAM_FAILED,
         pattern=r"exit code \d+",
         codes=frozenset(range(1, 256)),
@@ -244,10 +244,10 @@ KINDS: Final = (
 )
 
 
-def first_kind(signs: Iterable[Sign]) -> tuple[Kind, Sign] | None:
+def first_failure_cause(signs: Iterable[Sign]) -> tuple[FailureCause, Sign] | None:
     """The first row that fits any sign, and the first that it fits, a pod's own before others."""
     found = tuple(signs)
-    for kind in KINDS:
+    for kind in FAILURE_CAUSES:
         if fitting := [sign for sign in found if kind.fits(sign)]:
             own = (sign for sign in fitting if sign.source is not Source.CONDITION)
             return kind, next(own, fitting[0])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from di_certs.authority import Authority, is_issued_by, renewal_time
 from di_certs.inspection import join_certificates, split_certificates
-from di_operator.certificates.plan import (
+from di_operator.certificates.rotation import (
     MAX_TRUSTED,
     CertificateSettings,
     ConfirmAdmission,
