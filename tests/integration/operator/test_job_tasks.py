@@ -53,7 +53,7 @@ async def shows(testbed: Testbed, replicas: int) -> bool:
     except NotFound:
         return False
     (asked,) = (
-        each["replicas"]
+        each.get("replicas", 1)
         for each in (await testbed.job("a"))["spec"]["tasks"]
         if each["name"] == "collect"
     )
@@ -162,7 +162,7 @@ async def test_the_autoscaler_of_kubernetes_scales_tasks_as_the_page_has_it(
 
     async def replicas() -> dict[str, int]:
         spec = (await testbed.job("cartpole"))["spec"]
-        return {each["type"]: each["replicas"] for each in spec["tasks"]}
+        return {each["type"]: each.get("replicas", 1) for each in spec["tasks"]}
 
     async def have(collectors: int, evaluators: int) -> bool:
         wanted = {"learner": 1, "collector": collectors, "evaluator": evaluators}

@@ -60,12 +60,12 @@ async def test_a_template_the_api_server_refuses_ends_the_job_with_its_words(
     async with testbed.operator():
         refused = job("a", task(replicas=2))
         container = refused["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
-        container["name"] = "Not_A_Label"
+        container["securityContext"] = {"privileged": True, "allowPrivilegeEscalation": False}
         await testbed.submit(refused)
         status = await testbed.phase("a", "Failed")
         failed = condition(status, "Failed")
         assert failed["reason"] == "InvalidTemplate"
-        assert "spec.containers[0].name" in failed["message"]
+        assert "allowPrivilegeEscalation" in failed["message"]
         assert testbed.created == {}
 
         async def service_is_gone() -> bool:

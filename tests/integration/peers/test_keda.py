@@ -140,7 +140,7 @@ def triggers() -> list[Object]:
 
 async def collectors(testbed: Testbed) -> int:
     spec = (await testbed.job("cartpole"))["spec"]
-    (count,) = (each["replicas"] for each in spec["tasks"] if each["type"] == "collector")
+    (count,) = (each.get("replicas", 1) for each in spec["tasks"] if each["type"] == "collector")
     return int(count)
 
 

@@ -144,7 +144,8 @@ def test_a_job_that_lost_records_is_written_again_after_it_is_compared(
     database = Database()
     database.away = True
     with running(database) as batches:
-        batches.put("rl", [entry(i) for i in range(2000)])
+        # What waits of another job shows that the database is away.
+        batches.put("rl", [entry(0, job="u2"), *(entry(i) for i in range(2000))])
         assert batches.lost(10) == []
         database.away = False
         wait_until(lambda: batches.lost(10) == ["u1"])
