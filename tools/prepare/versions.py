@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +26,13 @@ PACKAGES: Final = {
 """Folders of the packages."""
 DEFINITIONS: Final = "charts/di-orchestrator/files"
 """The folder of the CRDs."""
+_PROJECT: Final = "services/operator/pyproject.toml"
+"""Names the allocation policies, which Python finds by a package's metadata."""
 
 
 def folder_of(commit: str) -> Path:
     """Where the sources of a version are kept."""
-    return Settings.from_environment(os.environ).cache / "versions" / commit
+    return Settings.from_environment(os.environ).cache / "versions" / f"{commit}-with-metadata"
 
 
 def sources(commit: str) -> Path:
@@ -49,7 +52,7 @@ def _extract(commit: str, folder: Path) -> None:
     command = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "archive", commit]
     try:
         done = subprocess.run(
-            [*command, *PACKAGES.values(), DEFINITIONS], capture_output=True, check=False
+            [*command, *PACKAGES.values(), DEFINITIONS, _PROJECT], capture_output=True, check=False
         )
         code, output = done.returncode, done.stderr.decode(errors="replace")
     except FileNotFoundError as error:
@@ -64,7 +67,21 @@ def _extract(commit: str, folder: Path) -> None:
     fresh.mkdir(parents=True)
     # tarfile's filters came with Python 3.11.4.
     subprocess.run(["tar", "--extract", "--directory", fresh], input=done.stdout, check=True)
+    _write_metadata(fresh)
     try:
         fresh.rename(folder)
     except OSError:  # another session was faster
         shutil.rmtree(fresh)
+
+
+def _write_metadata(folder: Path) -> None:
+    """Write what an installation would: otherwise the policies of the present version are found."""
+    project = tomllib.loads((folder / _PROJECT).read_text())["project"]
+    metadata = folder / PACKAGES["di_operator"] / "di_operator-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: di-operator\nVersion: 0\n")
+    groups = project["entry-points"].items()
+    lines = [
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in groups
+    ]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
