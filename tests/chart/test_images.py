@@ -47,7 +47,8 @@ def test_a_dockerfile(component: str) -> None:
     # What is released is what is built.
     export = next(line for line in lines if "--output-file requirements.txt" in line)
     package, *extras = re.findall(r"--(?:package|extra) (\S+)", export)
-    assert (package, *extras) == RELEASED[f"di-{component}"]
+    assert package == f"di-{component}"
+    assert tuple(extras) == RELEASED[package]
     # One line an instruction.
     text = "\n".join(lines).replace("\\\n", "")
     # A base without a package manager must do, and every download is checked.

@@ -144,8 +144,8 @@ def _of_requirements(file: Path, name: str) -> Iterator[Pin]:
     for line in re.findall(r"(?m)^[^\s#].*", text):
         if "==" not in line:
             raise ValueError(f"{name}: {line!r} pins nothing")
-    for name_, version, marker in _PIN.findall(text):
-        yield _pin(name_, version, name, marker)
+    for package, version, marker in _PIN.findall(text):
+        yield _pin(package, version, name, marker)
 
 
 def _of_uv(file: Path, name: str) -> Iterator[Pin]:

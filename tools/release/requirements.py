@@ -10,33 +10,32 @@ from uv import find_uv_bin
 
 _SECONDS: Final = 60
 RELEASED: Final = {
-    "di-webhook": ("di-webhook",),
-    "di-operator": ("di-operator", "tracing"),
-    "di-server": ("di-server", "tracing"),
-    "di-history": ("di-history",),
-    "di-dashboard": ("di-dashboard", "shared"),
-    "di-orchestrator": ("di-orchestrator", "cli", "local"),
-    "di-cli": ("di-cli",),
+    "di-webhook": (),
+    "di-operator": ("tracing",),
+    "di-server": ("tracing",),
+    "di-history": (),
+    "di-dashboard": ("shared",),
+    "di-orchestrator": ("cli", "local"),
+    "di-cli": (),
 }
-"""Each thing that is released: its package, and the extras that are installed with it."""
+"""Each package that is released, and the extras that are installed with it."""
 
 
 def requirements(root: Path, name: str) -> str:
-    """Return what `RELEASED[name]` needs of others, as pip reads it, with the hash of each file."""
+    """Return what a package of `RELEASED` needs of others, as pip reads it, with all hashes."""
     return _export(root, name, "--format", "requirements.txt", "--no-emit-workspace")
 
 
 def bill(root: Path, name: str) -> str:
-    """Return the bill of materials of `RELEASED[name]`: CycloneDX in JSON."""
+    """Return the bill of materials of a package of `RELEASED`: CycloneDX in JSON."""
     return _export(root, name, "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
 
 
 def _export(root: Path, name: str, *options: str) -> str:
-    package, *extras = RELEASED[name]
-    with_extras = [option for extra in extras for option in ("--extra", extra)]
+    extras = [option for extra in RELEASED[name] for option in ("--extra", extra)]
     command = [find_uv_bin(), "export", "--quiet", "--frozen", "--no-dev", "--no-header"]
     done = subprocess.run(
-        [*command, "--no-annotate", "--package", package, *with_extras, *options],
+        [*command, "--no-annotate", "--package", name, *extras, *options],
         cwd=root,
         check=True,
         stdout=subprocess.PIPE,

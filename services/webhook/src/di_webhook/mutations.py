@@ -38,7 +38,7 @@ class Change:
     user: str = ""
     """The user who makes the request; empty: it does not say."""
     speakers: Collection[str] = ()
-    """Users who change jobs for others; without any nobody is named."""
+    """Users who change jobs for others; without any, no user is noted."""
 
     @property
     def is_replaced(self) -> bool:

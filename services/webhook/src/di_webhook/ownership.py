@@ -36,7 +36,7 @@ Object = Mapping[str, Any]
 def are_applied(job: Object) -> bool:
     """Whether the tasks of a job of any shape come from a server-side apply.
 
-    Nobody owned them before, so a manager that does has written them just now.
+    No manager owned them before, so one that does has written them just now.
     """
     return any(
         entry.get("operation") == _APPLY and _TASKS in _of_spec(entry) for entry in _entries(job)
