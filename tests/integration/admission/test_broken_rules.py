@@ -310,6 +310,16 @@ def test_a_job_that_breaks_a_rule_is_refused(
         assert path in message
 
 
+@pytest.mark.parametrize(("codes", "is_refused"), [("0-3", True), ("1-127", False)])
+def test_exit_codes_may_be_a_range_without_zero(
+    judged: Callable[[Object], str], codes: str, is_refused: bool
+) -> None:
+    rule = {"onExitCodes": {"operator": "In", "values": [codes, 200]}, "action": "FailJob"}
+    message = judged(failing(**rule))
+    assert ("spec.failurePolicy.rules[0].onExitCodes" in message) is is_refused
+    assert bool(message) is is_refused
+
+
 def test_a_job_past_a_bound_may_be_scaled_within_it_and_shrink(
     kube_config: KubeConfig, namespace: str, crd: str
 ) -> None:

@@ -239,6 +239,18 @@ spec.failurePolicy.rules[0].onExitCodes: []: must be an object
   exit code
 (failurePolicy.rules[0].onExitCodes.operator=In)
   spec.failurePolicy.rules[0].onExitCodes.values[0]: 256: must be 255 or less
+(failurePolicy.rules[0].onExitCodes={operator: In, values: [0-3]})
+  spec.failurePolicy.rules[0].onExitCodes.values: a list of 1: a container that failed has another
+  exit code
+(failurePolicy.rules[0].onExitCodes.operator=In)
+  spec.failurePolicy.rules[0].onExitCodes.values[0]: "128-256": must be a number from 0 to 255, or a
+  range of these such as 128-255
+(failurePolicy.rules[0].onExitCodes.operator=In)
+  spec.failurePolicy.rules[0].onExitCodes.values[0]: "9-3": must be a number from 0 to 255, or a
+  range of these such as 128-255
+(failurePolicy.rules[0].onExitCodes.operator=In)
+  spec.failurePolicy.rules[0].onExitCodes.values[0]: "all": must be a number from 0 to 255, or a
+  range of these such as 128-255
 (failurePolicy.rules[0].onExitCodes.operator=In)
   spec.failurePolicy.rules[0].onExitCodes.values[0]: null: may not be null
 (failurePolicy.rules[0].onExitCodes.values=[1]) spec.failurePolicy.rules[0].onExitCodes.operator: is

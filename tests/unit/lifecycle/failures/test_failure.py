@@ -255,6 +255,15 @@ def test_a_fail_job_rule_fails_the_job_at_the_first_failure() -> None:
     )
 
 
+@pytest.mark.parametrize(("code", "phase"), [(1, "Failed"), (127, "Failed"), (128, "Running")])
+def test_exit_codes_may_be_a_range(code: int, phase: str) -> None:
+    permanent = {"operator": "In", "values": ["1-127"]}
+    cluster = collectors({"onExitCodes": permanent, "action": "FailJob"})
+    fail(cluster, COLLECTOR, code=code)
+    come_back(cluster)
+    assert cluster.phase == phase
+
+
 @pytest.mark.proves("dijob.md#spec-failurepolicy/rules", "dijob.md#spec-failurepolicy/tasks")
 @pytest.mark.parametrize(("first", "phase"), [("Restart", "Running"), ("FailJob", "Failed")])
 def test_the_first_matching_rule_decides(first: str, phase: str) -> None:

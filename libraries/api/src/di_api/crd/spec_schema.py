@@ -40,7 +40,9 @@ from di_api.spec.kinds import (
     Values,
     Volumes,
     Whole,
+    WholeOrRange,
 )
+from di_api.spec.number_range import RANGE
 from di_api.validation.relations.row import Rule
 
 _OF_JOB_TASK: Final[Rule] = {
@@ -198,9 +200,10 @@ def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
             if kind.maximum < MAX_INT32:
                 bounds["maximum"] = kind.maximum
             return {"type": "integer", "format": "int64" if is_large else "int32"}, bounds
-        case Limit():
-            bounds = {"minimum": kind.minimum, "maximum": kind.maximum}
-            return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{UNLIMITED}$"}
+        case Limit() | WholeOrRange():
+            word = UNLIMITED if isinstance(kind, Limit) else RANGE
+            bounds = {"minimum": kind.minimum, "maximum": kind.maximum, "pattern": f"^{word}$"}
+            return {"x-kubernetes-int-or-string": True}, bounds
         case TargetPort():
             bounds = {"minimum": 1, "maximum": kind.highest, "maxLength": LONGEST_PORT_NAME}
             return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{PORT_NAME}$"}

@@ -36,6 +36,7 @@ from di_api.spec.kinds import (
     Values,
     Volumes,
     Whole,
+    WholeOrRange,
 )
 from di_api.spec.task import Task
 from di_api.spec.task_port import TaskPort
@@ -120,6 +121,8 @@ def _scalar(kind: Scalar) -> str:
             found = f"{kind.minimum} or more"
             if kind.maximum < MAX_INT32:
                 found = f"{kind.minimum} to {kind.maximum}"
+        case WholeOrRange():
+            found = f"{kind.minimum} to {kind.maximum}, or a range of these"
         case Limit():
             found = f"{kind.minimum} or more, or `{UNLIMITED}`"
         case PortName():

@@ -18,6 +18,7 @@ from di_api.spec.kinds import (
     Text,
     Values,
     Whole,
+    WholeOrRange,
 )
 
 MAX_RULES: Final = 32
@@ -51,12 +52,17 @@ class ExitCodes:
         Declared(kind=OneOf(ExitCodeOperator), about="Whether the code is one of the values."),
     ]
     values: Annotated[
-        tuple[int, ...],
+        tuple[range, ...],
         Declared(
-            kind=Values(Whole(0, 255), "exit code", 64, least=1),
-            about="Codes other than 0 with `In`.",
+            kind=Values(WholeOrRange(0, 255), "exit code", 64, least=1),
+            about='Codes, or ranges of codes such as "128-255"; other than 0 with `In`.',
         ),
     ]
+
+    def fits(self, code: int) -> bool:
+        """Whether a rule with these codes speaks of a container that exited with that one."""
+        is_among = any(code in numbers for numbers in self.values)
+        return is_among is (self.operator is ExitCodeOperator.IN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

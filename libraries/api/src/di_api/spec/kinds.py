@@ -30,6 +30,15 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeOrRange:
+    """A whole number, or a text of two for all from one to the other: `128-255`; see
+    `di_api.spec.number_range`."""
+
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
 class OneOf:
     """A word of an enumeration."""
 
@@ -130,9 +139,9 @@ class TemplatePatch:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A list of different numbers or texts."""
+    """A list of different numbers, ranges of numbers or texts."""
 
-    of: Whole | Text
+    of: Whole | WholeOrRange | Text
     item: str
     most: int
     least: int = 0
@@ -171,7 +180,9 @@ class Structs:
     least: int = 0
 
 
-Scalar: TypeAlias = Flag | Whole | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
+Scalar: TypeAlias = (
+    Flag | Whole | WholeOrRange | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
+)
 List: TypeAlias = Labels | Texts | Values | Volumes | Companions | Structs
 """Of at most so many of what an item is called."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | Struct | List

@@ -37,7 +37,9 @@ from di_api.spec.kinds import (
     Values,
     Volumes,
     Whole,
+    WholeOrRange,
 )
+from di_api.spec.number_range import read_numbers
 
 _Spec = TypeVar("_Spec")
 
@@ -120,7 +122,7 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             if not isinstance(value, bool):
                 raise _invalid(path, value, "must be true or false")
             return value
-        case Whole() | Limit() | Amount():
+        case Whole() | WholeOrRange() | Limit() | Amount():
             return _number(kind, value, path)
         case OneOf():
             return _choice(kind, value, path)
@@ -134,10 +136,15 @@ def _scalar(kind: Scalar, value: object, path: str) -> object:
             return value
 
 
-def _number(kind: Whole | Limit | Amount, value: object, path: str) -> object:
+def _number(kind: Whole | WholeOrRange | Limit | Amount, value: object, path: str) -> object:
     match kind:
         case Whole():
             return _whole(kind, value, path)
+        case WholeOrRange():
+            numbers = read_numbers(value)
+            if numbers is None:
+                raise _invalid(path, value, "must be a whole number, or a range of two")
+            return numbers
         case Limit():
             whole = Whole(kind.minimum, kind.maximum)
             return math.inf if value == UNLIMITED else _whole(whole, value, path)

@@ -10,6 +10,7 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.quantity import fault_of_amount, read_quantity
 from di_api.spec.coordinated import Role
 from di_api.spec.failure import ExitCodeOperator, FailureAction
+from di_api.spec.number_range import read_numbers
 from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 
@@ -76,7 +77,7 @@ def _rules_in_place(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:
     codes = mapping(rule.get("onExitCodes"))
-    if codes.get("operator") == ExitCodeOperator.IN and 0 in items(codes.get("values")):
+    if codes.get("operator") == ExitCodeOperator.IN and _has_zero(codes):
         message = "a container that failed has another exit code"
         yield FieldError(f"{path}.onExitCodes.values", codes["values"], message)
     action = rule.get("action")
@@ -89,6 +90,10 @@ def _contradictions(path: str, rule: Mapping[str, Any]) -> Iterator[FieldError]:
     step = mapping(rule.get("growMemory")).get("maxStep")
     if step is not None and not fault_of_amount(step) and read_quantity(step) == 0:
         yield FieldError(f"{path}.growMemory.maxStep", step, "must be more than 0")
+
+
+def _has_zero(codes: Mapping[str, Any]) -> bool:
+    return any(0 in (read_numbers(value) or ()) for value in items(codes.get("values")))
 
 
 def _is_in_place(rule: Mapping[str, Any]) -> bool:

@@ -39,7 +39,9 @@ from di_api.spec.kinds import (
     Values,
     Volumes,
     Whole,
+    WholeOrRange,
 )
+from di_api.spec.number_range import read_numbers
 
 _LABEL: Final = (
     f"must be a DNS label: 1 to {MAX_LABEL} lower-case letters, digits and dashes, "
@@ -197,7 +199,7 @@ def _check(kind: Scalar) -> Check:
     match kind:
         case Flag():
             return _boolean
-        case Whole() | Limit() | Amount():
+        case Whole() | WholeOrRange() | Limit() | Amount():
             return _number(kind)
         case OneOf():
             return _one_of([choice.value for choice in kind.choices])
@@ -209,10 +211,12 @@ def _check(kind: Scalar) -> Check:
             return _port(kind)
 
 
-def _number(kind: Whole | Limit | Amount) -> Check:
+def _number(kind: Whole | WholeOrRange | Limit | Amount) -> Check:
     match kind:
         case Whole():
             return _whole(kind.minimum, kind.maximum)
+        case WholeOrRange():
+            return _range(kind)
         case Limit():
             return _limit(kind)
         case Amount():
@@ -227,6 +231,23 @@ def _whole(minimum: int, maximum: int) -> Check:
         if value < minimum:
             return f"must be {minimum} or more"
         return f"must be {maximum} or less" if value > maximum else None
+
+    return check
+
+
+def _range(kind: WholeOrRange) -> Check:
+    of_numbers = _whole(kind.minimum, kind.maximum)
+
+    def check(value: object) -> str | None:
+        if not isinstance(value, str):
+            return of_numbers(value)
+        numbers = read_numbers(value)
+        if numbers is None or numbers[0] < kind.minimum or numbers[-1] > kind.maximum:
+            return (
+                f"must be a number from {kind.minimum} to {kind.maximum}, or a range of these "
+                "such as 128-255"
+            )
+        return None
 
     return check
 

@@ -302,7 +302,8 @@ OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
 )
 OF_EXIT_CODES: Final[tuple[Rule, ...]] = (
     {
-        "rule": "self.operator != 'In' || !(0 in self.values)",
+        "rule": "self.operator != 'In' || "
+        "!self.values.exists(v, v == 0 || string(v).startsWith('0-'))",
         "message": "a container that failed has another exit code than 0",
     },
 )

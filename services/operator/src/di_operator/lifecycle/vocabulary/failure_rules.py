@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from di_api.spec import (
-    ExitCodeOperator,
-    ExitCodes,
-    FailureAction,
-    FailurePolicy,
-    FailureRule,
-)
+from di_api.spec import FailureAction, FailurePolicy, FailureRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +36,11 @@ def _fits(rule: FailureRule, task: str, signs: Signs) -> bool:
         # What has ended as a whole cannot go on in its place.
         (signs.goes_on or rule.action is not FailureAction.RESTART_IN_PLACE)
         and (not rule.tasks or task in rule.tasks)
-        and (rule.on_exit_codes is None or _has_code(rule.on_exit_codes, signs.exit_code))
+        # As in batch/v1: what did not exit has no code that could not be among the values.
+        and (
+            rule.on_exit_codes is None
+            or (signs.exit_code is not None and rule.on_exit_codes.fits(signs.exit_code))
+        )
         and (not rule.on_reasons or not signs.reasons.isdisjoint(rule.on_reasons))
         and (not rule.on_conditions or not signs.conditions.isdisjoint(rule.on_conditions))
     )
-
-
-def _has_code(codes: ExitCodes, code: int | None) -> bool:
-    # As in batch/v1: what did not exit has no code that could not be among the values.
-    if code is None:
-        return False
-    return (code in codes.values) is (codes.operator is ExitCodeOperator.IN)
