@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
+from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.render.table import printable
@@ -70,19 +71,21 @@ class _Commands(TyperGroup):
 
     @override
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        module, function = COMMANDS[cmd_name]
-        single = typer.Typer(
-            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-        )
-        settings: dict[str, Any] = {**_SETTINGS}
-        if cmd_name == _RUN:
-            settings |= _LEFT_TO_IT
-        single.command(name=cmd_name, context_settings=settings)(
-            getattr(import_module(f"di_cli.commands.{module}"), function)
-        )
-        return typer.main.get_command(single)
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+
+def _command(name: str) -> Any:
+    module, function = COMMANDS[name]
+    single = typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
+    settings: dict[str, Any] = {**_SETTINGS}
+    if name == _RUN:
+        settings |= _LEFT_TO_IT
+    single.command(name=name, context_settings=settings)(
+        getattr(import_module(f"di_cli.commands.{module}"), function)
+    )
+    return typer.main.get_command(single)
 
 
 app = typer.Typer(
@@ -103,11 +106,23 @@ def _tell_version(asked: bool) -> None:
 
 @app.callback()
 def _root(
+    ctx: typer.Context,
+    namespace: Namespace = None,
+    context: Context = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which di.")
     ] = False,
 ) -> None:
     """DIJobs: reinforcement-learning training jobs on Kubernetes."""
+    given = {"namespace": namespace, "context": context}
+    before = {name: value for name, value in given.items() if value is not None}
+    command = ctx.invoked_subcommand
+    if not before or command is None or command not in COMMANDS:
+        return
+    takes = {param.name for param in _command(command).params}
+    for name in before.keys() - takes:
+        raise typer.BadParameter(f"di {command} has no --{name}", ctx)
+    ctx.default_map = {command: before}
 
 
 def main() -> None:

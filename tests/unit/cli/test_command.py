@@ -19,13 +19,14 @@ from rich.console import Console
 
 from di_cli import main
 from di_cli.access.kubeconfig import context_names, read_access
+from di_cli.durations import read_duration
 from di_cli.exit_codes import ExitCode
 from di_cli.live.screen import show
 from di_cli.logs.merged import follow_all
 from di_cli.logs.read import Asked
 from di_cli.session import open_session
 from di_orchestrator import __version__
-from tests.unit.cli.conftest import JOBS, PODS, Di, pod
+from tests.unit.cli.conftest import JOBS, PODS, Di, job, pod
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,6 +50,49 @@ def test_a_usage_error_names_the_right_usage(di: Di) -> None:
     assert "Traceback" not in said.err
     missing = di("get")
     assert missing.err.splitlines() == ["error: Missing argument 'JOB'.", "  try: di get --help"]
+
+
+@pytest.mark.parametrize("before", [("-n", "team"), ("--namespace=team",)])
+def test_the_namespace_may_stand_before_the_command(di: Di, before: tuple[str, ...]) -> None:
+    di.world.put(f"{JOBS.replace('/rl/', '/team/')}/elsewhere", job("elsewhere", "Running"))
+    di.job()
+    assert "elsewhere" in di(*before, "list").out
+    assert "elsewhere" not in di(*before, "list", "-n", "rl").out
+
+
+def test_a_context_before_the_command_is_used(di: Di) -> None:
+    assert "no context 'no-such'" in di("--context", "no-such", "list").err
+
+
+def test_an_option_that_the_command_does_not_have_is_refused_before_it(di: Di) -> None:
+    said = di("-n", "team", "run", "train.py")
+    assert (said.code, said.err.splitlines()[0]) == (
+        ExitCode.USAGE,
+        "error: Invalid value: di run has no --namespace",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("0.5", 0.5), ("90s", 90), ("1m30s", 90), ("1.5h", 5400), ("2d", 172800)],
+)
+def test_a_duration_may_have_units(text: str, seconds: float) -> None:
+    assert read_duration(text) == seconds
+
+
+def test_a_wrong_duration_is_refused_with_the_right_forms(di: Di) -> None:
+    di.job()
+    for text in ("soon", "5 minutes", "-1", "1e3", ""):
+        said = di("wait", "cartpole", f"--timeout={text}")
+        assert said.code == ExitCode.USAGE
+        assert "give seconds, or units such as 90s, 1m30s, 2h" in said.err
+
+
+def test_wait_takes_a_duration_with_a_unit(di: Di) -> None:
+    di.job()
+    said = di("wait", "cartpole", "--timeout", "10ms")
+    assert said.code == ExitCode.TIMED_OUT
+    assert "is not phase=Succeeded after 0.01 s" in said.err
 
 
 def test_an_internal_error_is_reported_in_three_lines(

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from di_cli.durations import read_duration
 from di_cli.output import Output
 
 _COMPLETION_SECONDS: Final = 2.0
@@ -49,6 +50,24 @@ Context = Annotated[
         "--context",
         help="Context of the kubeconfig; absent: the current one.",
         autocompletion=_complete_context,
+    ),
+]
+
+
+def _duration(text: str | float) -> float:
+    try:
+        return read_duration(str(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        parser=_duration,
+        metavar="DURATION",
+        help="How long to wait: seconds, or 90s, 5m, 1h30m.",
     ),
 ]
 Quotas = Annotated[

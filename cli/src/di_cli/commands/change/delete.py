@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from di_cli.commands.options import Context, Local, Namespace, complete_job
+from di_cli.commands.options import Context, Local, Namespace, Timeout, complete_job
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.live.follow import follow
@@ -27,7 +27,7 @@ def delete(
     wait: Annotated[
         bool, typer.Option("--wait", help="Return when the jobs and their pods are gone.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds for which --wait waits.")] = 300.0,
+    timeout: Timeout = 300.0,
 ) -> None:
     """Delete jobs; their pods have their grace period to end."""
     with ExitStack() as opened:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from di_cli.access.local_runs import end_of_run
-from di_cli.commands.options import Context, JobName, Local, Namespace
+from di_cli.commands.options import Context, JobName, Local, Namespace, Timeout
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.live.follow import follow
@@ -25,7 +25,7 @@ def wait(
         str,
         typer.Option("--for", help="phase=PHASE, condition=TYPE, condition=TYPE=False or delete."),
     ] = "phase=Succeeded",
-    timeout: Annotated[float, typer.Option(help="Seconds to wait.", min=0)] = 3600.0,
+    timeout: Timeout = 3600.0,
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
