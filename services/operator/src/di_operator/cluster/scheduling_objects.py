@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,13 @@ log = structlog.get_logger(__name__)
 
 REMEMBERED: Final = 4096
 """Jobs whose objects need not be looked at again so soon; a kilobyte each."""
+_SETTINGS: Final[Mapping[str, str]] = {
+    "podgroups": "scheduling.gangSchedulers",
+    "poddisruptionbudgets": "scheduling.disruptionBudgets",
+    "provisioningrequests": "scheduling.provisioningRequests",
+    "podtemplates": "scheduling.provisioningRequests",
+}
+"""The value of the chart that gives the operator the right to each resource."""
 _KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "annotations")
 
 
@@ -95,7 +103,13 @@ class SchedulingObjects:
         except NotFound as error:
             why = f"nothing in this cluster serves it: {error.message}"
             return _refused(Seen.SCHEDULING_KIND_MISSING, action, why)
-        except (Invalid, Forbidden) as error:
+        except Forbidden as error:
+            if not await self._is_served(action.resource):
+                why = f"nothing in this cluster serves it; {_setting(action.resource)}"
+                return _refused(Seen.SCHEDULING_KIND_MISSING, action, why)
+            why = f"{error.message}; {_setting(action.resource)}"
+            return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, why)
+        except Invalid as error:
             return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
         self._take_in(job["uid"], action.resource, found)
         log.debug("created", kind=action.resource.kind, object=action.name)
@@ -124,6 +138,20 @@ class SchedulingObjects:
         self._take_in(action.owner, action.resource, found)
         log.debug("patched", kind=action.resource.kind, object=action.name)
         return None
+
+    async def _is_served(self, resource: Resource) -> bool:
+        """Whether the API server has the resource: it answers that something is forbidden before
+        it looks whether there is such a thing, so its discovery is asked.
+
+        Raises:
+            ApiError: that cannot be known now.
+        """
+        group = f"apis/{resource.group}" if resource.group else "api"
+        try:
+            document = json.loads(await self._client.raw(f"/{group}/{resource.version}"))
+        except NotFound:
+            return False
+        return any(each["name"] == resource.plural for each in document.get("resources") or ())
 
     async def _met(
         self, action: CreateSchedulingObject, job: Mapping[str, Any], namespace: str
@@ -154,6 +182,10 @@ def _seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
         "metadata": {key: metadata[key] for key in _KEPT if key in metadata},
         **{key: found[key] for key in ("spec", "status") if key in found},
     }
+
+
+def _setting(resource: Resource) -> str:
+    return f"the value {_SETTINGS[resource.plural]} of the chart gives it the right"
 
 
 def _refused(
