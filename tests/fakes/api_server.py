@@ -30,7 +30,8 @@ class StandIn:
 
     Attributes:
         objects: by path.
-        logs: lines of pods' logs by the pod's name; each begins with its time.
+        logs: lines of logs by the pod's name, or by `POD/CONTAINER`, with `/previous` those of the
+            run before; each begins with its time.
         refusals: Status bodies by method and path, in place of an answer; of what is to be created
             also by the path that it would have.
         requests: method, path with query, and body of each request.
@@ -212,7 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._missing(path)
 
     def _log(self, pod: str, query: Mapping[str, str]) -> None:
-        lines = self._world.logs.get(f"{pod}{'/previous' if query.get('previous') else ''}", [])
+        logs, suffix = self._world.logs, "/previous" if query.get("previous") else ""
+        lines = logs.get(f"{pod}/{query.get('container')}{suffix}", logs.get(f"{pod}{suffix}", []))
         lines = lines[-int(query["tailLines"]) :] if "tailLines" in query else lines
         self._send(200, "".join(f"{line}\n" for line in lines).encode())
 

@@ -10,7 +10,7 @@ from di_api.field_error import items, mapping
 from di_cli.bundle.contents import Material
 from di_cli.diagnosis import Facts, diagnose, shown
 from di_cli.gather import gather
-from di_cli.logs.read import Asked, lines_of
+from di_cli.logs.read import Asked, last_bytes, lines_of
 from di_cli.reader import Reader
 from di_cli.session import Session
 from di_cli.survey import OF_RELEASES, survey
@@ -24,6 +24,8 @@ MOST_LOGS: Final = 100
 """Containers whose logs are read, those of the release first."""
 LINES: Final = 500
 """Of each log, the last ones."""
+_MOST_OF_A_LOG: Final = 1 << 20
+"""Bytes of these."""
 _OF_NODES: Final = ("conditions", "allocatable", "capacity", "nodeInfo")
 
 Object = dict[str, Any]
@@ -94,7 +96,10 @@ class _Logs:
                 asked = Asked(container=container, tail=LINES, previous=previous)
                 try:
                     lines = lines_of(self._client, namespace, name_of(pod), asked)
-                    found[path] = [f"{time} {text}" for time, text in lines]
+                    texts = (f"{time} {text}" for time, text in lines)
+                    found[path], left_out = last_bytes(texts, _MOST_OF_A_LOG)
+                    if left_out:
+                        self._reader.note(path, f"{left_out} earlier lines are left out")
                 except ApiError as error:
                     self._reader.note(path, error.message)
         return found

@@ -24,6 +24,6 @@ class ExitCode(IntEnum):
     NOT_ALLOWED = 4, "the API server does not know you, or you may not do that"
     UNAVAILABLE = 5, "the API server, di-server or di-history does not answer"
     TIMED_OUT = 6, "`di wait`: the time is over"
-    ENDED_OTHERWISE = 7, "`di wait`: the job ended, and what was waited for cannot come any more"
+    ENDED_OTHERWISE = 7, "`di wait`, `di logs -f`: the job ended, and not as was hoped for"
     FAULTS_FOUND = 8, "`di doctor`: something does not work"
     INTERRUPTED = 130, "Ctrl-C"

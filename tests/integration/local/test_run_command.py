@@ -338,7 +338,7 @@ def test_a_second_terminal_finds_the_run_by_the_jobs_name(
         process.stdout.read()
     assert process.returncode == 0
     assert (following.returncode, said) == (0, "tiny-learner-0  good bye\n")
-    assert noted.splitlines()[-1].endswith(f"is over; logs: {command.the_run().directory}")
+    assert noted.splitlines()[-1].endswith(f"logs: {command.the_run().directory}")
     assert di("get", "tiny")[0] == ExitCode.NOT_FOUND
 
 

@@ -22,11 +22,9 @@ from di_cli.access.kubeconfig import context_names, read_access
 from di_cli.durations import read_duration
 from di_cli.exit_codes import ExitCode
 from di_cli.live.screen import show
-from di_cli.logs.merged import follow_all
-from di_cli.logs.read import Asked
 from di_cli.session import open_session
 from di_orchestrator import __version__
-from tests.unit.cli.conftest import JOBS, PODS, Di, job, pod
+from tests.unit.cli.conftest import JOBS, Di, job
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -351,22 +349,3 @@ def test_the_live_table_follows_a_job_until_it_has_ended(di: Di) -> None:
     shown = console.export_text()
     assert "Succeeded" in shown
     assert "▇▇▇▇▇▁▁▁  62%" in shown
-
-
-def test_followed_logs_include_new_pods_and_restarted_containers(di: Di) -> None:
-    di.job()
-    first, second = "cartpole-learner-0", "cartpole-collector-0"
-    for name in (first, second):
-        di.world.logs[name] = [f"2026-03-01T11:00:00Z of {name}"]
-    di.pod("cartpole", "learner", 0, 0)
-    with open_session(connections=4) as session:
-        lines = follow_all(session, "cartpole", Asked(), lambda _: True)
-        assert next(lines).text == f"of {first}"
-        path = f"{PODS}/{second}"
-        di.world.put(path, pod("cartpole", "collector", 0, 1, phase="Pending"), "ADDED")
-        di.world.put(path, pod("cartpole", "collector", 0, 1))
-        assert next(lines).text == f"of {second}"
-        di.world.logs[second] = ["2026-03-01T11:00:01Z of its second run"]
-        restarted = [{"name": "di-container", "restartCount": 1}]
-        di.world.put(path, pod("cartpole", "collector", 0, 1, containerStatuses=restarted))
-        assert next(lines).text == "of its second run"

@@ -142,26 +142,6 @@ def test_why_works_without_rights_to_pods_and_events(di: Di) -> None:
     assert di("why", "cartpole").lines[0] == "cartpole runs: nothing keeps it from going on"
 
 
-def test_logs_of_all_pods_are_merged_by_time(di: Di) -> None:
-    di.job()
-    for index, (task, rank) in enumerate((("learner", 0), ("collector", 1))):
-        name = di.pod("cartpole", task, 0, rank)
-        di.world.logs[name] = [
-            f"2026-03-01T11:00:0{second}Z line {second}" for second in (index, index + 2)
-        ]
-    assert di("logs", "cartpole").lines == [
-        "cartpole-learner-0    line 0",
-        "cartpole-collector-0  line 1",
-        "cartpole-learner-0    line 2",
-        "cartpole-collector-0  line 3",
-    ]
-    assert di("logs", "cartpole", "--rank", "1", "--tail", "1").lines == [
-        "cartpole-collector-0  line 3"
-    ]
-    assert di("logs", "cartpole", "-t", "evaluator").code == ExitCode.NOT_FOUND
-    assert di("logs", "cartpole", "--since", "soon").code == ExitCode.USAGE
-
-
 def test_top_shows_use_beside_requests(di: Di) -> None:
     di.job()
     name = di.pod("cartpole", "learner", 0, 0)

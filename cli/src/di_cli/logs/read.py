@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +15,6 @@ from di_kube.resources import PODS
 from di_kube.sync import SyncKubeClient
 from di_kube.wire import Target, url_path
 
-MOST_BYTES: Final = 1 << 20
-"""Of the log of one pod that is not followed; the rest is left out, the oldest first."""
 SILENCE: Final = 300.0
 """Seconds without a line after which a log that is followed is asked for anew."""
 
@@ -45,6 +44,9 @@ def lines_of(
 ) -> Iterator[tuple[str, str]]:
     """Time and text of each line, as they come; the time is RFC 3339 with nanoseconds.
 
+    No `limitBytes`: of a log that is longer the kubelet would send the oldest bytes, and end in the
+    middle of a line.
+
     A log that is followed is Unavailable after `silence` seconds without a line.
     """
     query: dict[str, str | int | bool | None] = {
@@ -54,7 +56,6 @@ def lines_of(
         "sinceSeconds": asked.since_seconds,
         "sinceTime": asked.since_time,
         "tailLines": asked.tail,
-        "limitBytes": None if asked.follow else MOST_BYTES,
         "timestamps": True,
     }
     path = url_path(PODS.path(namespace, pod, "log"), query)
@@ -66,6 +67,19 @@ def lines_of(
             yield time, text
 
 
+def last_bytes(lines: Iterable[str], most: int) -> tuple[list[str], int]:
+    """The last lines that take `most` bytes together in UTF-8, and how many came before them."""
+    kept: deque[str] = deque()
+    size = left_out = 0
+    for line in lines:
+        kept.append(line)
+        size += len(line.encode()) + 1
+        while size > most and len(kept) > 1:
+            size -= len(kept.popleft().encode()) + 1
+            left_out += 1
+    return [*kept], left_out
+
+
 def container_of(pod: Mapping[str, Any]) -> str:
     """The container whose log is meant: the program's own, else the first."""
     names = [
@@ -75,7 +89,7 @@ def container_of(pod: Mapping[str, Any]) -> str:
 
 
 def last_lines(session: Session, pod: Mapping[str, Any], count: int) -> list[str]:
-    """The last lines of a pod's program, of the container before if it has just begun anew; none
+    """The last lines of a pod's program, of its last run if it has just been restarted; none
     where there is no log, or the user may not read it."""
     name = str(mapping(pod.get("metadata")).get("name"))
     container = _failed_container(pod) or container_of(pod)

@@ -81,11 +81,14 @@ def ended_pods(
     return [name for name in dict.fromkeys(names) if is_meant(name)]
 
 
-def merged(logs: Iterable[tuple[str, str]], tail: int) -> list[tuple[str, str]]:
-    """Pod and text of the lines of some logs, in order of time; of each log the last `tail`."""
+def merged(logs: Iterable[tuple[str, str]], tail: int | None) -> list[tuple[str, str]]:
+    """Pod and text of the lines of some logs, in order of time; of each log the last `tail`, or
+    all of it."""
     found: list[tuple[str, int, str, str]] = []
     for pod, text in logs:
-        for number, line in enumerate(text.splitlines()[-tail:] if tail else ()):
+        for number, line in enumerate(
+            text.splitlines()[-tail if tail else None :] if tail != 0 else ()
+        ):
             time, _, rest = line.partition(" ")
             found.append((time, number, pod, rest))
     return [(pod, rest) for _, _, pod, rest in sorted(found, key=lambda line: line[:2])]

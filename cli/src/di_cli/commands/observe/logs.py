@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from di_api.phase import Phase
 from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
 from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
+from di_cli.durations import read_duration
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_cli.logs.merged import MOST_PODS, Line, follow_all, read_all
+from di_cli.logs.followed import Followed
+from di_cli.logs.merged import MOST_PODS, Line, read_all
 from di_cli.logs.read import Asked
-from di_cli.output import note, on_terminal, suggest
+from di_cli.logs.sources import Source, containers_of, sources_of
+from di_cli.output import note, on_terminal, say, suggest
 from di_cli.session import Session, open_session
 from di_cli.views.history import ended_pods, merged
-from di_cli.views.pods import in_order, name_of, rank_of, task_of
+from di_cli.views.pods import in_order, rank_of, task_of
+from di_kube.errors import Unavailable
+from di_kube.resources import DIJOBS
 
 _COLOURS: Final = (32, 33, 34, 35, 36, 92, 93, 94, 95, 96)
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_ALL: Final = -1
 _TAIL: Final = 200
 """Lines of each pod, where many are shown and nothing else is asked for."""
 
@@ -31,7 +40,8 @@ def logs(
     name: JobName,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on, also with pods that come, until Ctrl-C.")
+        bool,
+        typer.Option("--follow", "-f", help="Go on, with pods that come, until the job ends."),
     ] = False,
     task: Task = None,
     rank: Annotated[
@@ -40,11 +50,24 @@ def logs(
     container: Annotated[
         str, typer.Option("--container", "-c", help="Absent: the program's own.")
     ] = "",
+    all_containers: Annotated[
+        bool, typer.Option("--all-containers", help="Of init containers and sidecars too.")
+    ] = False,
     since: Annotated[
         str | None, typer.Option(help="Lines of the last so long: 30s, 5m, 2h.")
     ] = None,
     tail: Annotated[
-        int | None, typer.Option(help=f"Last lines of each pod; absent: {_TAIL}.", min=0)
+        int | None,
+        typer.Option(help=f"Last lines of each log; absent: {_TAIL}; -1: all.", min=-1),
+    ] = None,
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Begin each line with its time.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write each log into a file there, whole unless --tail."
+        ),
     ] = None,
     previous: Annotated[
         bool, typer.Option("--previous", "-p", help="Of the container that ran before.")
@@ -70,7 +93,7 @@ def logs(
     if whole and (not ended or tail is not None):
         raise typer.BadParameter("--whole goes with --ended, and without --tail")
     if ended:
-        if follow or previous or since:
+        if follow or previous or since or all_containers or timestamps or save:
             raise typer.BadParameter(
                 "--ended goes with --task, --rank, --container, --tail and --whole alone"
             )
@@ -96,42 +119,136 @@ def logs(
                 whole=whole,
             )
         return
+    if (all_containers and container) or (save is not None and follow):
+        raise typer.BadParameter(
+            "--all-containers goes without --container, and --save without --follow"
+        )
+    most = tail if tail is not None or since or save else _TAIL
     asked = Asked(
         container=container,
         since_seconds=_seconds(since),
-        tail=tail if tail is not None or since else _TAIL,
+        tail=None if most == _ALL else most,
         previous=previous,
     )
 
     def wanted(pod: Any) -> bool:
         return (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
 
+    def choose(pods: Iterable[Mapping[str, Any]]) -> list[Source]:
+        return sources_of(filter(wanted, pods), container=container, all_containers=all_containers)
+
     with open_session(
-        namespace, context, job=name, local=local, connections=MOST_PODS + 2
+        namespace, context, job=name, local=local, connections=MOST_PODS + 3
     ) as session:
         pods = in_order(pod for pod in session.pods(name) if wanted(pod))
-        width = max((len(name_of(pod)) for pod in pods), default=0)
-        if follow:
-            session.job(name)
-            for line in follow_all(session, name, asked, wanted):
-                _print(line, width)
-            note(end_of_run(name))
-            return
-        if not pods:
+        sources = choose(pods)
+        if not pods and not follow:
             _no_pods(session, name, task, rank)
-        if len(pods) > MOST_PODS:
-            note(f"of {len(pods)} pods the first {MOST_PODS}; --task and --rank choose others")
-        for line in read_all(session, [dict(pod) for pod in pods[:MOST_PODS]], asked):
-            _print(line, width)
-        suggest(f"di logs {name} -f", f"di why {name}")
+        if pods and not sources:
+            _no_container(name, container, pods)
+        if len(sources) > MOST_PODS:
+            note(f"of {len(sources)} logs the first {MOST_PODS}; --task and --rank choose others")
+        sources = sources[:MOST_PODS]
+        if save is not None:
+            _save(session, sources, asked, save)
+        elif follow:
+            session.job(name)
+            followed = Followed(session, name, asked, choose, on_none=_no_log)
+            _follow(session, name, followed, sources, timestamps=timestamps)
+        else:
+            has_more = _show(session, sources, asked, timestamps=timestamps)
+            if tail is None and has_more:
+                note(f"the last {most} lines of each log; --tail -1 shows all, --save writes files")
+            suggest(f"di logs {name} -f", f"di why {name}")
 
 
-def _print(line: Line, width: int) -> None:
+def _show(session: Session, sources: list[Source], asked: Asked, *, timestamps: bool) -> bool:
+    """Print the lines there are; return whether a log may have more than was asked for."""
+    width = max((len(each.label) for each in sources), default=0)
+    counts = Counter[Source]()
+    for line in read_all(session, sources, asked, on_none=_no_log, counts=counts):
+        _print(line, width, timestamps=timestamps)
+    return asked.tail in counts.values()
+
+
+def _follow(
+    session: Session, name: str, followed: Followed, sources: list[Source], *, timestamps: bool
+) -> None:
+    """Print lines as they come until the job has ended, and report how it did."""
+    width = max((len(each.label) for each in sources), default=0)
+    for each in sources:
+        if not each.has_begun:
+            _no_log(each, f"has not begun: {each.state}")
+    for line in followed.lines():
+        _print(line, width, timestamps=timestamps)
+    try:
+        jobs = session.client.list(
+            DIJOBS, session.namespace, field_selector=f"metadata.name={name}"
+        )[0]
+    except Unavailable:
+        # The API of a run on this machine goes with it.
+        if session.run is None:
+            raise
+        note(end_of_run(name) or f"logs: {session.run.directory}")
+        return
+    phase = jobs[0].get("status", {}).get("phase") if jobs else None
+    if phase != Phase.SUCCEEDED:
+        raise CommandError(
+            f"dijob/{name} is {phase or 'gone'}",
+            remedy=f"di why {name}" if jobs else f"di history {name}",
+            code=ExitCode.ENDED_OTHERWISE,
+        )
+    note(f"dijob/{name} is {phase}")
+    if session.run is not None:
+        note(end_of_run(name) or f"logs: {session.run.directory}")
+
+
+def _no_log(source: Source, why: str) -> None:
+    note(f"{source.label}: no log: {why}")
+
+
+def _no_container(name: str, container: str, pods: Iterable[Mapping[str, Any]]) -> None:
+    there = dict.fromkeys(each for pod in pods for each in containers_of(pod))
+    raise CommandError(
+        f"no pod of dijob/{name} that is meant has a container {container}",
+        where=f"containers there: {', '.join(there)}",
+        remedy=f"di logs {name} --all-containers",
+        code=ExitCode.NOT_FOUND,
+    )
+
+
+def _save(session: Session, sources: list[Source], asked: Asked, folder: Path) -> None:
+    """Write each log into a file of its own, named by its pod and container."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = 0
+        for each in sources:
+            path = folder / f"{each.pod}.{each.container}.log"
+            lines = read_all(session, [each], asked, on_none=_no_log)
+            first = next(lines, None)
+            if first is None:
+                continue
+            with path.open("w", encoding="utf-8") as file:
+                for line in chain([first], lines):
+                    file.write(f"{line.time} {line.text}\n")
+            files += 1
+            note(f"{path}: {path.stat().st_size:,} bytes")
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename or folder} cannot be written",
+            where=error.strerror or str(error),
+            remedy="--save takes a folder that you may write to",
+        ) from error
+    say(f"{files} of {len(sources)} logs are in {folder}")
+
+
+def _print(line: Line, width: int, *, timestamps: bool = False) -> None:
     pod = line.pod.ljust(width)
     if on_terminal():
         colour = _COLOURS[sum(line.pod.encode()) % len(_COLOURS)]
         pod = f"\x1b[{colour}m{pod}\x1b[0m"
-    sys.stdout.write(f"{pod}  {line.text}\n")
+    at = f"{line.time} " if timestamps else ""
+    sys.stdout.write(f"{pod}  {at}{line.text}\n")
     sys.stdout.flush()
 
 
@@ -163,7 +280,8 @@ def _print_ended(
         return
     logs = [(pod, kept.text(namespace, name, f"/logs/{pod}", **query)) for pod in pods[:MOST_PODS]]
     width = max(map(len, pods))
-    for pod, text in merged(logs, _TAIL if tail is None else tail):
+    last = _TAIL if tail is None else tail
+    for pod, text in merged(logs, None if last == _ALL else last):
         _print(Line(time="", pod=pod, text=text), width)
 
 
@@ -182,7 +300,7 @@ def _no_pods(session: Session, name: str, task: str | None, rank: int | None) ->
 def _seconds(text: str | None) -> int | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is no time; give 30s, 5m, 2h or 1d")
-    return max(1, int(found[1]) * _SECONDS[found[2]])
+    try:
+        return max(1, round(read_duration(text)))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

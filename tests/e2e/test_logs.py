@@ -1,0 +1,38 @@
+"""Logs of a job on a real node, asked for as a user does."""
+
+from __future__ import annotations
+
+import pytest
+
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
+from tests.e2e.jobs import job, task
+from tests.e2e.kubectl import Kubectl
+
+TALKS = "for i in range(40000): print('step', i, 'loss 0.123456', 'x' * 60)"
+
+
+@pytest.mark.usefixtures("release")
+def test_a_long_log_is_followed_to_its_end_and_its_end_is_shown(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    talks = task("learner", image=python_image, program=TALKS)
+    waits = task("collector", image=python_image, program="print('up'); input()")
+    kubectl.apply(job("many", namespace=namespace, tasks=[talks, waits]))
+
+    def said(*words: str) -> tuple[int, list[str]]:
+        capsys.readouterr()
+        code = run(["logs", "many", *words, "--namespace", namespace])
+        return code, capsys.readouterr().out.splitlines()
+
+    code, followed = said("-f", "--task", "learner", "--tail", "-1")
+    assert code == ExitCode.DONE
+    steps = [line.split()[2] for line in followed]
+    assert steps == [str(i) for i in range(40_000)]
+    _, end = said("--task", "learner", "--tail", "20000")
+    assert [line.split()[2] for line in end] == steps[20_000:]
