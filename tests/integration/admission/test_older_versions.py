@@ -361,7 +361,8 @@ def test_five_hundred_jobs_are_listed_at_once(testbed: Testbed) -> None:
         spec = body.pop("spec")
         body["metadata"]["labels"] = {"many": "yes"}
         roles = ("coordinator", "collector", "learner")
-        body["spec"] = {"coordinated": {role: spec[role] for role in roles}}
+        coordinated = {role: spec[role] for role in roles}
+        body["spec"] = {"volumes": spec["volumes"], "coordinated": coordinated}
     old = replace(DIJOBS, version="v1alpha2")
 
     async def fill_and_list(client: KubeClient) -> Any:
