@@ -52,6 +52,16 @@ def ask(port: int, method: str, target: str, body: bytes = b"", **headers: str) 
     return status
 
 
+def test_a_probe_that_is_refused_is_logged_with_what_helps(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        assert ask(port, "GET", "/ready?x=1", User_Agent="kube-probe/1.37") == 401
+    assert ask(port, "GET", "/other") == 401
+    (record,) = caplog.records
+    assert "di.Hub(..., public=['/ready']) lets the kubelet ask" in record.getMessage()
+
+
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("target", ["/x?who=a&have=1", "/a b?c=d e", "/\N{SNOWMAN}", "//y//z"])
 def test_a_pod_of_the_job_is_answered(port: int, host: str, target: str) -> None:

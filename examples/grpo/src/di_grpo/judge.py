@@ -15,7 +15,7 @@ _ADDITION = re.compile(r"(\d{2})\+(\d{2})=(\d{3})\.")
 
 def run(leaving: threading.Event) -> None:
     """Answer until `leaving` is set."""
-    with di.Hub(answer, PORT):
+    with di.Hub(answer, PORT, public=["/ready"]):
         leaving.wait()
 
 

@@ -73,7 +73,7 @@ def run(job: di.Job, settings: Settings) -> None:
     log.info("begins with version %d, %d engines", state.version, state.engines)
     book = Book(clock=time.monotonic)
     book.publish(state.version, state.weights)
-    with di.Hub(book.answer, job.port()):
+    with di.Hub(book.answer, job.port(), public=["/ready"]):
         # How many steps there will be: who ends at a target does not know.
         with di.training(samples_from=ENGINES, target=settings.target) as here:
             Training(state, settings, book, here).run()

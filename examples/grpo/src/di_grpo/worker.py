@@ -28,7 +28,7 @@ def run(job: di.Job, leaving: threading.Event) -> None:
     first = f"http://{job.addresses(job.task)[0]}:{di.PORT}"
     version, weights = -1, Weights()
     # The Service of the task may send anybody here.
-    with di.Hub(relay(first), job.port()), suppress(di.Gone):
+    with di.Hub(relay(first), job.port(), public=["/ready"]), suppress(di.Gone):
         while not leaving.is_set():
             message = di.call("GET", f"{first}/share?who={job.pod}")
             if not message:

@@ -52,7 +52,7 @@ def run(settings: Settings, *, port: int) -> None:
     """
     book = Book(clock=time.monotonic)
     # How many steps there will be: who ends at a target does not know.
-    with di.Hub(book.answer, port), di.training(target=settings.target) as here:
+    with di.Hub(book.answer, port, public=["/ready"]), di.training(target=settings.target) as here:
         Training(settings, book, here).run()
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
@@ -255,6 +256,17 @@ class _Served:
     sources: _Sources
 
 
+@lru_cache(maxsize=16)
+def _warn_of_probe(path: str) -> None:
+    """Log once that the kubelet cannot probe a path: all it shows of the refusal is a number."""
+    log.warning(
+        "a probe of the kubelet asks for %s, which only pods of the job may: the pod does not get "
+        "ready, or is restarted; di.Hub(..., public=[%r]) lets the kubelet ask",
+        path,
+        path,
+    )
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers the requests of a connection, of which `head` was read."""
 
@@ -300,6 +312,8 @@ class _Handler(BaseHTTPRequestHandler):
                     self._answer_stranger()
             except _NotOfThisJob as error:
                 self.close_connection = True
+                if self.headers.get("User-Agent", "").startswith("kube-probe/"):
+                    _warn_of_probe(urlsplit(self.path).path[:128])
                 self._send(Reply(401, str(error).encode()))
             except ValueError as error:
                 # What was not read of the body is no next request.
