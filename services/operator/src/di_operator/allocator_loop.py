@@ -1,9 +1,9 @@
-"""Runs the allocator: reads the cluster, asks the policy, and grants what it says step by step.
+"""The loop of the allocator: reads the cluster, calls the policy, and assigns nodes step by step.
 
-A grant is the allocator's word on one job; the lifecycle makes it the job's placement and moves
-the pods. All that takes time (reading, the policy, deciding who is granted what, `granting`) is
-done in a thread: the event loop, which renews the lease, only notes what changes and passes on what
-has been decided. Nothing is lost with this object: what jobs have been given is in their status.
+A grant is the allocator's assignment of nodes to one job. The lifecycle makes it the job's
+placement and moves the pods. Everything slow (reading, the policy, `granting`) runs in a thread.
+The event loop, which renews the lease, only records changes and publishes assignments. No state is
+lost with this object: assignments are in the status of jobs.
 """
 
 from __future__ import annotations
@@ -51,26 +51,25 @@ log = structlog.get_logger(__name__)
 Object = Mapping[str, Any]
 
 _NO_WORD_YET: Final = "waiting for the allocator"
-# Seconds to wait for company after a change: jobs come in batches, and a node that goes takes
-# many pods along.
+# Seconds to collect further changes after a first one: jobs arrive in batches, and the loss of a
+# node changes many pods.
 SETTLE = 0.2
 
 
 class Observer(CallObserver, Protocol):
-    """What the scheduler tells the metrics; `allocated` is called from a thread of its own."""
+    """The metrics that the scheduler updates; `allocated` is called from another thread."""
 
     def unreadable(self, kind: str, number: int) -> None:
-        """Set how many objects of a kind are left out at present."""
+        """Set the number of objects of a kind that are currently ignored."""
         ...
 
     def queues(self, amounts: Mapping[tuple[str, str, str], float]) -> None:
-        """Set what namespaces have of what their queues allow them, by namespace, resource and
-        amount."""
+        """Set the amounts of the namespaces' queues, by namespace, resource and amount."""
         ...
 
 
 class Scheduler:
-    """One policy at work on all jobs; run it on the leader alone."""
+    """Runs one allocation policy for all jobs; only the leader runs it."""
 
     def __init__(
         self,
@@ -89,14 +88,18 @@ class Scheduler:
         forecaster: Policy | None = None,
         needs_dry_runs: bool = False,
     ) -> None:
-        """`caches` hold DIJobs and their pods, `nodes` and `others` the nodes and all other pods
-        of the cluster.
+        """Prepare the scheduler; nothing is read yet.
 
-        `quotas` are asked before a grant; None: they are not. `period` is the time in seconds
-        between two reconsiderations of all jobs, `kind_label` the label whose value is a node's
-        kind; None: all nodes are of one. `forecaster` is another one of the policy, for its memory
-        is its own: it is asked when jobs that wait will start; None: none is. With
-        `needs_dry_runs` no job gets nodes before `dry_run_passed` was called for its spec.
+        Args:
+            caches: DIJobs and their pods.
+            nodes, others: the nodes, and all other pods of the cluster.
+            quotas: checked before an assignment; None: quotas are not checked.
+            period: seconds between two reallocations of all jobs.
+            kind_label: the node label whose value is the node type; None: all nodes have one type.
+            forecaster: a second policy object, which keeps its own state, for the expected starts
+                of waiting jobs; None: no forecast.
+            needs_dry_runs: whether a job gets nodes only after `dry_run_passed` was called for its
+                spec.
         """
         self._needs_dry_runs = needs_dry_runs
         self._policy = policy
@@ -119,15 +122,15 @@ class Scheduler:
         self._observer = observer
         self._changed = asyncio.Event()
         self._news = News(monotonic=clock.monotonic)
-        # Only while somebody asks for nodes.
+        # Exists only while a job requests nodes.
         self._reader: ClusterReader | None = None
         self._words: Words = NOTHING_SAID
-        # By UID: what the last look could not read.
+        # By UID: the objects that the last round could not read.
         self._unreadable: Mapping[str, Unreadable] = {}
-        # By UID: when those that wait will start.
+        # By UID: the expected starts of waiting jobs.
         self._starts: Mapping[str, ExpectedCompletion] = {}
         self._seen: SchedulingSnapshot | None = None
-        # By UID: whose grant is withdrawn.
+        # By UID: the jobs whose assignment was withdrawn.
         self._kept_out: Mapping[str, KeptOut] = {}
         self._largest = LargestNode()
         nodes.subscribe(self._largest.listen)
@@ -142,7 +145,7 @@ class Scheduler:
             quotas.subscribe(self._listener(self._news.on_quota))
 
     def grant(self, job: Object) -> Grant:
-        """Return the allocator's present word on a job."""
+        """Return the allocator's present assignment for a job."""
         uid = job["metadata"]["uid"]
         if (kept := self._kept_out.get(uid)) is not None:
             return Grant(
@@ -174,7 +177,9 @@ class Scheduler:
         return Grant()
 
     def _lacks_dry_run(self, job: Object) -> bool:
-        """Whether the API server has to be asked about a job's pods before it may have nodes."""
+        """Return whether the API server has to check a job's pods in a dry run before the job gets
+        nodes.
+        """
         metadata = job["metadata"]
         if not self._needs_dry_runs or not asks_for_nodes(job):
             return False
@@ -186,7 +191,7 @@ class Scheduler:
         )
 
     def dry_run_passed(self, job: Object) -> None:
-        """Take in that the API server would create the pods of a job's spec."""
+        """Record that the API server would accept the pods of a job's spec."""
         metadata = job["metadata"]
         if self._news.on_dry_run(metadata["uid"], metadata.get("generation")):
             self._changed.set()
@@ -194,7 +199,7 @@ class Scheduler:
     def refused(
         self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool = False
     ) -> None:
-        """Take in that the API server refused a write for a job, or failed on it (5xx)."""
+        """Record that the API server refused a write for a job, or failed on it (5xx)."""
         found = self._caches[DIJOBS].get(job.namespace, job.name)
         if found is None:
             return
@@ -211,8 +216,10 @@ class Scheduler:
             self._changed.set()
 
     def goodput(self, key: str, uid: str) -> float | None:
-        """What a job makes of its nodes, in samples of its initial batch a second; None: it was
-        not measured. For any thread: what it reads is replaced and never changed."""
+        """Return the measured goodput of a job, in samples of its initial batch per second; None
+        without a measurement. Safe in any thread, because the data it reads is replaced and never
+        modified.
+        """
         seen, word = self._seen, self._words.get(uid)
         info = seen.jobs.get(key) if seen else None
         if seen is None or word is None or info is None:
@@ -220,12 +227,14 @@ class Scheduler:
         return present_goodput(info, word.has, seen.nodes)
 
     def largest_node_memory(self) -> Decimal | None:
-        """Bytes that the largest node has for pods; None: not all nodes are known."""
+        """Return the allocatable memory of the largest node in bytes; None until all nodes are
+        known.
+        """
         return self._largest.memory() if self._nodes.synced.is_set() else None
 
     @property
     def duties(self) -> Mapping[str, Duty]:
-        """What has to be kept running for the allocator to work, by name."""
+        """Return the tasks that must run for the allocator to work, by name."""
         return {
             "watch nodes": self._nodes.run,
             "watch other pods": self._others.run,
@@ -234,11 +243,11 @@ class Scheduler:
         }
 
     async def run(self) -> None:
-        """Allocate until cancelled; the watches of `duties` must run beside it."""
+        """Allocate until cancelled; the watches of `duties` must run at the same time."""
         for cache in (self._nodes, self._others, *self._caches.values()):
             await cache.synced.wait()
-        # A round that ended in an error may have missed what it was woken for, and its thread may
-        # still be at work on what it knew.
+        # A round that failed may have missed the change that started it, and its thread may still
+        # be using the reader.
         self._news.everything = True
         self._news.departed = self._news.departed or {}
         self._put_down()
@@ -247,7 +256,8 @@ class Scheduler:
     async def _schedule(self) -> None:
         reconsidered, took = -inf, 0.0
         while True:
-            # Before the look and not after it: what changes while the policy thinks is news.
+            # Cleared before reading and not after: a change that arrives while the policy runs must
+            # start another round.
             self._changed.clear()
             self._forget_departed()
             if not self._news.asking:
@@ -272,7 +282,8 @@ class Scheduler:
             )
             began = self._clock.monotonic()
             found = await asyncio.to_thread(self._round.run, look)
-            # A refusal of an earlier spec keeps no job out: its present one is asked about.
+            # A refusal of an earlier spec excludes no job: its present spec gets a dry run of its
+            # own.
             answered = (self._news.answered.pop(each.uid, "") for each in look.changes.refused)
             self._tell(*found, answered={key for key in answered if key})
             lasted = self._clock.monotonic() - began
@@ -280,11 +291,13 @@ class Scheduler:
                 took = lasted
             pause = interval(self._period, took) if self._news.everything else self._period
             left = reconsidered + pause - self._clock.monotonic()
-            # The thread rests for as long as it has worked, whatever changes meanwhile.
+            # The thread pauses for as long as it has worked, however many changes arrive.
             await self._next_change(max(min(left, self._due_in()), SETTLE), max(lasted, SETTLE))
 
     def _due_in(self) -> float:
-        """Seconds until a grant is due to be withdrawn, or a job to be tried again."""
+        """Return the seconds until an assignment is due to be withdrawn, or a job to be tried
+        again.
+        """
         due = self._seen.next_due if self._seen is not None else None
         return inf if due is None else (due - self._clock.now()).total_seconds()
 
@@ -310,7 +323,7 @@ class Scheduler:
         return any(is_controlled_by(pod, metadata["uid"]) for pod in pods)
 
     def _take_up(self) -> ClusterReader:
-        """The reader; one that knows nothing is told of everything there is."""
+        """Return the reader; a new one is filled with all known objects."""
         if self._reader is None:
             self._reader = ClusterReader(
                 self._read_spec,
@@ -357,7 +370,9 @@ class Scheduler:
             self._observer.queues(by_amount(queue_states(queues, snapshot)))
 
     def _note_withdrawn(self, snapshot: SchedulingSnapshot) -> set[str]:
-        """Offer nodes that were taken back to all jobs; returns whose state is new, by key."""
+        """Offer nodes that were taken back to all jobs; return the keys of the jobs whose
+        assignment changed.
+        """
         before, now = self._kept_out, snapshot.kept_out
         changed = {uid for uid in {*before, *now} if before.get(uid) != now.get(uid)}
         if snapshot.cut or not changed.isdisjoint(now):
@@ -370,7 +385,7 @@ class Scheduler:
         return {(now.get(uid) or before[uid]).key for uid in changed}
 
     def _name_unreadable(self, unreadable: Mapping[str, Unreadable]) -> None:
-        """Say once of each object that it is left out, and why; jobs are told to look."""
+        """Log each ignored object once with the reason, and wake its job."""
         before, now = self._unreadable.items(), unreadable.items()
         for uid, found in now - before:
             log.warning("an object cannot be read", uid=uid, **found._asdict())

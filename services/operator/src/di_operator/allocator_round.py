@@ -1,4 +1,4 @@
-"""One round of the allocator: all of it that takes time, in a thread beside the event loop."""
+"""One round of the allocator: the slow part, which runs in a thread beside the event loop."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ from di_operator.allocator.rounds.failing_jobs import find_failing_jobs
 log = structlog.get_logger(__name__)
 
 FORECAST_SHARE: Final = 0.01
-"""Share of the period that a forecast of who will start when may take."""
+"""Share of the period that a forecast of expected starts may take."""
 
 
 class CallObserver(Protocol):
-    """What a round reports to the metrics, from its thread."""
+    """The metrics that a round updates, from its thread."""
 
     def allocated(self, call: str, result: str, seconds: float) -> None:
-        """Count one call of the policy (`allocate`, `optimize`), its result and duration."""
+        """Count one call of the policy (`allocate`, `optimize`) with its result and duration in
+        seconds.
+        """
         ...
 
 
 class Round:
-    """Reads the changes in, asks the policy, and decides who is assigned what."""
+    """Applies the recorded changes, calls the policy, and computes the assignments."""
 
     def __init__(
         self,
@@ -45,8 +47,12 @@ class Round:
         monotonic: Callable[[], float],
         observer: CallObserver,
     ) -> None:
-        """`forecaster` is asked when jobs that wait will start; None: no forecast is made.
-        `period` is the time in seconds between two reconsiderations of all jobs."""
+        """Prepare rounds.
+
+        Args:
+            forecaster: the policy that computes expected starts of waiting jobs; None: no forecast.
+            period: seconds between two reallocations of all jobs.
+        """
         self._policy = policy
         self._forecaster = forecaster
         self._period = period
@@ -56,8 +62,9 @@ class Round:
     def run(
         self, look: Look
     ) -> tuple[SchedulingSnapshot, Step, Mapping[str, ExpectedCompletion] | None]:
-        """Return what was read, what is assigned now, and when those that wait will start, None if
-        no forecast was asked for."""
+        """Return the cluster as read, the assignments, and the expected starts of waiting jobs
+        (None if no forecast was requested).
+        """
         look.reader.take(look.changes)
         returned = look.reader.take_back(look.now) if look.everything else ()
         snapshot = look.read()
@@ -86,7 +93,9 @@ class Round:
     def _foretell(
         self, snapshot: SchedulingSnapshot, words: Words
     ) -> Mapping[str, ExpectedCompletion]:
-        """When those that wait will start; within so much of the period, and then no further."""
+        """Return the expected starts of waiting jobs, as many as fit into the forecast's share of
+        the period.
+        """
         policy = self._forecaster
         if policy is None:
             return {}
@@ -109,7 +118,9 @@ class Round:
         return answer
 
     def _give_what_is_left(self, look: Look, snapshot: SchedulingSnapshot, done: Step) -> Step:
-        """Ask the policy for jobs of namespaces beyond their budget, on what is left then."""
+        """Call the policy for jobs of namespaces beyond their budget, with the nodes that
+        remain.
+        """
         waiting = {
             snapshot.uids[key]
             for key, job in snapshot.jobs.items()
@@ -135,7 +146,9 @@ class Round:
         )
 
     def _fail_alone(self, snapshot: SchedulingSnapshot, uids: Iterable[str]) -> dict[str, str]:
-        """Those of the jobs that the policy fails on when it is asked about each alone."""
+        """Return the jobs for which the policy fails when it is called for each alone, with the
+        error.
+        """
         found: dict[str, str] = {}
         keys = {uid: key for key, uid in snapshot.uids.items()}
         for key in [keys[uid] for uid in uids if uid in keys]:
@@ -154,7 +167,7 @@ class Round:
         return bool(found)
 
     def _ask(self, call: str, ask: Callable[..., Any], *about: object) -> Any:
-        """Call the policy; None if it fails, which may be a user's own."""
+        """Call the policy; return None if it fails. A policy can be a user's own."""
         began = self._monotonic()
         try:
             answer = ask(*about)
