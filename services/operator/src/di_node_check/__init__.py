@@ -1,1 +1,3 @@
-"""The default node check: a program that runs in pods of jobs; the operator carries its text."""
+"""The default node check: a program that runs in the pods of jobs. The operator only carries its
+source text.
+"""

@@ -1,14 +1,14 @@
-"""The check of a node for tasks without a command of their own; see docs/reference/dijob.md.
+"""The node check of tasks that declare no command of their own; see docs/reference/dijob.md.
 
-Its text runs in the task's own image, by whatever Python 3.8 or newer is there: nothing but the
-standard library, and numpy if the image has it. It times a matrix product on the processor, then
-how long pods of the task on two nodes take to give each other a block of data, an all-gather of
-two. Of some times the least, since what else a node does for a moment is nothing to avoid it for.
+The program runs in the task's image, on Python 3.8 or newer. It imports only the standard library,
+and numpy if the image has it. It measures a matrix product on the CPU, then the time of an
+all-gather between two pods of the task on two nodes. Each measurement is repeated and the shortest
+time counts, because other work on a node can disturb a single run.
 
-All pods meet at the first of them: each keeps a connection to it, by which it is told whom to
-exchange with, and says what came of it. One pod of each node takes part. In the second round the
-fastest is with the slowest: who is slow in both was so with different partners. Every wait has an
-end, and what goes wrong here is reported; the pod begins all the same.
+All pods connect to the first pod, which assigns partners and collects the results. One pod of each
+node takes part. In the second round the fastest pod exchanges with the slowest: a node that is slow
+in both rounds was slow with two partners. Every wait has a timeout. A failure of the check is
+reported, and the pod starts in any case.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from typing import Any
 
 PORT = 22271
 ADDRESS: str | None = None
-"""Where it listens; None: at all addresses of the pod, of both families."""
+"""Address that the program listens on. None: all IPv4 and IPv6 addresses of the pod."""
 SECRET = "DI_JOB_SECRET"
-"""Variable with what all pods of the job know; a pod of another job does not. Without it everybody
-is listened to."""
+"""Variable with the secret that only pods of the job have. Without the variable every connection is
+accepted.
+"""
 REPORT = "/dev/termination-log"
 NOBODY = "localhost"
-"""In the list of the task's pods: one that has ended."""
+"""Placeholder in the list of the task's pods for a pod that has ended."""
 
 PRODUCTS = 5
 ROUNDS = 2
@@ -43,13 +44,17 @@ BLOCK = 8 << 20
 CHUNK = 256 << 10
 EXCHANGE_SECONDS = 30.0
 SPARE_SECONDS = 5.0
-"""For what is said beside exchanges."""
+"""Seconds that a round may take beside its exchanges."""
 MEETING_SECONDS = 2 * ROUNDS * (EXCHANGE_SECONDS + SPARE_SECONDS)
-"""For all that comes after the gathering: a round has two exchanges in a row at most."""
+"""Seconds for everything after the pods have connected. A round has two exchanges in a row
+at most.
+"""
 AGAIN_AFTER, AGAIN_AT_MOST = 0.2, 5.0
 MOST_CALLS = 64
 MOST_UNHEARD = 64
-"""Connections of one address that have not said their first line; pods of one node may share it."""
+"""Maximum number of connections from one address that have not sent their first line. Pods of one
+node can share an address.
+"""
 
 
 def plain_product() -> Any:
@@ -61,14 +66,14 @@ def plain_product() -> Any:
 
 
 def numpy_product() -> Any:
-    """Multiply two matrices of 1024 rows. Raises ImportError without numpy."""
+    """Multiply two matrices of 1024 rows. Raises ImportError if numpy is missing."""
     numpy = importlib.import_module("numpy")
     square = numpy.arange(1024.0 * 1024.0).reshape(1024, 1024) / 1e6
     return square @ square
 
 
 def fastest_product() -> float:
-    """Seconds of the fastest of some products."""
+    """Return the shortest time of several matrix products, in seconds."""
     product = numpy_product
     try:
         product()
@@ -83,24 +88,24 @@ def fastest_product() -> float:
 
 
 def say(writer: asyncio.StreamWriter, **words: Any) -> None:
-    """Send a line; one without words says that it is over."""
+    """Send one JSON line. A line without fields ends the exchange."""
     writer.write(json.dumps(words).encode() + b"\n")
 
 
 def listening() -> socket.socket:
-    """The socket that other pods connect to."""
+    """Return the socket that other pods connect to."""
     if ADDRESS is not None:
         return socket.create_server((ADDRESS, PORT))
     try:
         both: Any = {"family": socket.AF_INET6, "dualstack_ipv6": True}
         return socket.create_server(("", PORT), **both)
     except (OSError, ValueError):
-        # There is no IPv6.
+        # The node has no IPv6.
         return socket.create_server(("", PORT))
 
 
 def proven(secret: str, words: Any) -> Any:
-    """The words of a first line, with a proof that who says them knows the secret."""
+    """Return the fields of a first line with a proof that the sender has the job's secret."""
     if not secret:
         return words
     text = json.dumps(words, sort_keys=True)
@@ -108,14 +113,16 @@ def proven(secret: str, words: Any) -> Any:
 
 
 def is_proven(secret: str, said: Any) -> bool:
-    """Whether a first line is of a pod of the job."""
+    """Return whether a first line comes from a pod of the job: whether its proof fits the
+    secret.
+    """
     words = {key: value for key, value in said.items() if key != "proof"}
     expected = proven(secret, words).get("proof", "")
     return not secret or hmac.compare_digest(expected, str(said.get("proof", "")))
 
 
 async def hear(reader: asyncio.StreamReader) -> Any:
-    """Wait for a line. Raises ConnectionError, ValueError."""
+    """Wait for a line and return its fields. Raises ConnectionError, ValueError."""
     line = await reader.readline()
     if not line:
         raise ConnectionError("the connection was closed")
@@ -126,14 +133,14 @@ async def hear(reader: asyncio.StreamReader) -> Any:
 
 
 async def both_are_here(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Wait until the other one has come as far."""
+    """Wait until the partner has reached the same step."""
     writer.write(b".")
     await writer.drain()
     await reader.readexactly(1)
 
 
 async def give(writer: asyncio.StreamWriter) -> None:
-    """Send a block."""
+    """Send a block of data."""
     chunk = bytes(CHUNK)
     for _ in range(BLOCK // CHUNK):
         writer.write(chunk)
@@ -141,7 +148,7 @@ async def give(writer: asyncio.StreamWriter) -> None:
 
 
 async def take(reader: asyncio.StreamReader) -> None:
-    """Receive a block; it is nowhere kept."""
+    """Receive a block of data and discard it."""
     left = BLOCK
     while left:
         chunk = await reader.read(min(left, CHUNK))
@@ -151,7 +158,7 @@ async def take(reader: asyncio.StreamReader) -> None:
 
 
 async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float:
-    """Seconds that two need until each has the other's block; both measure the same."""
+    """Exchange blocks with the partner; return the seconds until both have received one."""
     seconds = []
     await both_are_here(reader, writer)
     for _ in range(STEPS):
@@ -163,7 +170,7 @@ async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 class Member:
-    """A pod as the first one knows it."""
+    """A pod, as the first pod records it."""
 
     def __init__(
         self, rank: int, node: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -177,8 +184,10 @@ class Member:
 
 
 def pairs_of(members: list[Member]) -> tuple[list[Any], list[Any]]:
-    """Pair those who have not met, the first with the last: pairs that exchange at once, then
-    pairs of who is left over with somebody who has had a partner.
+    """Pair members that have not met before, the first with the last.
+
+    Return the pairs that exchange at once, then pairs of the remaining members with members that
+    have had a partner.
     """
     free, left_over = list(members), []
     pairs, more = [], []
@@ -200,7 +209,7 @@ def pairs_of(members: list[Member]) -> tuple[list[Any], list[Any]]:
 
 
 class Meeting:
-    """What the first pod does for all: waits for them, and says who exchanges with whom."""
+    """The coordination that the first pod does: it waits for the others and assigns partners."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
@@ -209,7 +218,7 @@ class Meeting:
         self.is_complete = asyncio.Event()
 
     def join(self, member: Member) -> None:
-        """Take in a pod, unless it is too late."""
+        """Add a pod, unless the exchanges have begun."""
         if self.has_begun or member.rank in self.members:
             member.writer.close()
             return
@@ -218,7 +227,7 @@ class Meeting:
             self.is_complete.set()
 
     async def hold(self, seconds: float) -> None:
-        """Begin when all are there, or that time is over."""
+        """Begin when all pods have joined, or after `seconds`."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.is_complete.wait(), seconds)
         self.has_begun = True
@@ -232,8 +241,9 @@ class Meeting:
             member.writer.close()
 
     def one_of_each_node(self) -> list[Member]:
-        """Who exchanges: pods of one node would share its network. If there is one node only, two
-        of its pods, to see whether pods reach each other at all.
+        """Return the members that exchange: one of each node, because pods of one node share its
+        network. With one node only, return two of its pods, to check that pods reach each other at
+        all.
         """
         members = [self.members[rank] for rank in sorted(self.members)]
         by_node: dict[str, Member] = {}
@@ -242,7 +252,7 @@ class Meeting:
         return list(by_node.values()) if len(by_node) > 1 else members[:2]
 
     async def bring_together(self, one: Member, other: Member) -> None:
-        """Have two exchange, and hear what came of it."""
+        """Let two members exchange, and record their results."""
         token = secrets.token_hex(8)
         say(one.writer, token=token, calls=False, **{"with": other.rank})
         say(other.writer, token=token, calls=True, **{"with": one.rank})
@@ -251,7 +261,9 @@ class Meeting:
         await asyncio.gather(self.result_of(one), self.result_of(other))
 
     async def result_of(self, member: Member) -> None:
-        """Take in what a pod says of an exchange; who says nothing is no member any more."""
+        """Record what a member reports of its exchange. A member that reports nothing is
+        removed.
+        """
         try:
             said = await asyncio.wait_for(hear(member.reader), EXCHANGE_SECONDS + SPARE_SECONDS)
             member.best = min(member.best, float(said.get("seconds", math.inf)))
@@ -261,7 +273,7 @@ class Meeting:
 
 
 class Participant:
-    """What each pod does, the first one too."""
+    """What every pod does, the first one included."""
 
     def __init__(
         self, rank: int, names: list[str], node: str, wait: float, secret: str = ""
@@ -277,12 +289,12 @@ class Participant:
         self.unheard: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Exchange with whom it is told to. Raises what keeps it from that."""
+        """Exchange with the assigned partners. Raises what prevents that."""
         if not self.rank:
             self.meeting = Meeting(sum(name != NOBODY for name in self.names))
-        # It ends with the process: to close it would wait for whoever is connected.
+        # The server ends with the process: closing it would wait for every open connection.
         self.server = await asyncio.start_server(
-            # Its own default would replace whatever the socket was made with.
+            # The default backlog would replace the one that the socket was created with.
             self.greet,
             sock=listening(),
             limit=CHUNK,
@@ -298,7 +310,7 @@ class Participant:
             await meeting
 
     async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take a connection for what its first line says."""
+        """Handle a connection by the purpose that its first line names."""
         try:
             said = await self.first_line(reader, str(writer.get_extra_info("peername")[0]))
             if not is_proven(self.secret, said):
@@ -313,8 +325,9 @@ class Participant:
             writer.close()
 
     async def first_line(self, reader: asyncio.StreamReader, source: str) -> Any:
-        """What a connection says first. Raises ConnectionError if too many of its source say
-        nothing."""
+        """Return the first line of a connection. Raises ConnectionError if too many connections of
+        its source are silent.
+        """
         waiting = self.unheard.get(source, 0)
         if waiting >= MOST_UNHEARD:
             raise ConnectionError("too many connections that say nothing")
@@ -327,7 +340,9 @@ class Participant:
                 del self.unheard[source]
 
     def call(self, token: str) -> asyncio.Future[Any]:
-        """The connection for an exchange; whether it comes or the order first is chance."""
+        """Return the future of the connection for an exchange. The connection and the order can
+        arrive in either sequence.
+        """
         if token not in self.calls:
             if len(self.calls) >= MOST_CALLS:
                 raise ConnectionError("too many calls")
@@ -335,7 +350,7 @@ class Participant:
         return self.calls[token]
 
     async def take_part(self) -> None:
-        """Follow the orders of the first pod until it is over."""
+        """Follow the orders of the first pod until it ends the check."""
         reader, writer = await self.reach_the_first()
         say(writer, **proven(self.secret, {"rank": self.rank, "node": self.node}))
         while order := await hear(reader):
@@ -349,7 +364,7 @@ class Participant:
             say(writer, **found)
 
     async def exchange_by(self, order: Any) -> float:
-        """Exchange with another pod; one of the two calls."""
+        """Exchange with another pod; return the seconds. One of the two opens the connection."""
         if order["calls"]:
             name = self.names[order["with"]]
             reader, writer = await asyncio.open_connection(name, PORT, limit=CHUNK)
@@ -362,7 +377,7 @@ class Participant:
             writer.close()
 
     async def reach_the_first(self) -> Any:
-        """Connect to the first pod, which may come later. Raises TimeoutError."""
+        """Connect to the first pod, which can start later. Raises TimeoutError."""
         end, pause = time.monotonic() + self.wait, AGAIN_AFTER
         while True:
             connecting = asyncio.open_connection(self.names[0], PORT, limit=CHUNK)
@@ -377,7 +392,7 @@ class Participant:
 
 
 def names_of_pods(variables: Any) -> list[str]:
-    """The DNS names of the task's pods by their local index."""
+    """Return the DNS names of the task's pods, by local index."""
     variable = f"DI_{variables['DI_TASK_NAME'].upper().replace('-', '_')}_NODES"
     text = variables.get(variable)
     if text is None:
@@ -387,7 +402,7 @@ def names_of_pods(variables: Any) -> list[str]:
 
 
 async def check(variables: Any) -> dict[str, Any]:
-    """What is to be reported."""
+    """Run the check and return its report."""
     report: dict[str, Any] = {"seconds": round(fastest_product(), 6)}
     wait = float(variables.get("DI_NODE_CHECK_WAIT", 0))
     if wait <= 0:
@@ -407,7 +422,9 @@ async def check(variables: Any) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Check and report; ends the process, for a resolver that hangs in a thread would not."""
+    """Run the check and report. Exits the process, because a DNS lookup that hangs in a thread
+    would not end.
+    """
     text = json.dumps(await check(os.environ))
     print(text, flush=True)
     with open(REPORT, "w") as report:

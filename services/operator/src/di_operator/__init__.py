@@ -1,1 +1,1 @@
-"""Controller for DIJobs: lifecycle and allocation."""
+"""The Kubernetes controller for DIJobs: lifecycle and allocation."""

@@ -1,1 +1,1 @@
-"""Object bodies of a DIJob: pure functions from the spec to dicts for the API server."""
+"""Builders of a DIJob's objects: pure functions from the spec to request bodies."""

@@ -1,4 +1,4 @@
-"""How the containers of a pod know di-server and each other, and are known by them."""
+"""How the containers of a pod authenticate to di-server and to each other."""
 
 from __future__ import annotations
 
@@ -20,41 +20,45 @@ VOLUME: Final = "di-server-token"
 TOKEN_FILE: Final = "token"
 CA_FILE: Final = "ca.crt"
 ENV_TOKEN_FILE: Final = "DI_SERVER_TOKEN_FILE"
-"""Path of the token; training programs read it anew for each request, the kubelet renews it."""
+"""Variable with the path of the token. Programs read the file for each request, because the kubelet
+renews it.
+"""
 
 HEADER_DRAIN: Final = "DI-Drain-Token"
-"""Header of the kubelet's request to drain, with `drain_token`. Read by the SDK."""
+"""Header of the kubelet's drain request, with `drain_token`. The SDK reads it."""
 _JOB: Final = b"secret of job "
 _DRAIN: Final = b"drain"
 
-# Seconds; the kubelet renews a token after four fifths of its life.
+# Seconds; the kubelet renews a token after 80 % of its lifetime.
 _LIFETIME: Final = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a pod is given: a volume that every container mounts, and where the files are.
+    """The credentials of a pod: one volume that every container mounts, and the paths in it.
 
-    All of it follows changes while the pod runs: the kubelet brings new tokens, and what is
+    The files follow changes while the pod runs: the kubelet renews the token, and copies what is
     written to the annotation.
     """
 
     token_audience: str | None = None
-    """Whom the pod's projected token is for, useless against the API server; None: no token."""
+    """Audience of the pod's projected token, which the API server rejects; None: no token."""
     server_ca: str | None = None
-    """Authorities to know di-server by, PEM; empty while they are not known yet, None: none."""
+    """CA certificates of di-server, PEM; empty while they are unknown; None: none are needed."""
     job_secret: str | None = field(default=None, repr=False)
-    """What all pods of the job know; None: nothing."""
+    """Secret that all pods of the job share; None: no secret."""
 
     def annotations(self) -> dict[str, str]:
-        """What the kubelet makes the file of authorities of, and whether there is a secret."""
+        """Return the annotations: the CA certificates for the kubelet to write to a file, and
+        whether there is a secret.
+        """
         return {
             **({} if self.server_ca is None else {ANNOTATION_SERVER_CA: self.server_ca}),
             **({} if self.job_secret is None else {ANNOTATION_JOB_SECRET: MARKED}),
         }
 
     def environment(self) -> dict[str, str]:
-        """How containers learn where the files are, and the secret."""
+        """Return the variables with the paths of the files, and the secret."""
         found = {}
         if self.job_secret is not None:
             found[ENV_JOB_SECRET] = self.job_secret
@@ -65,7 +69,7 @@ class Access:
         return found
 
     def volumes(self) -> list[dict[str, Any]]:
-        """The volume, if there is anything to put into it."""
+        """Return the volume, or nothing if it would be empty."""
         sources: list[dict[str, Any]] = []
         if self.token_audience is not None:
             token = {
@@ -80,7 +84,7 @@ class Access:
         return [{"name": VOLUME, "projected": {"sources": sources}}] if sources else []
 
     def mounts(self) -> list[dict[str, Any]]:
-        """Where containers find it."""
+        """Return the mount of the volume."""
         mount = {"name": VOLUME, "mountPath": SERVER_ACCESS_DIR, "readOnly": True}
         return [mount] if self.volumes() else []
 
@@ -91,8 +95,9 @@ def job_secret(key: bytes, uid: str) -> str:
 
 
 def drain_token(secret: str) -> str:
-    """Return what a kubelet shows that asks a pod to drain: it cannot make a proof.
+    """Return the token that a kubelet sends to ask a pod to drain, because it cannot compute a
+    proof.
 
-    The job's secret cannot be had from it. The SDK makes the same.
+    The job's secret cannot be derived from the token. The SDK computes the same token.
     """
     return hmac.new(secret.encode(), _DRAIN, sha256).hexdigest()

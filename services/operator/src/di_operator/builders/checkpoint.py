@@ -1,4 +1,4 @@
-"""What the pods of learners are given for their checkpoints."""
+"""Volumes and variables by which learners find their checkpoints."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """Of a learner where checkpoints are; of all other pods, and without any, nothing."""
+    """Where the checkpoints of learners are; empty for all other pods, and for jobs without
+    checkpoints.
+    """
 
     spec: Checkpoint | None = None
     step: int | None = None
-    """Of the last one that the job has reported; None: of none."""
+    """Step of the last checkpoint that the job reported; None: the job reported none."""
 
     @classmethod
     def of(cls, spec: Checkpoint | None, job: Object) -> Checkpoints:
-        """Of the learners of a job, by its spec and by what it has reported."""
+        """Return the checkpoints of a job's learners, from its spec and its reported status."""
         return cls(spec=spec, step=_reported_step(job) if spec else None)
 
     def environment(self) -> dict[str, str]:
-        """How containers learn where checkpoints are, and which is the last."""
+        """Return the variables with the directory of checkpoints and the last step."""
         if self.spec is None:
             return {}
         step = {} if self.step is None else {names.ENV_RESTORE_STEP: str(self.step)}
         return {names.ENV_CHECKPOINT_DIR: self.spec.path, **step}
 
     def volumes(self) -> list[dict[str, Any]]:
-        """The volume, if it is not one of the job's."""
+        """Return the volume, or nothing if it is one of the job's own volumes."""
         claim = self.spec.persistent_volume_claim if self.spec else None
         if claim is None:
             return []
@@ -42,21 +44,21 @@ class Checkpoints:
         return [{"name": names.CHECKPOINT_VOLUME, "persistentVolumeClaim": source}]
 
     def mounts(self) -> list[dict[str, Any]]:
-        """Where containers find it."""
+        """Return the mount of the volume."""
         if self.spec is None:
             return []
         name = self.spec.volume or names.CHECKPOINT_VOLUME
         return [{"name": name, "mountPath": self.spec.path}]
 
     def grace(self, pod: Object) -> dict[str, Any]:
-        """The time that a pod of that spec has to end, unless it says so itself."""
+        """Return the grace period for a pod spec, or nothing if the spec sets one."""
         if self.spec is None or pod.get("terminationGracePeriodSeconds") is not None:
             return {}
         return {"terminationGracePeriodSeconds": self.spec.grace_seconds}
 
 
 def _reported_step(job: Object) -> int | None:
-    # Whatever a program reports: what is no step is none.
+    # Programs can report anything: a value that is not a step is ignored.
     step = mapping(mapping(job.get("status")).get("profilings")).get(names.REPORTED_STEP)
     if isinstance(step, bool) or not isinstance(step, int | float):
         return None

@@ -1,4 +1,4 @@
-"""Objects that a job brings along, and how its pods name them."""
+"""Companions: objects that a job's spec contains, and the pods' references to them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from di_api.field_error import mapping
 from di_operator.builders.metadata import object_metadata
 
 _NAMING: Final = ("volumes", "resourceClaims")
-"""What in a pod's spec names objects that may be companions."""
+"""Fields of a pod's spec that can refer to companions by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionRecipe:
-    """A companion of a job, still to be built."""
+    """A companion of a job that is not built yet."""
 
     job: Mapping[str, Any]
     companion: Mapping[str, Any]
-    """As the spec has it."""
+    """The companion as declared in the spec."""
 
     def build(self) -> dict[str, Any]:
-        """The object's body: as the spec has it, with the job's name, and the job as its owner."""
+        """Return the body: the declared object with the job's name in it, owned by the job."""
         return companion_body(self.job, self.companion)
 
 
 def companion_body(job: Mapping[str, Any], companion: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a companion with what every object of the job carries; of its metadata no more is
-    taken than the name, labels and annotations."""
+    """Return a companion with the labels and owner of every object of the job. Of its own metadata
+    only the name, labels and annotations are kept.
+    """
     named = with_job_name(companion, job["metadata"]["name"])
     given = mapping(named.get("metadata"))
     metadata = object_metadata(job, given["name"])
@@ -40,7 +41,7 @@ def companion_body(job: Mapping[str, Any], companion: Mapping[str, Any]) -> dict
 
 
 def naming_companions(pod: dict[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod with the job's name where it names companions; as it is if there are none."""
+    """Return the pod with the job's name inserted into its references to companions."""
     if not mapping(job.get("spec")).get("companions"):
         return pod
     name, spec = job["metadata"]["name"], pod["spec"]

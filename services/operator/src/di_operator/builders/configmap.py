@@ -1,4 +1,4 @@
-"""The ConfigMap of a job: node lists where there are many replicas, and process groups."""
+"""The ConfigMap of a job: node lists of large jobs, and the data of process groups."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _DIGEST = "digest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMapRecipe:
-    """The ConfigMap of some files, still to be built."""
+    """The ConfigMap of a job that is not built yet."""
 
     job: Mapping[str, Any]
     files: Mapping[str, str]
-    """Node lists."""
+    """Node lists by file name."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """What process groups are told."""
+    """Data of process groups by key."""
     resource_version: str | None = None
-    """Of the one that it replaces."""
+    """resourceVersion of the ConfigMap that it replaces."""
 
     def build(self) -> dict[str, Any]:
-        """The ConfigMap's body."""
+        """Return the ConfigMap's body."""
         return configmap_body(
             self.job, self.files, self.groups, resource_version=self.resource_version
         )
@@ -39,8 +39,7 @@ def configmap_body(
     *,
     resource_version: str | None = None,
 ) -> dict[str, Any]:
-    """Return the ConfigMap of some files; with ``resource_version`` as a replacement of what was
-    read."""
+    """Return the body of a ConfigMap; with ``resource_version`` as a conditional replacement."""
     files = {**lists, **groups}
     metadata = object_metadata(job, names.nodes_config_map_name(job["metadata"]["name"]))
     metadata["annotations"] = {names.ANNOTATION_DIGEST: _digest(files)}
@@ -57,29 +56,31 @@ def configmap_body(
 
 
 def transform_configmap(body: dict[str, Any]) -> dict[str, Any]:
-    """Keep of the files, half a megabyte for the largest job, their digest: it is taken once and
-    not at each look."""
+    """Replace the files (half a megabyte for the largest job) by their digest, so that the digest
+    is computed once and not in each reconcile.
+    """
     metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
     return {"metadata": metadata, _DIGEST: _digest(body.get("data") or {})}
 
 
 def has_files(configmap: Mapping[str, Any], files: Mapping[str, str]) -> bool:
-    """Whether a ConfigMap, transformed, holds these files."""
+    """Return whether a transformed ConfigMap has exactly these files."""
     return bool(configmap.get(_DIGEST) == _digest(files))
 
 
 def has_groups(configmap: Mapping[str, Any], groups: Mapping[str, str]) -> bool:
-    """Whether a ConfigMap says this of process groups, whatever its lists say; as transformed."""
+    """Return whether a transformed ConfigMap has this data of process groups; its node lists do not
+    matter.
+    """
     annotations: Mapping[str, str] = configmap["metadata"].get("annotations") or {}
     return not groups or annotations.get(names.ANNOTATION_GROUPS) == _digest(groups)
 
 
 def is_as_written(configmap: Mapping[str, Any]) -> bool:
-    """Whether nobody but the operator has written the lists, as far as the ConfigMap tells; as
-    transformed.
+    """Return whether the node lists of a transformed ConfigMap are those that the operator wrote.
 
-    They may be behind what they would be today all the same: they are brought up to date for new
-    pods only. Earlier versions left no digest.
+    The lists can still be outdated: they are updated only for new pods. Earlier versions stored no
+    digest.
     """
     annotations: Mapping[str, str] = configmap["metadata"].get("annotations") or {}
     digest = annotations.get(names.ANNOTATION_DIGEST)
@@ -89,7 +90,7 @@ def is_as_written(configmap: Mapping[str, Any]) -> bool:
 def _digest(data: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
     for key in sorted(data):
-        # Files have no line breaks but at their end, and keys cannot: no two ConfigMaps of ours
-        # read the same.
+        # Files contain line breaks only at their end, and keys none: two different ConfigMaps never
+        # give the same input.
         digest.update(f"{key}\n{data[key]}\n".encode())
     return digest.hexdigest()

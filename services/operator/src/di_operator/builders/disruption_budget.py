@@ -20,21 +20,22 @@ BUDGETS: Final = Resource(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionBudgetRecipe:
-    """The budget of a task, still to be built."""
+    """The PodDisruptionBudget of a task that is not built yet."""
 
     job: Object
     task: str
     available: int
-    """Pods that evictions have to leave ready. Not how many may be missing: that Kubernetes
-    reckons by the scale subresource of who controls the pods, and a DIJob has none."""
+    """Pods that must stay ready during evictions (`minAvailable`). `maxUnavailable` does not work:
+    Kubernetes computes it from the scale subresource of the pods' controller, and a DIJob has none.
+    """
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return the object's name."""
         return f"{self.job['metadata']['name']}-{self.task}"
 
     def build(self) -> dict[str, Any]:
-        """The budget's body."""
+        """Return the budget's body."""
         selected = {
             names.LABEL_JOB: self.job["metadata"]["name"],
             names.LABEL_TASK_NAME: self.task,
@@ -46,27 +47,30 @@ class DisruptionBudgetRecipe:
             "spec": {
                 "minAvailable": self.available,
                 "selector": {"matchLabels": selected},
-                # A pod that does not run does not hold up the drain of its node.
+                # A pod that does not run must not block the drain of its node.
                 "unhealthyPodEvictionPolicy": "AlwaysAllow",
             },
         }
 
     def changes(self, found: Object) -> dict[str, Any] | None:
-        """The merge patch that makes a budget as it is to be; None if it is."""
+        """Return the merge patch that brings an existing budget up to date; None if it is up to
+        date.
+        """
         wanted, present = self.build()["spec"], mapping(found.get("spec"))
         changed = {key: value for key, value in wanted.items() if present.get(key) != value}
         if "selector" in changed:
-            # A merge would leave what somebody has added, and be wanted again.
+            # A plain merge would keep what another client added, and the patch would be wanted
+            # again.
             changed["selector"] = _without_others(
                 mapping(present.get("selector")), wanted["selector"]
             )
-        # Only one of the two may be there (policy/v1).
+        # policy/v1 allows only one of the two fields.
         if "maxUnavailable" in present:
             changed["maxUnavailable"] = None
         return {"spec": changed} if changed else None
 
 
 def _without_others(present: Object, wanted: Object) -> dict[str, Any]:
-    """The merge patch of a selector, in which all that is not wanted is taken away."""
+    """Return the merge patch of a selector that also removes everything that is not wanted."""
     labels = dict.fromkeys(mapping(present.get("matchLabels")).keys())
     return {**dict.fromkeys(present), "matchLabels": {**labels, **wanted["matchLabels"]}}

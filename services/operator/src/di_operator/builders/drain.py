@@ -1,8 +1,8 @@
-"""A pod that is asked to drain before it is ended.
+"""The preStop hook that asks a pod to drain before it is terminated.
 
-Its kubelet asks, by the hook of the main container (core/v1 Lifecycle.preStop), whoever deletes the
-pod: the operator, a person, or an eviction. The grace period counts from then, so it is longer by
-the time that draining may take.
+The kubelet calls the hook of the main container (core/v1 Lifecycle.preStop) for every deletion: by
+the operator, a person, or an eviction. The grace period includes the time of the hook, so it is
+extended by the drain's timeout.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from di_operator.builders.access import HEADER_DRAIN, drain_token
 from di_operator.builders.containers import main_container
 
 DEFAULT_GRACE: Final = 30
-"""Seconds that core/v1 gives a pod which does not say (terminationGracePeriodSeconds)."""
+"""Seconds of grace that core/v1 gives a pod without `terminationGracePeriodSeconds`."""
 
 
 def is_asked(task: Task, index: int) -> bool:
-    """Whether the pod at a local index is asked to drain: of a Service that lists leaders they
-    alone are."""
+    """Return whether the pod at a local index is asked to drain. Behind a Service that lists
+    leaders, only the leaders are.
+    """
     return task.drain is not None and (task.is_leader(index) or not task.drains_leaders)
 
 
 def with_drain(
     spec: Mapping[str, Any], drain: Drain, *, secret: str | None = None
 ) -> dict[str, Any]:
-    """A pod's spec, with containers of its own, that is asked to drain.
+    """Return a pod's spec with the drain hook; the containers are copied.
 
-    A hook that the template has, which admission refuses, stays. With the job's `secret` the
-    kubelet shows a token of it.
+    A hook of the template stays, although admission refuses it. With the job's `secret` the kubelet
+    sends a token that is derived from it.
     """
     main, hook = main_container(spec.get("containers") or []), _hook(drain, secret)
     if main is not None and hook is not None:
@@ -43,7 +44,7 @@ def with_drain(
 
 
 def grace_note(spec: Mapping[str, Any]) -> dict[str, str]:
-    """The annotation of a pod with what the grace period of that spec is without a drain."""
+    """Return the annotation with the grace period that the spec has without a drain."""
     return {names.ANNOTATION_GRACE_SECONDS: str(_grace(spec))}
 
 
@@ -57,5 +58,5 @@ def _hook(drain: Drain, secret: str | None) -> dict[str, Any] | None:
         shown = [] if secret is None else [{"name": HEADER_DRAIN, "value": drain_token(secret)}]
         headers = {"httpHeaders": shown} if shown else {}
         return {"httpGet": {"path": drain.path, "port": drain.port, **headers}}
-    # Neither is only in one that no webhook and no CRD has seen.
+    # A drain with neither field exists only if no webhook and no CRD checked the spec.
     return {"exec": {"command": [*drain.command]}} if drain.command else None

@@ -10,7 +10,7 @@ from di_api import names
 from di_api.timestamps import format_time
 
 MAX_MESSAGE = 1024
-"""The API server refuses an Event with a longer message."""
+"""Maximum length of an Event's message; the API server refuses a longer one."""
 
 
 def event_body(
@@ -25,9 +25,10 @@ def event_body(
     count: int,
     instance: str,
 ) -> dict[str, Any]:
-    """Return the Event; ``name`` must be unique in the namespace, ``instance`` names the operator.
+    """Return the Event's body. ``name`` must be unique in the namespace, ``instance`` names the
+    operator.
 
-    A repeated event keeps its name and first time, and grows ``count`` and ``last``.
+    A repeated event keeps its name and first time, and updates ``count`` and ``last``.
     """
     metadata = job["metadata"]
     return {

@@ -1,4 +1,4 @@
-"""What the failures of a replica change in its next pod: memory, nodes, and what is kept of it."""
+"""Changes to a replica's next pod after a failure: memory, avoided nodes, and the log tail."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def fitted(
     avoided: Iterable[str],
     keeps_last_words: bool,
 ) -> dict[str, Any]:
-    """Return a pod's body whose containers have that `memory` (by their names), and that runs on
-    none of the `avoided` nodes. A termination message policy of its own is left as it is."""
+    """Return a pod's body with new `memory` by container name, that excludes the `avoided` nodes. A
+    termination message policy of the template is kept.
+    """
     spec = grown(avoiding(body["spec"], avoided), memory)
     if keeps_last_words:
         spec = _with_containers(spec, _talking)
@@ -27,7 +28,7 @@ def fitted(
 
 
 def grown(spec: Object, memory: Mapping[str, str]) -> dict[str, Any]:
-    """Return a pod's spec whose containers request that memory and have it as their limit."""
+    """Return a pod's spec whose containers have this memory as request and limit."""
 
     def with_memory(container: Object) -> Object:
         amount = memory.get(container.get("name", ""))

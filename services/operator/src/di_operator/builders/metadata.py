@@ -1,4 +1,4 @@
-"""Metadata that every object of a job carries."""
+"""Metadata of every object of a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from di_api import names
 
 
 def owner_reference(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job as controller: its UID tells its objects from those of a namesake."""
+    """Return the owner reference to the job as controller; its UID excludes earlier jobs of the
+    same name.
+    """
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.KIND,
@@ -21,7 +23,7 @@ def owner_reference(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_labels(job: Mapping[str, Any]) -> dict[str, str]:
-    """Labels that select all objects of the job."""
+    """Return the labels that select all objects of the job."""
     return {
         names.LABEL_JOB: job["metadata"]["name"],
         names.LABEL_OPERATOR: names.OPERATOR_NAME,
@@ -29,7 +31,7 @@ def job_labels(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def object_metadata(job: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Metadata of an object of the job."""
+    """Return the metadata of an object of the job."""
     return {
         "name": name,
         "namespace": job["metadata"]["namespace"],

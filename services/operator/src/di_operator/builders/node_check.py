@@ -1,4 +1,4 @@
-"""The init container that tells how fast a node is."""
+"""The init container that measures the speed of a node."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Object = Mapping[str, Any]
 
 
 def check_container(task: Task, *, is_late: bool = False) -> dict[str, Any] | None:
-    """Return the container, which goes before all others; None: the task has no check.
+    """Return the check's container, which goes before all others; None if the task has no check.
 
-    It has the resources and the rights of the first container: a pod asks for no more with it, and
-    keeps its class of service. One that is late finds no other pod to exchange data with: theirs
-    are through their checks.
+    It has the resources and permissions of the first container, so the pod requests no more and
+    keeps its QoS class. A late pod (`is_late`) exchanges no data, because the other pods have
+    finished their checks.
     """
     containers = (task.template.get("spec") or {}).get("containers") or ()
     check = task.node_check
@@ -45,5 +45,5 @@ _NODE_NAME: Object = {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 @cache
 def _default_check() -> str:
-    # Carried as text, never imported: it runs in the image of the task.
+    # Read as text and never imported: it runs in the image of the task.
     return (resources.files("di_node_check") / "program.py").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Where the pods of a job are, as the pods are told."""
+"""Node lists: the DNS names of a job's pods, as variables or files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 from di_api import names
 
 MAX_VARIABLE: Final = 128 * 1024
-"""Most bytes of one variable, `NAME=VALUE` with the zero at its end: Linux starts no program that
-has a longer one (MAX_ARG_STRLEN)."""
+"""Maximum bytes of one variable, `NAME=VALUE` with the terminating zero: Linux starts no program
+with a longer one (MAX_ARG_STRLEN).
+"""
 
 Source: TypeAlias = Mapping[str, Any]
 """A core/v1 EnvVarSource."""
@@ -18,22 +19,25 @@ Source: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLists:
-    """FQDNs indexed by global rank, and those of each task indexed by local index."""
+    """The FQDNs of all pods indexed by global rank, and those of each task indexed by local
+    index.
+    """
 
     by_rank: tuple[str, ...]
     by_task: Mapping[str, tuple[str, ...]]
 
     def environment(self) -> dict[str, str]:
-        """The lists as variables: ``DI_NODES`` and ``DI_<TASK>_NODES``."""
+        """Return the lists as variables: ``DI_NODES`` and ``DI_<TASK>_NODES``."""
         return {
             names.ENV_NODES: ",".join(self.by_rank),
             **{names.task_nodes_env(task): ",".join(nodes) for task, nodes in self.by_task.items()},
         }
 
     def large_environment(self, configmap: str) -> dict[str, str | Source]:
-        """The variables of a large job: the lists by reference, and the names of their files.
+        """Return the variables of a large job: references to the lists, and the names of their
+        files.
 
-        A list that no variable can hold is in its file alone.
+        A list that is too long for a variable is only in its file.
 
         Args:
             configmap: the name of the ConfigMap with `files`.
@@ -64,7 +68,7 @@ class NodeLists:
         }
 
     def files(self) -> dict[str, str]:
-        """Contents of those files by name, put together anew with each call."""
+        """Return the contents of the files by name; built at each call."""
         return {
             names.NODES_FILE_KEY: ",".join(self.by_rank),
             **{

@@ -1,8 +1,8 @@
-"""The node that a pod is meant for: how its spec says it, written and read here alone.
+"""The node that a pod is pinned to: the only module that writes and reads it.
 
-A pinned pod names its node in its required node affinity, by the field and not by a label, as
-DaemonSets do: the cluster's scheduler binds it there or nowhere, and looks at volumes, spread,
-taints and room before it does. A pod with `nodeName` passes the scheduler by.
+A pinned pod names its node in its required node affinity, by field and not by label, as DaemonSets
+do. The cluster's scheduler binds it there or nowhere, and first checks volumes, spread, taints and
+free capacity. A pod with `nodeName` bypasses the scheduler.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _NAME: Final = "metadata.name"
 
 
 class Binding(StrEnum):
-    """Who binds the pods of jobs that the allocator places."""
+    """Which component binds the pods of jobs that the allocator places."""
 
     SCHEDULER = "Scheduler"
     """The scheduler that the template names; the pods are pinned."""
     DIRECT = "Direct"
-    """Nobody: the pods are made with `nodeName`, and no scheduler looks at them."""
+    """No scheduler: the pods are created with `nodeName`."""
 
 
 def placed(spec: Object, node: str, binding: Binding) -> dict[str, Any]:
-    """Return a pod's spec that is meant for a node, whatever node it named before."""
+    """Return a pod's spec that is placed on a node, in place of any node it named before."""
     if binding is Binding.DIRECT:
         return {**spec, "nodeName": node}
     free = {key: value for key, value in spec.items() if key != "nodeName"}
@@ -35,8 +35,8 @@ def placed(spec: Object, node: str, binding: Binding) -> dict[str, Any]:
 
 
 def avoiding(spec: Object, nodes: Iterable[str]) -> dict[str, Any]:
-    """Return a pod's spec that may run on none of the nodes, whatever else it asks for."""
-    # The API server takes one value each.
+    """Return a pod's spec that excludes the nodes, in addition to its own requirements."""
+    # The API server allows one value for each of these.
     fields = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
     if not fields:
         return {**spec}
@@ -44,12 +44,12 @@ def avoiding(spec: Object, nodes: Iterable[str]) -> dict[str, Any]:
 
 
 def pin(node: str) -> dict[str, Any]:
-    """The least affinity that pins a pod to a node."""
+    """Return the smallest affinity that pins a pod to a node."""
     return _pinned({}, node)
 
 
 def node_of(spec: Object) -> str:
-    """The node that a pod is bound to or, unbound, the only one it may be bound to; else empty."""
+    """Return the node that a pod is bound to or pinned to; empty if there is none."""
     return spec.get("nodeName") or _pinned_to(spec)
 
 
@@ -58,10 +58,10 @@ def _pinned(affinity: Object, node: str) -> dict[str, Any]:
 
 
 def _with_fields(affinity: Object, fields: Sequence[Object]) -> dict[str, Any]:
-    """An affinity that asks for these fields too, in each of its alternatives."""
+    """Return an affinity that requires these fields too, in each of its alternatives."""
     of_nodes = affinity.get("nodeAffinity") or {}
     terms = [
-        # One that asks for nothing matches no node, and must not come to match any.
+        # A term without requirements matches no node, and must not begin to match.
         {**term, "matchFields": [*(term.get("matchFields") or ()), *fields]}
         if any(term.values())
         else term
@@ -75,7 +75,7 @@ def _pinned_to(spec: Object) -> str:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
     nodes = [_named(term) for term in terms if any(term.values())]
-    # The terms are alternatives: all of them have to name it.
+    # The terms are alternatives: the pod is pinned only if all of them name the node.
     return nodes[0] if nodes and all(node == nodes[0] for node in nodes) else ""
 
 

@@ -1,4 +1,4 @@
-"""Pod bodies: the user's template, with what makes it a replica of the job."""
+"""Pod bodies: the user's template, extended to a replica of the job."""
 
 from __future__ import annotations
 
@@ -29,75 +29,75 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFrame:
-    """What all pods of a job that are made at one time have in common."""
+    """What all pods of a job that are created at one time have in common."""
 
     job: Object
     replicas: Mapping[str, int]
-    """By task."""
+    """Replica count by task."""
     restarts: int = 0
-    """Of the job, until now."""
+    """Restarts of the job so far."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """How often each task was restarted as a whole."""
     replica_attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """How often each replica of several pods was made anew, by task."""
+    """How often each replica of several pods was recreated, by task and replica index."""
     volumes: tuple[Object, ...]
     nodes: NodeLists
     by_file: bool
-    """The node lists come through the job's ConfigMap."""
+    """Whether the node lists come from the job's ConfigMap."""
     server_url: str
     access: Access
     binding: Binding = Binding.SCHEDULER
-    """Of pods with a node."""
+    """Which component binds the pods that have a node."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """Of nodes, where they are of several."""
+    """Node type by node, if there are several types."""
     priority_class: str | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
-    """Of learners."""
+    """Checkpoints of the learners."""
     avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    """Nodes that the pods of a task must not go to, by task."""
+    """Nodes that the pods of a task are excluded from, by task."""
     checked: frozenset[str] = frozenset()
-    """Tasks that have pods which are through their check of the node."""
+    """Tasks with at least one pod that has passed its node check."""
     keeps_last_words: bool = False
-    """Whether the kubelet keeps the end of the log of a container that fails."""
+    """Whether the kubelet keeps the log tail of a container that fails."""
     grouped: frozenset[str] = frozenset()
-    """Tasks whose pods are told who belongs to them."""
+    """Tasks whose pods get the members of their process group."""
     in_place: frozenset[str] = frozenset()
-    """Tasks whose containers may be started again in their pods."""
+    """Tasks whose containers can be restarted inside their pods."""
     services: Mapping[str, str] = field(default_factory=dict)
-    """The variables that say where the Services of tasks are."""
+    """Variables with the addresses of the tasks' Services."""
     ports: JobPorts = field(default_factory=JobPorts)
     gang: Gang | None = None
-    """The group that a scheduler binds together; None: there is none."""
+    """The PodGroup for gang scheduling; None: no gang."""
     provisioned: Provisioned | None = None
-    """The request that made room for the pods that the job needs."""
+    """The ProvisioningRequest that reserved nodes for the pods that the job needs."""
     topology: tuple[Topology, ...] = ()
-    """Which pods are to be near each other."""
+    """Which pods have to be near each other."""
     domains: Domains = field(default_factory=Domains)
-    """Where Kueue decides which domain they go to."""
+    """The podSets for which Kueue chooses the topology domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecipe:
-    """The pod of one replica, or one that stands by, still to be built."""
+    """The pod of one replica, or a standby pod, that is not built yet."""
 
     frame: PodFrame
     task: Task
     index: int
-    """Of one that stands by its number among those."""
+    """Local index of the replica; for a standby pod its number among the standby pods."""
     rank: int | None
-    """None: it stands by."""
+    """Global rank; None for a standby pod."""
     node: str = ""
     memory: Mapping[str, str] = field(default_factory=dict)
-    """By container: what it gets in place of what the template says."""
+    """Memory by container, in place of the template's."""
     avoided: tuple[str, ...] = ()
-    """Nodes that it is not to run on."""
+    """Nodes that the pod is excluded from."""
 
     def build(self) -> dict[str, Any]:
-        """The pod's body."""
+        """Return the pod's body."""
         body = pod_body(
             self.frame, task=self.task, index=self.index, rank=self.rank, node=self.node
         )
-        # The job runs without its elastic tier and those that stand by.
+        # The job can run without its elastic replicas and its standby pods.
         is_core = self.rank is not None and self.task.is_core(self.index)
         if (gang := self.frame.gang) is not None:
             body = scheduled_by(body, gang, is_member=is_core)
@@ -108,7 +108,7 @@ class PodRecipe:
         fit = fitted(
             body,
             memory=self.memory,
-            # The allocator knows them too, and a pod it placed has no other node to go to.
+            # The allocator avoids these nodes too, and a pod that it placed has no other node.
             avoided=() if self.node else self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
@@ -118,14 +118,14 @@ class PodRecipe:
 def pod_body(
     frame: PodFrame, *, task: Task, index: int, rank: int | None, node: str = ""
 ) -> dict[str, Any]:
-    """Return the pod of one replica, or without a rank one that stands by for any of its task.
+    """Return the pod of one replica, or a standby pod of the task if `rank` is None.
 
-    The user's template stays as it is but for: restartPolicy, hostname and subdomain; the DNS of a
-    pod on the network of its host, where the template says nothing about it; our labels
-    and annotations; variables, volumes, mounts and a priority class that it does not define itself;
-    affinity to the pods that it is to be near;
-    ``di-port`` if no container has it; the container of a nodeCheck before all others, and the
-    nodes to avoid. Where the allocator chose a ``node``, it is for that one.
+    The user's template is kept except for: restartPolicy, hostname and subdomain; the DNS policy of
+    a pod on the host network, if the template sets none; our labels and annotations; variables,
+    volumes, mounts and a priority class that the template does not define; affinity to pods that it
+    has to be near; ``di-port`` if no container declares it; the container of a nodeCheck before all
+    others, and the nodes to avoid. With ``node`` the pod is placed on the node that the allocator
+    chose.
     """
     metadata: Object = frame.job["metadata"]
     template: Object = task.template_of(index)
@@ -147,7 +147,7 @@ def pod_body(
         "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
         "containers": with_ports(
             [with_environment(c, env, mounts) for c in spec.get("containers") or ()],
-            # Without a rank there are ports of scope Job alone.
+            # Without a rank the pod has only ports of scope Job.
             frame.ports.listened(task, rank or 0),
             on_host=spec.get("hostNetwork") is True,
         ),
@@ -201,14 +201,14 @@ def pod_body(
 
 
 def place_notes(index: int, rank: int | None) -> dict[str, str]:
-    """The annotations that say which place in its job a pod has; none without a rank."""
+    """Return the annotations with a pod's place in its job; none without a rank."""
     if rank is None:
         return {}
     return {names.ANNOTATION_RANK: str(rank), names.ANNOTATION_TASK_RANK: str(index)}
 
 
 def attempt_note(attempt: int) -> dict[str, str]:
-    """The annotation of a pod whose task was restarted as a whole so many times."""
+    """Return the annotation with the number of restarts of the pod's task."""
     return {names.ANNOTATION_RESTART_ATTEMPT: str(attempt)} if attempt else {}
 
 
@@ -225,7 +225,7 @@ def _name(job: str, task: Task, index: int, rank: int | None) -> str:
 
 
 def _standing(task: Task, index: int, rank: int | None) -> dict[str, str]:
-    """The labels of a pod that stands by, or those by which a Service has it."""
+    """Return the labels of a standby pod, or those that put a replica behind its Service."""
     if rank is None:
         return {names.LABEL_STANDBY: names.MARKED}
     return service_labels(task, index)
@@ -233,7 +233,8 @@ def _standing(task: Task, index: int, rank: int | None) -> dict[str, str]:
 
 def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str, str | Source]:
     metadata: Object = frame.job["metadata"]
-    # What is one group of pods: those of a replica, where it has several, else those of the task.
+    # A process group is the pods of one replica if replicas have several, else all pods of the
+    # task.
     pods, place = frame.nodes.by_task[task.name], index
     if task.has_pod_groups:
         place = index % task.pods_per_replica
@@ -300,7 +301,7 @@ def _has_files(frame: PodFrame, task: Task) -> bool:
 
 def _mounts(frame: PodFrame, task: Task) -> Iterable[Object]:
     if _has_files(frame, task):
-        # The whole directory: a file mounted by subPath would never see a change.
+        # The whole directory is mounted: a file mounted by subPath is never updated.
         yield {"name": names.NODES_VOLUME, "mountPath": names.NODES_FILE_DIR, "readOnly": True}
     yield from frame.access.mounts()
 
@@ -314,7 +315,7 @@ def with_environment(
     """
     given = container.get("env") or ()
     theirs = {variable.get("name") for variable in given}
-    # Ours come first, because $(DI_RANK) in a value refers only to variables before it.
+    # Ours come first, because $(DI_RANK) in a value can refer only to earlier variables.
     ours = [
         {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
         for name, value in env.items()
@@ -328,26 +329,26 @@ def with_environment(
 
 
 def with_cluster_dns(spec: Object) -> dict[str, Any]:
-    """Return a pod's spec by which it finds the others, also on the network of its host."""
+    """Return a pod's spec with the cluster's DNS, also on the host network."""
     if spec.get("hostNetwork") is not True or spec.get("dnsPolicy"):
         return {**spec}
     return {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
 
 
 def with_priority_class(spec: Object, name: str | None) -> dict[str, Any]:
-    """Return a pod's spec with that priority class, if it has no priority of its own."""
+    """Return a pod's spec with the priority class, unless it sets a priority."""
     if not name or spec.get("priorityClassName") or spec.get("priority") is not None:
         return {**spec}
     return {**spec, "priorityClassName": name}
 
 
 def with_volumes(theirs: Iterable[Object], ours: Iterable[Object]) -> list[Object]:
-    """Return a pod's volumes with those of ours that it does not define itself."""
+    """Return a pod's volumes with those of ours that it does not define."""
     return _merge(theirs, ours, key="name")
 
 
 def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> list[Object]:
-    """Return the user's entries, then those of ours that they do not define themselves."""
+    """Return the user's entries, then those of ours whose key the user does not define."""
     kept = list(theirs)
     taken = {entry.get(key) for entry in kept}
     return [*kept, *(entry for entry in ours if entry.get(key) not in taken)]

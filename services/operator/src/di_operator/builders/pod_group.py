@@ -1,4 +1,4 @@
-"""PodGroups of schedulers that bind pods together, and what makes a pod a member of one."""
+"""PodGroups for gang scheduling, and what makes a pod a member of one."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroupKind:
-    """The PodGroup that one scheduler reads."""
+    """The PodGroup API of one scheduler."""
 
     resource: Resource
     scheduler: str | None
-    """What pods name in `schedulerName` where their template does not; None: the cluster's own."""
+    """Default `schedulerName` of the pods; None: the cluster's default scheduler."""
     membership: tuple[str, ...]
-    """Where in its body a pod names its group."""
+    """Path in a pod's body that names its group."""
     minimum: tuple[str, ...] = ("minMember",)
-    """Where in its spec the group says how many pods start together."""
+    """Path in the group's spec with the number of pods that start together."""
     has_resources: bool = False
-    """Whether the group says what its pods ask for. The scheduler of scheduler-plugins (0.34) lets
-    a group that was refused for that wait until a pod or a group is made, whatever room there is
-    by then: without it, it finds out by the pods, and looks again when one ends."""
+    """Whether the group declares the resources of its pods. The scheduler of scheduler-plugins
+    (0.34) retries a group that it refused for resources only when a pod or group is created, even
+    if capacity is free by then. Without the field it judges by the pods, and retries when one ends.
+    """
     is_asked: bool = False
-    """Whether the scheduler has to be asked to look again at pods that it refused, by a change of
-    their group. That of scheduler-plugins (0.34) reads groups from another cache than the one that
-    wakes it, and may refuse a pod by what the group was before the change."""
+    """Whether a change of the group is needed to make the scheduler retry refused pods. The one of
+    scheduler-plugins (0.34) reads groups from a different cache than the one that wakes it, and can
+    refuse a pod by the group's previous state.
+    """
     has_queues: bool = False
     has_priority: bool = False
     """Whether the group has a priority class."""
     fixed: frozenset[str] = frozenset()
-    """Fields of the spec that nobody may change."""
+    """Immutable fields of the group's spec."""
 
 
 KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
@@ -76,7 +78,7 @@ KINDS: Final[Mapping[GangScheduler, PodGroupKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """The group that pods of a job are made for."""
+    """The PodGroup that pods of a job are created for."""
 
     kind: PodGroupKind
     group: str
@@ -84,23 +86,23 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroupRecipe:
-    """The PodGroup of a job, still to be built."""
+    """The PodGroup of a job that is not built yet."""
 
     job: Object
     kind: PodGroupKind
     members: int
-    """Pods that start together, at least one."""
+    """Number of pods that start together, at least one."""
     is_complete: bool = False
-    """Whether all of them are there."""
+    """Whether all members exist."""
     asked_at: str | None = None
-    """The time, if the scheduler is to be asked to look again."""
+    """Time of a requested retry; None: no retry is requested."""
     resources: Resources = field(default_factory=dict)
-    """What they ask for together."""
+    """Sum of the members' resource requests."""
     queue: str | None = None
     priority_class: str | None = None
 
     def build(self) -> dict[str, Any]:
-        """The PodGroup's body."""
+        """Return the PodGroup's body."""
         resource = self.kind.resource
         return {
             "apiVersion": resource.api_version,
@@ -113,11 +115,12 @@ class PodGroupRecipe:
         }
 
     def changes(self, found: Object) -> dict[str, Any] | None:
-        """The merge patch that makes a PodGroup as it is to be; None if it is.
+        """Return the merge patch that brings an existing PodGroup up to date; None if it is up to
+        date.
 
-        What others write into it beside stays. That all pods are there is written last: the
-        scheduler of scheduler-plugins refuses a pod that is made before the others, and looks at it
-        again when its group changes.
+        Fields of other clients stay. `is_complete` is written last: the scheduler of
+        scheduler-plugins refuses a pod that is created before the others, and retries when its
+        group changes.
         """
         present = mapping(mapping(found.get("metadata")).get("annotations"))
         told = all(present.get(key) == value for key, value in self._notes().items())
@@ -153,9 +156,9 @@ class PodGroupRecipe:
 
 
 def scheduled_by(pod: dict[str, Any], gang: Gang, *, is_member: bool) -> dict[str, Any]:
-    """Return a pod's body for the scheduler of a gang, as a member of its group or beside it.
+    """Return a pod's body for the scheduler of a gang, as a member of its group or outside of it.
 
-    A scheduler that the template names stays: there the same scheduler runs under that name.
+    A `schedulerName` of the template stays: there the same scheduler runs under that name.
     """
     named = {} if gang.kind.scheduler is None else {"schedulerName": gang.kind.scheduler}
     pod = {**pod, "spec": named | pod["spec"]}
@@ -163,19 +166,21 @@ def scheduled_by(pod: dict[str, Any], gang: Gang, *, is_member: bool) -> dict[st
 
 
 def _with(body: Object, path: Sequence[str], value: object) -> dict[str, Any]:
-    """A body with another value at a path."""
+    """Return a body with another value at a path."""
     first, *rest = path
     inner = _with(mapping(body.get(first)), rest, value) if rest else value
     return {**body, first: inner}
 
 
 def _quantity(amount: int) -> str:
-    """An amount as Kubernetes writes it."""
+    """Return an amount as a Kubernetes quantity."""
     return str(amount // UNIT) if amount % UNIT == 0 else f"{amount}m"
 
 
 def _amounts(quantities: object) -> Resources | None:
-    """Somebody else may have written anything into it: None is like nothing that is wanted."""
+    """Read the amounts of an existing group. None, which equals no wanted value, if another client
+    wrote something unreadable.
+    """
     try:
         return read_resources(mapping(quantities))
     except ValueError:

@@ -1,9 +1,9 @@
-"""The numbers of the ports that tasks ask for.
+"""The numbers of the ports that tasks request.
 
-No number is remembered: it follows from the job's UID, the pod's rank and the order of the names.
-So it is the same whoever computes it, pods of one job differ as long as their ports fit into the
-range, and two jobs begin in different places of it. Where pods share the network of their node the
-number is a host port as well, of which the cluster's scheduler lets a node have one pod only.
+No number is stored: it is computed from the job's UID, the pod's rank and the order of the names.
+So the result is always the same, pods of one job differ as long as their ports fit into the range,
+and two jobs start at different numbers. On the host network the number is a host port too, and the
+cluster's scheduler allows one such pod per node.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPorts:
-    """What the ports of one job's pods are computed from."""
+    """The inputs from which the ports of one job's pods are computed."""
 
     uid: str = ""
     of_job: Mapping[str, int] = field(default_factory=dict)
-    """By name, those of scope Job."""
+    """Numbers of the ports of scope Job, by name."""
     stride: int = 0
-    """The most ports of scope Pod that one task has."""
+    """Largest number of ports of scope Pod that one task has."""
 
     @classmethod
     def of(cls, uid: str, tasks: Iterable[Task]) -> JobPorts:
-        """Of a job with that UID."""
+        """Return the ports of the job with this UID."""
         all_tasks = tuple(tasks)
         shared = {name for task in all_tasks for name in _names(task, PortScope.JOB)}
         return cls(
@@ -42,12 +42,12 @@ class JobPorts:
         )
 
     def listened(self, task: Task, rank: int) -> dict[str, int]:
-        """The ports that a pod of the task listens on, by name in the order of the spec."""
+        """Return the ports that a pod of the task listens on, by name in the order of the spec."""
         own = self._of_pod(task, rank)
         return {port.name: own.get(port.name) or self.of_job[port.name] for port in task.ports}
 
     def environment(self, task: Task, rank: int) -> dict[str, str]:
-        """The variables of such a pod: its own ports, and those that all pods are told."""
+        """Return the variables of such a pod: its own ports, and the ports of scope Job."""
         found = {**self.of_job, **self._of_pod(task, rank)}
         return {names.port_env(name): str(number) for name, number in found.items()}
 
@@ -59,11 +59,11 @@ class JobPorts:
 def with_ports(
     containers: Sequence[dict[str, Any]], ports: Mapping[str, int], *, on_host: bool
 ) -> Sequence[dict[str, Any]]:
-    """Declare the default port and those that the task asks for on the main container; `on_host`,
-    the latter also as ports of the node.
+    """Declare the default port and the task's ports on the main container; with `on_host` the
+    task's ports as host ports too.
 
-    Not the default one where a container names ``di-port`` itself or uses its number already, nor
-    beside others on the network of the node: the node could have one such pod only.
+    The default port is left out if a container declares ``di-port`` or its number, and next to
+    other ports on the host network: it would allow only one such pod per node.
     """
     main = main_container(containers)
     if main is None:

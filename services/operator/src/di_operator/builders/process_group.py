@@ -1,6 +1,6 @@
-"""What the programs of a process group read from their environment, by framework.
+"""The environment of process groups, by framework.
 
-torchrun takes each of its options from `PET_<OPTION>` and sets the variables of torch.distributed
+torchrun reads each of its options from `PET_<OPTION>` and sets the variables of torch.distributed
 for the processes that it starts (torch/distributed/argparse_util.py, run.py).
 """
 
@@ -15,30 +15,34 @@ from di_api.field_error import items, mapping
 from di_api.spec import Framework, ProcessGroup, Task
 
 MAX_RESTARTS: Final = 10
-"""How often torchrun begins anew in a pod after a member was lost; who comes does not count."""
+"""How often torchrun restarts in a pod after a member was lost; new members do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One pod of a group."""
+    """One pod of a process group."""
 
     group: ProcessGroup
     index: int
-    """Its rank in the group: the local index of the pod, within its replica if that has several."""
+    """Rank in the group: the local index of the pod, or its index in the replica if that has
+    several.
+    """
     replicas: int
     bounds: tuple[int, int]
-    """Of the replicas, if it is elastic."""
+    """Smallest and largest number of replicas of an elastic group."""
     master: str
-    """DNS name of the pod at index 0."""
+    """DNS name of the pod with rank 0."""
     port: int
-    """Where that one is reached."""
+    """Port of the pod with rank 0."""
 
 
 Variables: TypeAlias = Callable[[Member], Mapping[str, str]]
 
 
 def group_environment(task: Task, index: int, nodes: tuple[str, ...]) -> Mapping[str, str]:
-    """The variables of the pod at an index of its group; `nodes` are the DNS names of its pods."""
+    """Return the variables of the pod at an index of its group; `nodes` are the DNS names of its
+    pods.
+    """
     if task.process_group is None:
         return {}
     member = Member(
@@ -65,7 +69,7 @@ def _torch(member: Member) -> Mapping[str, str]:
     }
     variables = {f"{names.PREFIX_TORCHRUN}{key}": value for key, value in torchrun.items()}
     if processes > 1:
-        # Only who starts the processes knows which is which.
+        # Only the launcher of the processes knows their local ranks.
         return address | variables
     alone = {
         names.ENV_WORLD_SIZE: str(member.replicas),
@@ -77,13 +81,15 @@ def _torch(member: Member) -> Mapping[str, str]:
 
 
 def _elastic_torch(member: Member) -> Mapping[str, str]:
-    """Torchrun finds the others at a store in the first pod, and says who is who anew each time."""
+    """Return the variables for torchrun, which finds the members through a store in the first pod
+    and assigns ranks at each rendezvous.
+    """
     group = member.group
     configuration = {
         "is_host": "true" if member.index == 0 else "false",
         "join_timeout": group.deadline_seconds,
         "last_call_timeout": group.last_call_seconds,
-        # For the first pod to be there, too.
+        # Includes the time until the first pod is ready.
         "read_timeout": group.deadline_seconds,
     }
     least, most = member.bounds
@@ -111,11 +117,11 @@ FRAMEWORKS: Final[Mapping[Framework, Variables]] = {
     Framework.JAX: _jax,
     Framework.NONE: lambda _: {},
 }
-"""A framework is a row here and a member of `Framework`."""
+"""Variables by framework; a framework is a row here and a member of `Framework`."""
 
 
 def _master_port(template: Mapping[str, Any]) -> int:
-    """The port that a container of the template names so, else the constant."""
+    """Return the port that a container of the template names for this, else the default."""
     containers = items(mapping(template.get("spec")).get("containers"))
     for container in map(mapping, containers):
         for port in map(mapping, items(container.get("ports"))):

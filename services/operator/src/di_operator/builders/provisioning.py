@@ -1,4 +1,4 @@
-"""Nodes that are asked for before there are pods: a job's ProvisioningRequest.
+"""A job's ProvisioningRequest, which requests nodes before there are pods.
 
 The kinds, the conditions and the annotations of pods are those of
 https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/apis/provisioningrequest
@@ -28,7 +28,7 @@ TEMPLATES: Final = Resource(group="", version="v1", plural="podtemplates", kind=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplateRecipe:
-    """What the pods of a task are like, for whoever makes nodes for them."""
+    """The PodTemplate of a task for the autoscaler that creates nodes."""
 
     job: Object
     task: str
@@ -36,11 +36,11 @@ class PodTemplateRecipe:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return the object's name."""
         return template_name(self.job, self.task)
 
     def build(self) -> dict[str, Any]:
-        """The template's body."""
+        """Return the template's body."""
         return {
             "apiVersion": TEMPLATES.api_version,
             "kind": TEMPLATES.kind,
@@ -49,25 +49,27 @@ class PodTemplateRecipe:
         }
 
     def changes(self, _found: Object) -> None:
-        """Nothing: what was asked for with it is not asked for again."""
+        """Return None: an existing template is never changed, because its request is not
+        repeated.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisioningRequestRecipe:
-    """The request of a job, still to be built."""
+    """The ProvisioningRequest of a job that is not built yet."""
 
     job: Object
     class_name: str
     counts: Mapping[str, int]
-    """Pods that the job needs, by task."""
+    """Number of pods that the job needs, by task."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return the object's name."""
         return str(self.job["metadata"]["name"])
 
     def build(self) -> dict[str, Any]:
-        """The request's body."""
+        """Return the request's body."""
         return {
             "apiVersion": REQUESTS.api_version,
             "kind": REQUESTS.kind,
@@ -82,24 +84,24 @@ class ProvisioningRequestRecipe:
         }
 
     def changes(self, _found: Object) -> None:
-        """Nothing: its spec may not change."""
+        """Return None: the spec of an existing request is immutable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioned:
-    """The request that made room for a job's pods."""
+    """The ProvisioningRequest that reserved nodes for a job's pods."""
 
     request: str
     class_name: str
 
 
 def template_name(job: Object, task: str) -> str:
-    """What the PodTemplate of a task is called."""
+    """Return the name of a task's PodTemplate."""
     return f"{job['metadata']['name']}-{task}"
 
 
 def using(pod: dict[str, Any], room: Provisioned) -> dict[str, Any]:
-    """Return a pod's body that takes the room which was made for it, and no other's."""
+    """Return a pod's body that uses the capacity of this request only."""
     metadata = pod["metadata"]
     notes = {
         names.ANNOTATION_CONSUMES: room.request,
@@ -110,8 +112,9 @@ def using(pod: dict[str, Any], room: Provisioned) -> dict[str, Any]:
 
 
 def waits_for_nodes(found: Object | None) -> str | None:
-    """Why a job has no nodes yet, by its request; None: it has. An autoscaler that was too late
-    for what it had promised (`BookingExpired`, `CapacityRevoked`) has still made them once."""
+    """Return why a job's request has no nodes yet; None: it has nodes. A reservation that expired
+    (`BookingExpired`, `CapacityRevoked`) counts as nodes, because they were created.
+    """
     if found is None:
         return "no answer yet"
     conditions = [mapping(each) for each in items(mapping(found.get("status")).get("conditions"))]

@@ -1,4 +1,4 @@
-"""Pods and Services of a coordinated job: the coordinator, and each replica it asks for."""
+"""Pods and Services of a coordinated job: the coordinator, and each replica that it requests."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class ReplicaFrame:
     job: Object
     volumes: tuple[Object, ...]
     priority_class_name: str | None
-    """Of the coordinator's pod, whatever its template says."""
+    """Priority class of the coordinator's pod; overrides its template."""
     priority_class: str | None = None
-    """Of all pods, unless a template or what is above says another."""
+    """Priority class of all pods, unless a template or `priority_class_name` sets another."""
     server_url: str
     access: Access
     attempts: Mapping[str, int] = field(default_factory=dict)
     """How often each role was restarted as a whole."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
-    """Of learners."""
+    """Checkpoints of the learners."""
     keeps_last_words: bool = False
-    """Whether the kubelet keeps the end of the log of a container that fails."""
+    """Whether the kubelet keeps the log tail of a container that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One pod: what it is, and the process group it belongs to if it is a ddp learner.
+    """One pod, with its process group if it is a ddp learner.
 
-    ``group`` has the ddp learners of its aggregator by rank, itself among them, else nothing.
+    ``group`` has the ddp learners of its aggregator by rank, itself included; empty for other pods.
     """
 
     replica: Replica
@@ -60,17 +60,17 @@ class Member:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port that the pod listens on."""
         return port_of(self.template, self.replica.role)
 
     @property
     def is_master(self) -> bool:
-        """Whether the others of its group wait for it."""
+        """Return whether the others of its group wait for this pod."""
         return bool(self.group) and self.group[0].name == self.replica.name
 
     @property
     def ports(self) -> dict[str, int]:
-        """Its ports by name; a ddp learner has one for each GPU."""
+        """Return the pod's ports by name; a ddp learner has one for each GPU."""
         ports = {names.DI_PORT_NAME: self.port}
         if self.group:
             for gpu in range(1, self.replica.gpus):
@@ -82,17 +82,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPodRecipe:
-    """The pod of a coordinator or of a replica, still to be built."""
+    """The pod of a coordinator or replica that is not built yet."""
 
     frame: ReplicaFrame
     member: Member
     memory: Mapping[str, str] = field(default_factory=dict)
-    """By container: what it gets in place of what the template and the coordinator say."""
+    """Memory by container, in place of what the template and the coordinator request."""
     avoided: tuple[str, ...] = ()
-    """Nodes that it is not to run on."""
+    """Nodes that the pod is excluded from."""
 
     def build(self) -> dict[str, Any]:
-        """The pod's body."""
+        """Return the pod's body."""
         fit = fitted(
             replica_pod(self.frame, self.member),
             memory=self.memory,
@@ -104,22 +104,22 @@ class ReplicaPodRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaServiceRecipe:
-    """The Service of such a pod, still to be built."""
+    """The Service of such a pod that is not built yet."""
 
     job: Object
     member: Member
 
     def build(self) -> dict[str, Any]:
-        """The Service's body."""
+        """Return the Service's body."""
         return replica_service(self.job, self.member)
 
 
 def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
     """Return the pod of a coordinator or of a replica.
 
-    The user's template stays as it is but for our labels, the variables, volumes, mounts and
-    ports that it does not define itself, and the resources that the coordinator asked for. A
-    coordinator is never restarted unless its template says so: its end is the job's.
+    The user's template is kept except for our labels, the variables, volumes, mounts and ports that
+    it does not define, and the resources that the coordinator requested. A coordinator is never
+    restarted unless its template requests it: when it ends, the job ends.
     """
     replica, template = member.replica, member.template
     own: Object = template.get("metadata") or {}
@@ -164,7 +164,8 @@ def replica_pod(frame: ReplicaFrame, member: Member) -> dict[str, Any]:
 def replica_service(job: Object, member: Member) -> dict[str, Any]:
     """Return the headless Service that makes ``<pod>.<namespace>`` resolve.
 
-    Published before the pod is ready: the coordinator connects while the others start.
+    Its address is published before the pod is ready, because the coordinator connects during the
+    start.
     """
     labels = _labels(job, member)
     metadata = object_metadata(job, member.replica.name)

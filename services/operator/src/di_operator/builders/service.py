@@ -12,20 +12,20 @@ from di_operator.builders.metadata import job_labels, object_metadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRecipe:
-    """The Service of a job, still to be built."""
+    """The Service of a job that is not built yet."""
 
     job: Mapping[str, Any]
 
     def build(self) -> dict[str, Any]:
-        """The Service's body."""
+        """Return the Service's body."""
         return service_body(self.job)
 
 
 def service_body(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Service of a job.
 
-    Pods are published before they are ready: they look for each other while they start. The
-    target port is a name, so the SRV record follows a template that moves ``di-port``.
+    Addresses are published before pods are ready, because pods resolve each other while they start.
+    The target port is a name, so the SRV record follows a template that moves ``di-port``.
     """
     return {
         "apiVersion": "v1",

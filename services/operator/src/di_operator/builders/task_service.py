@@ -1,4 +1,4 @@
-"""The Service of a task, and what makes a pod one of those behind it."""
+"""The Service of a task, and the labels by which it selects pods."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from di_operator.builders.metadata import job_labels, object_metadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskServiceRecipe:
-    """The Service of a task, still to be built."""
+    """The Service of a task that is not built yet."""
 
     job: Mapping[str, Any]
     task: str
     service: TaskService
 
     def build(self) -> dict[str, Any]:
-        """The Service's body."""
+        """Return the Service's body."""
         return task_service_body(self.job, self.task, self.service)
 
 
 def task_service_body(job: Mapping[str, Any], task: str, service: TaskService) -> dict[str, Any]:
-    """Return the Service of a task: a cluster IP before those of its pods that are ready."""
+    """Return the Service of a task: a cluster IP for those of its pods that are ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -42,10 +42,10 @@ def task_service_body(job: Mapping[str, Any], task: str, service: TaskService) -
 
 
 def service_labels(task: Task, index: int) -> dict[str, str]:
-    """The labels by which the pod at a local index is behind the task's Service, from when it is
-    made, and counted as a replica by those who scale the task; none if it is not, or there is none.
+    """Return the labels that put the pod at a local index behind the task's Service and count it as
+    a replica for autoscalers; none if it is not selected.
 
-    Those of replicas of several pods lack the last one until all pods of theirs are ready.
+    Replicas of several pods get the last label only when all their pods are ready.
     """
     if task.service is None or not is_behind(task, index):
         return _counted(task, index)
@@ -56,7 +56,7 @@ def service_labels(task: Task, index: int) -> dict[str, str]:
 
 
 def is_behind(task: Task, index: int) -> bool:
-    """Whether the pod at a local index is one that the task's Service lists when it is ready."""
+    """Return whether the task's Service lists the pod at a local index when it is ready."""
     if task.service is None:
         return False
     return task.is_leader(index) or task.service.select is Selected.ALL
@@ -65,11 +65,11 @@ def is_behind(task: Task, index: int) -> bool:
 def service_environment(
     job: Mapping[str, Any], tasks: tuple[Task, ...], service_domain: str
 ) -> dict[str, str]:
-    """The variables that tell all pods of a job where the Services of its tasks are."""
+    """Return the variables with the addresses of the tasks' Services, for all pods of a job."""
     metadata = job["metadata"]
     found = {}
     for task in tasks:
-        # Without ports is only one that no webhook and no CRD has seen.
+        # A Service without ports exists only if no webhook and no CRD checked the spec.
         if task.service is not None and task.service.ports:
             service = names.task_service_name(metadata["name"], task.name)
             host = names.service_fqdn(service, metadata["namespace"], service_domain)
@@ -78,7 +78,7 @@ def service_environment(
 
 
 def _counted(task: Task, index: int) -> dict[str, str]:
-    """Of replicas of several pods an autoscaler is to count one each."""
+    """Return the label by which an autoscaler counts one pod of each replica."""
     is_counted = task.scalable and task.has_pod_groups and task.is_leader(index)
     return {names.LABEL_REPLICA_LEADER: names.MARKED} if is_counted else {}
 

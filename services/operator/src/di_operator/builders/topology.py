@@ -1,9 +1,9 @@
-"""Pods near each other: the affinity by which the cluster's scheduler puts them into one domain.
+"""Affinity by which the cluster's scheduler puts pods of a job into one topology domain.
 
-Each pod of a set wants to be where others of the set are, so the first may go anywhere: of an
-affinity that a pod would fulfil itself the scheduler takes no notice while no pod does
-(https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/). Kueue, where it gives
-the job its quota, chooses the domain instead; see `di_operator.kueue`.
+Each pod of a set requires to be near others of the set. The first pod can go anywhere: the
+scheduler ignores an affinity that the pod itself would satisfy while no other pod does
+(https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/). If Kueue admits the job,
+Kueue chooses the domain instead; see `di_operator.kueue`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from di_api.spec.topology import Colocate, Topology
 Object = Mapping[str, Any]
 
 GATE: Final = "kueue.x-k8s.io/topology"
-"""Kueue takes it from a pod once the pod has a node selector for its domain."""
+"""Scheduling gate that Kueue removes once the pod has a node selector for its domain."""
 LABEL_POD_SET: Final = "kueue.x-k8s.io/podset"
 ANNOTATION_WORKLOAD: Final = "kueue.x-k8s.io/workload"
 ANNOTATIONS_ASKED: Final = {
@@ -29,21 +29,25 @@ ANNOTATIONS_ASKED: Final = {
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _MOST: Final = 100
-"""The largest weight of a preference."""
+"""Largest weight of a preference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domains:
-    """The podSets of a Workload of Kueue whose pods it sends to their domains."""
+    """The podSets of a Workload whose pods Kueue assigns to topology domains."""
 
     workload: str = ""
     pod_sets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By name the annotations that say what the podSet asks for: Kueue looks at no pod without."""
+    """By podSet name, the annotations with its topology request; Kueue ignores a pod
+    without them.
+    """
     leaders: Mapping[str, str] = field(default_factory=dict)
     """The podSets of leaders that differ from the other pods of their task, by task."""
 
     def gated(self, pod: dict[str, Any], task: Task, index: int) -> dict[str, Any]:
-        """Return a pod's body that waits for its domain, if Kueue has one for it."""
+        """Return a pod's body with the gate for Kueue's topology assignment, if its podSet has a
+        request.
+        """
         name = self.leaders.get(task.name, task.name) if task.is_leader(index) else task.name
         asked = self.pod_sets.get(name)
         if asked is None:
@@ -63,12 +67,12 @@ class Domains:
 
 
 def topology_of(task: Task, topology: Iterable[Topology]) -> tuple[Topology, ...]:
-    """Those that a task is named by."""
+    """Return the topology constraints that name a task."""
     return tuple(each for each in topology if task.name in each.tasks)
 
 
 def replica_label(task: Task, index: int, topology: Iterable[Topology]) -> dict[str, str]:
-    """The label that pods of one replica have in common, where one asks for it."""
+    """Return the label that pods of one replica share, if a constraint needs it."""
     if not any(each.colocate is Colocate.REPLICA for each in topology):
         return {}
     return {names.LABEL_REPLICA: str(index // task.pods_per_replica)}
@@ -81,8 +85,9 @@ def near(
     index: int,
     topology: Iterable[Topology],
 ) -> dict[str, Any]:
-    """A pod's spec that is to be near others of its job, which have these labels, whatever else it
-    asks for."""
+    """Return a pod's spec with affinity to other pods of its job, which have these labels; its own
+    affinity stays.
+    """
     found = {**spec}
     for each in topology:
         term = {
