@@ -1,4 +1,4 @@
-"""The operator's configuration: environment variables, each also as a flag."""
+"""The operator's configuration: environment variables, each also available as a flag."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TargetsField(fields.Field[tuple[Target, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the operator is told at start; `watch_namespace` None means all namespaces.
+    """The operator's settings; `watch_namespace` None means all namespaces.
 
     `sync_period` is in seconds.
     """
@@ -61,7 +61,7 @@ class Config:
     aggregator_config: tuple[str, str]
     """Namespace and name of the AggregatorConfig that coordinated jobs use."""
     aggregator_template: Mapping[str, Any]
-    """What that AggregatorConfig is made of; empty: it is not made."""
+    """PodTemplate for that AggregatorConfig; empty: it is not created."""
     health_bind: Address
     lease_name: str
     identity: str
@@ -69,58 +69,61 @@ class Config:
     sync_period: float
     workers: int
     authority_secret: str | None
-    """Secret of the authority that issues what the next four name."""
+    """Secret of the authority that issues the certificates in the next four."""
     webhook_secret: str | None
-    """Secret of the webhook's certificate; None: somebody else makes it."""
+    """Secret of the webhook's certificate; None: another tool issues it."""
     server_secret: str | None
-    """The same of di-server."""
+    """Secret of di-server's certificate; None: another tool issues it."""
     history_secret: str | None
-    """The same of di-history."""
+    """Secret of di-history's certificate; None: another tool issues it."""
     dashboard_secret: str | None
-    """The same of di-dashboard."""
+    """Secret of di-dashboard's certificate; None: another tool issues it."""
     job_secrets: str | None
-    """Name of the Secret with the key of the secrets of jobs; None: jobs have none."""
+    """Name of the Secret with the key from which job secrets are derived; None: jobs have no
+    secret.
+    """
     server_ca_secret: str | None
-    """Secret whose ca.crt pods know di-server by; None: they are given none."""
+    """Secret whose ca.crt is passed to pods for di-server; None: none is passed."""
     server_deployment: str | None
-    """Deployment of di-server, beside the operator; None: somebody else runs it."""
+    """Deployment of di-server in the operator's namespace; None: it runs elsewhere."""
     webhook_service: str
     webhook_configuration: str | None
     webhook_admission: str | None
-    """ConfigMap that the webhook's pods wait for, written once the webhook configurations hold
-    the authority; None: they do not wait."""
+    """ConfigMap that the webhook's pods wait for, written once the webhook configurations hold the
+    authority; None: they do not wait.
+    """
     token_audience: str | None
     policy: str | None
     """Name of the allocation policy; None: preemptible jobs run like all others."""
     policy_arguments: Mapping[str, Any]
     node_kind_label: str | None
-    """Label of nodes whose value is their kind; None: all nodes are of one."""
+    """Node label whose value is the node type; None: all nodes have one type."""
     scheduling_period: float
-    """Seconds between two reconsiderations of all preemptible jobs."""
+    """Seconds between two reallocations of all preemptible jobs."""
     binding: Binding
-    """Who binds the pods of jobs that the allocator places."""
+    """Which component binds the pods of jobs that the allocator places."""
     companion_kinds: tuple[CompanionKind, ...]
-    """Of objects that jobs may bring along."""
+    """Object kinds that jobs are allowed to bring along."""
     job_tasks: bool
     """Whether scalable tasks get a DIJobTask."""
     kueue: bool
-    """Whether jobs may have a queue of Kueue."""
+    """Whether jobs can have a queue of Kueue."""
     high_priority_class: str | None
     """PriorityClass of the pods of jobs with high priority."""
     notification_targets: tuple[Target, ...]
-    """Whom jobs may have told of what happens to them."""
+    """Targets that jobs can name for notifications."""
     notification_waiting: float
-    """Seconds after which a Pending job is told of; 0: it is not."""
+    """Seconds after which a Pending job causes a notification; 0: never."""
     traces: str | None
-    """Base URL of a receiver of OTLP; None: there are no traces."""
+    """Base URL of an OTLP receiver; None: no traces."""
     trace_ratio: float
     job_metrics: int
-    """How many jobs have metrics of their own; 0: none."""
+    """Number of jobs with metrics of their own; 0: none."""
     kubeconfig: str | None
     log_level: str
 
 
-# A label's name, with a prefix or without, as Kubernetes has them.
+# A label's name, with an optional prefix, by the rules of Kubernetes.
 _LABEL: Final = r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z"
 _SETTINGS: Final = (
     Setting(

@@ -1,8 +1,9 @@
-"""How the API server calls the webhook: `caBundle` and `rules` of three objects, pure.
+"""`caBundle` and `rules` of the webhook configurations and the CRD: pure functions.
 
-The objects are the two webhook configurations, and the definition of DIJobs, since the webhook
-also converts between versions. The operator publishes `caBundle`, and in the configurations
-`rules`. All other fields belong to helm, or to another client that made the objects.
+The objects are the two webhook configurations, and the CustomResourceDefinition of DIJobs, because
+the webhook also converts between versions. The operator publishes `caBundle`, and in the
+configurations `rules`. All other fields belong to helm, or to another client that created the
+objects.
 """
 
 from __future__ import annotations
@@ -24,24 +25,26 @@ _CONVERSION: Final = "/spec/conversion/webhook/clientConfig"
 
 
 class _Client(NamedTuple):
-    """How one webhook is called."""
+    """The fields of one webhook in one of these objects."""
 
     path: str
     """JSON pointer of the clientConfig."""
     config: Mapping[str, Any]
     unchanged: tuple[str, object]
-    """Pointer and value of what tells that the object is still what was read."""
+    """JSON pointer and value of a `test` operation that fails if the object has changed since it
+    was read.
+    """
     rules: tuple[str, object] | None = None
-    """JSON pointer and value of its `rules`; None: it has none, as a conversion."""
+    """JSON pointer and value of its `rules`; None for a conversion webhook, which has none."""
 
     @property
     def has_rules(self) -> bool:
-        """Whether its `rules` are those that are published, if it is to have any."""
+        """Return whether its `rules` are the published ones, or it needs none."""
         return self.rules is None or self.rules[1] == ADMISSION_RULES
 
 
 def names_of(settings: CertificateSettings) -> dict[Resource, str]:
-    """Name of the object of each of CONFIGURATIONS; none where there is no webhook."""
+    """Return the name of the object of each of CONFIGURATIONS; empty if there is no webhook."""
     configuration = settings.configuration
     if configuration is None:
         return {}
@@ -51,7 +54,7 @@ def names_of(settings: CertificateSettings) -> dict[Resource, str]:
 def bundles(
     read: Iterable[tuple[Resource, Mapping[str, Any]]], settings: CertificateSettings
 ) -> tuple[bytes, ...]:
-    """The decoded caBundle of each webhook, empty where there is none."""
+    """Return the decoded caBundle of each webhook, empty bytes if it has none."""
     return tuple(
         _bundle(client.config)
         for resource, body in read
@@ -62,14 +65,14 @@ def bundles(
 def have_rules(
     read: Iterable[tuple[Resource, Mapping[str, Any]]], settings: CertificateSettings
 ) -> bool:
-    """Whether every webhook in the webhook configurations that exist has ADMISSION_RULES."""
+    """Return whether every webhook in the existing webhook configurations has ADMISSION_RULES."""
     return all(
         client.has_rules for resource, body in read for client in _of(resource, body, settings)
     )
 
 
 def is_registered(read: Iterable[tuple[Resource, Mapping[str, Any]]]) -> bool:
-    """Whether both webhook configurations exist and have a webhook."""
+    """Return whether both webhook configurations exist and have a webhook."""
     found = {resource for resource, body in read if body.get("webhooks")}
     return found.issuperset(_ADMISSION)
 
@@ -77,10 +80,10 @@ def is_registered(read: Iterable[tuple[Resource, Mapping[str, Any]]]) -> bool:
 def admission_patch(
     resource: Resource, body: Mapping[str, Any], bundle: bytes, settings: CertificateSettings
 ) -> list[dict[str, Any]]:
-    """RFC 6902 operations that publish `bundle` and ADMISSION_RULES where they differ.
+    """Return the RFC 6902 operations that publish `bundle` and ADMISSION_RULES where they differ.
 
-    Empty if they are published. Both are in one patch: with the rules alone the API server would
-    call a webhook that it does not trust.
+    Empty if nothing differs. Both are in one patch: with the rules alone the API server would call
+    a webhook that it does not trust.
     """
     encoded = base64.b64encode(bundle).decode()
     patch: list[dict[str, Any]] = []
@@ -110,8 +113,8 @@ def _of(
                 rules=(f"{path}/rules", webhook.get("rules")),
             )
         return
-    # All releases of a cluster share the definition: another one's webhook, or a definition
-    # without conversion, is not this operator's to touch.
+    # All releases of a cluster share the CRD: this operator must not change a definition without
+    # conversion, or one that calls another release's webhook.
     config = (body["spec"].get("conversion", {}).get("webhook") or {}).get("clientConfig", {})
     if _is_called(config, settings):
         where = "service" if "service" in config else "url"
@@ -119,7 +122,7 @@ def _of(
 
 
 def _is_called(config: Mapping[str, Any], settings: CertificateSettings) -> bool:
-    """Whether a service of these settings is what `config` calls."""
+    """Return whether `config` calls a Service of these settings."""
     service = config.get("service") or {}
     host = urlsplit(config.get("url") or "").hostname
     return any(

@@ -1,4 +1,6 @@
-"""Keeps the certificates of the services: reads the cluster, does the planned step, reads again."""
+"""The controller of the services' certificates: reads the cluster, executes the planned step, and
+reads again.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +49,19 @@ from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-# The watches bring changes at once; this is for what they miss.
+# Watches report changes at once; this interval is for changes that they miss.
 MAX_REST: Final = timedelta(seconds=60)
-# One rotation takes three steps. More means that somebody undoes them as fast as they are done.
+# One rotation takes three steps. More means that another client reverts them at once.
 _MAX_STEPS: Final = 8
 _JSON_PATCH: Final = "application/json-patch+json"
 
 
 def certificate_settings(config: Config) -> CertificateSettings | None:
-    """Which certificates are this operator's to make, None if none is."""
+    """Return which certificates this operator has to issue, None if there are none."""
     leaves = []
     if config.webhook_secret is not None:
         leaves.append(Leaf(secret=config.webhook_secret, service=config.webhook_service))
-    # Clients of these know their authority by what pods are told.
+    # Clients of these get their CA certificates from the operator, in the pods' annotation.
     leaves += [
         Leaf(secret=secret, service=service, for_pods=True)
         for secret, service in (
@@ -83,25 +85,25 @@ def certificate_settings(config: Config) -> CertificateSettings | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The objects as they were read, None for a Secret that does not exist."""
+    """The objects as read; None for a Secret that does not exist."""
 
     authority: dict[str, Any] | None
     serving: Mapping[str, dict[str, Any] | None]
-    """By name."""
+    """Serving Secrets by name."""
     configurations: tuple[tuple[Resource, dict[str, Any]], ...]
     admission: dict[str, Any] | None
     """The ConfigMap that the webhook's pods wait for."""
 
 
 class CertificateManager:
-    """Generates, publishes, renews and repairs; run by the leader only.
+    """Generates, publishes, renews and repairs certificates; only the leader runs it.
 
-    A second manager running for a moment does no harm: every write is conditional on what was
-    read, and the one that comes second reads again.
+    A second manager that runs for a moment is harmless: every write is conditional on what was
+    read, and the later writer gets a conflict and reads again.
 
-    Needs: Secrets get, list, watch and update by name, and create; the two webhook
-    configurations, the definition of DIJobs and the ConfigMap that the webhook's pods wait for
-    get, list, watch and patch by name.
+    Needs: Secrets get, list, watch and update by name, and create; the two webhook configurations,
+    the CRD of DIJobs and the ConfigMap that the webhook's pods wait for get, list, watch and patch
+    by name.
     """
 
     def __init__(self, client: KubeClient, *, settings: CertificateSettings, clock: Clock) -> None:
@@ -114,7 +116,7 @@ class CertificateManager:
         self._published_since = 0.0
 
     async def run(self) -> None:
-        """Keep the certificates until cancelled; errors of the API server are outlived."""
+        """Keep the certificates valid until cancelled; retries after errors of the API server."""
         settings = self._settings
         objects: list[tuple[Resource, str, str | None]] = [
             *((SECRETS, secret, settings.namespace) for secret in self._secrets),
@@ -131,10 +133,10 @@ class CertificateManager:
             group.create_task(self._keep())
 
     async def reconcile_once(self) -> float:
-        """Bring the certificates into order; return the seconds until it is worth looking again.
+        """Bring the certificates up to date; return the seconds until the next check.
 
         Raises:
-            ApiError: a read or a write failed; calling again goes on where this ended.
+            ApiError: a read or a write failed; the next call continues from there.
         """
         for _ in range(_MAX_STEPS):
             read = await self._read()
@@ -154,7 +156,7 @@ class CertificateManager:
                     case _:
                         assert_never(step)
             except (AlreadyExists, Conflict, NotFound):
-                # Changed, made or deleted since it was read: plan again from what is there now.
+                # Changed, created or deleted since it was read: plan again from the present state.
                 log.debug("certificates changed meanwhile", step=type(step).__name__)
         log.warning("certificates are changed by somebody else", steps=_MAX_STEPS)
         return RETRY
@@ -166,7 +168,8 @@ class CertificateManager:
                 seconds = await self.reconcile_once()
             except ApiError as error:
                 log.warning("certificates not reconciled", error=str(error))
-                # Not ended by a change: what fails may be the write that follows every change.
+                # No change ends this delay: the write that fails may be the one that follows every
+                # change.
                 await self._clock.sleep(RETRY)
                 continue
             await self._wait(seconds)
@@ -221,7 +224,7 @@ class CertificateManager:
     async def _get(
         self, resource: Resource, name: str | None, namespace: str | None
     ) -> dict[str, Any] | None:
-        """The object, None if it does not exist or `name` is None."""
+        """Return the object, None if it does not exist or `name` is None."""
         if name is None:
             return None
         try:
@@ -230,8 +233,8 @@ class CertificateManager:
             return None
 
     def _published_for(self, published: tuple[bytes, ...]) -> timedelta:
-        # After a restart the time counts from the first look: waiting twice costs two seconds,
-        # not waiting could cost admissions.
+        # After a restart the time counts from the first read: waiting twice costs two seconds, not
+        # waiting could fail admissions.
         monotonic = self._clock.monotonic()
         if published != self._published:
             self._published, self._published_since = published, monotonic
@@ -268,7 +271,7 @@ class CertificateManager:
                     field_manager=names.OPERATOR_NAME,
                 )
             except Invalid as error:
-                # A `test` did not hold: the list of webhooks has changed since it was read.
+                # A `test` operation failed: the list of webhooks has changed since it was read.
                 raise _as_conflict(error) from error
             log.info("caBundle and rules published", kind=resource.kind, reason=step.reason)
         for leaf in self._settings.leaves:
@@ -306,7 +309,7 @@ class CertificateManager:
     async def _confirm(self, read: _Read, step: ConfirmAdmission) -> None:
         assert read.admission is not None, "only a ConfigMap that exists awaits confirmation"
         name = read.admission["metadata"]["name"]
-        # With the resourceVersion it was read at: a compare-and-swap.
+        # Includes the resourceVersion that was read: a compare-and-swap.
         version = {"resourceVersion": read.admission["metadata"]["resourceVersion"]}
         await self._client.patch(
             CONFIGMAPS,
@@ -322,8 +325,8 @@ class CertificateManager:
     ) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         if present is not None:
-            # With the resourceVersion it was read at: a compare-and-swap. The labels somebody
-            # put on it stay.
+            # Includes the resourceVersion that was read: a compare-and-swap. Labels of other
+            # clients stay.
             body = {**present, "data": {**(present.get("data") or {}), **encoded}}
             await self._client.replace(SECRETS, name, body, self._settings.namespace)
             return

@@ -1,4 +1,4 @@
-"""The authorities that pods know di-server by: read from a Secret, whoever makes it."""
+"""The CA certificates by which pods verify di-server, read from a Secret of any origin."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from di_operator.process.clock import Clock
 log = structlog.get_logger(__name__)
 
 MAX_BYTES: Final = 16 * 1024
-"""Every pod carries them in an annotation, and all annotations of an object have 256 KiB."""
+"""Maximum size in bytes: every pod carries them in an annotation, and all annotations of an object
+share 256 KiB.
+"""
 
 
 class ServerAuthorities:
-    """Follows ca.crt of the Secret; what cannot be used leaves what was known before."""
+    """Watches ca.crt of the Secret; unusable content keeps the previous value."""
 
     def __init__(
         self,
@@ -42,11 +44,11 @@ class ServerAuthorities:
         self._known = ""
 
     def __call__(self) -> str:
-        """PEM; empty until they are known."""
+        """Return the certificates as PEM; empty until they are known."""
         return self._known
 
     async def run(self) -> None:
-        """Follow the Secret until cancelled; errors of the API server are outlived."""
+        """Watch the Secret until cancelled; retries after errors of the API server."""
         changed = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(
@@ -68,7 +70,7 @@ class ServerAuthorities:
             try:
                 self._take(await self._client.get(SECRETS, self._secret, self._namespace))
             except NotFound:
-                # Whoever makes it makes it again.
+                # Deleted: its owner creates it again.
                 continue
             except ApiError as error:
                 log.warning("Secret not read", name=self._secret, error=str(error))

@@ -1,15 +1,15 @@
-"""What to do next about the certificates of the services: pure.
+"""The next step of certificate rotation: pure functions.
 
-One step at a time, each a single write, each derived from nothing but what is stored in the
-cluster: a manager that dies after any of them, or another one that takes over, goes on from
-there. The order keeps every connection to a service verifiable:
+Each step is one write, and is derived only from what is stored in the cluster. A manager that stops
+after any step, or another one that takes over, continues from there. The order keeps every
+connection to a service verifiable:
 
-1. the authority (with its key) is stored before anyone is told to trust it;
-2. it is trusted before a service serves what it has issued: by the API server through caBundle,
-   by pods through the ca.crt beside the certificate, which the operator hands on to them;
+1. the authority (with its key) is stored before any client is configured to trust it;
+2. clients trust it before a service uses a certificate that it issued: the API server through
+   caBundle, pods through the ca.crt beside the certificate, which the operator copies to them;
 3. its predecessor stays trusted until every replica has had time to load the new certificate;
 4. the webhook's first pods start once the webhook configurations hold the authority: they mount a
-   ConfigMap, and its key is written after all that.
+   ConfigMap, whose key is written last.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CA_PRIVATE_KEY: Final = "ca.key"
 CERTIFICATE: Final = "tls.crt"
 PRIVATE_KEY: Final = "tls.key"
 
-# Authorities trusted at once. Two is the rule; somebody who deletes the authority's Secret again
-# and again must not make the configurations grow without end.
+# Authorities trusted at the same time. Two is the rule. The bound keeps the configurations from
+# growing when a client deletes the authority's Secret again and again.
 MAX_TRUSTED: Final = 8
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -51,43 +51,47 @@ class Leaf:
     service: str
     """Name of its Service."""
     for_pods: bool = False
-    """Whether its clients are pods; else they are API servers."""
+    """Whether its clients are pods; otherwise they are API servers."""
     extra_hosts: tuple[str, ...] = ()
-    """Further names and addresses, for clients that call it by URL."""
+    """Further DNS names and addresses, for clients that call it by URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateSettings:
-    """Where the certificates live and how long they last."""
+    """Where the certificates are stored, and their lifetimes."""
 
     namespace: str
     authority_secret: str
-    """No pod mounts it."""
+    """Secret of the authority, which no pod mounts."""
     leaves: tuple[Leaf, ...]
     configuration: str | None
-    """Name that the mutating and the validating configuration share; None: there are none."""
+    """Name of both the mutating and the validating configuration; None: there are none."""
     admission: str | None = None
-    """ConfigMap that the webhook's pods wait for; None: they wait for none."""
+    """ConfigMap that the webhook's pods wait for; None: they do not wait."""
     service_domain: str = "svc.cluster.local"
     authority_lifetime: timedelta = timedelta(days=5 * 365)
     serving_lifetime: timedelta = timedelta(days=90)
     overlap: timedelta = timedelta(minutes=15)
-    """How long a replaced authority stays trusted. The kubelet brings a changed Secret into a
-    pod within two minutes; the rest is margin for one that cannot reach the API server."""
+    """How long a replaced authority stays trusted. The kubelet updates a mounted Secret within two
+    minutes; the rest is a margin for a kubelet that cannot reach the API server.
+    """
     settle: timedelta = timedelta(seconds=2)
-    """Time every API server gets to see a published caBundle before it is relied upon."""
+    """Time for every API server to load a published caBundle before a certificate depends on it."""
     spread: timedelta = timedelta(minutes=10)
-    """The same for pods: the operator has to write to each of them, and its kubelet to bring it
-    into the pod. What is served stays good for longer than that."""
+    """The same time for pods: the operator writes to each of them, and its kubelet updates the
+    file. The served certificate stays valid for longer than that.
+    """
 
     def __post_init__(self) -> None:
-        # Certificates are backdated by minutes: two thirds of a shorter life would be over at
-        # once, and each certificate would be replaced as soon as it is made.
+        # Certificates are backdated by minutes: two thirds of a shorter lifetime would be over at
+        # once, and each certificate would be replaced as soon as it is issued.
         if min(self.authority_lifetime, self.serving_lifetime) < timedelta(hours=1):
             raise ValueError("a certificate must live for at least an hour")
 
     def hosts(self, leaf: Leaf) -> tuple[str, ...]:
-        """Every name a service is called by; the API server uses `<service>.<namespace>.svc`."""
+        """Return every name that clients call a service by; the API server uses
+        `<service>.<namespace>.svc`.
+        """
         qualified = f"{leaf.service}.{self.namespace}"
         return (
             f"{qualified}.svc",
@@ -103,11 +107,11 @@ class Observed:
     """What is stored in the cluster now.
 
     `serving` has the Secret of each leaf by its name. `bundles` has the decoded caBundle of each
-    webhook, empty where there is none. `has_rules` is false if a webhook configuration lacks the
-    rules, `is_registered` true if both configurations exist. `confirmed` is ca.crt of the
-    ConfigMap that the webhook's pods wait for, empty if it has none, None if there is no such
-    ConfigMap. `published_for` is how long the manager has seen the present bundles, those for
-    pods among them, unchanged.
+    webhook, empty if it has none. `has_rules` is false if a webhook configuration lacks the rules;
+    `is_registered` is true if both configurations exist. `confirmed` is ca.crt of the ConfigMap
+    that the webhook's pods wait for: empty if the key is missing, None if the ConfigMap is.
+    `published_for` is how long the manager has seen the present bundles, those for pods included,
+    unchanged.
     """
 
     authority: Mapping[str, Any] | None
@@ -121,15 +125,16 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateAuthority:
-    """Make an authority and store it; `reason` is for the log."""
+    """Create an authority and store it; `reason` is for the log."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishBundle:
-    """Write `bundle` and the rules into every webhook that differs, and `bundle` into every
-    Secret for pods that has another one."""
+    """Write `bundle` and the rules into every webhook that differs, and `bundle` into every Secret
+    for pods that differs.
+    """
 
     bundle: bytes
     reason: str
@@ -155,7 +160,7 @@ class ConfirmAdmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Nothing to do for `duration`, unless something changes."""
+    """Do nothing for `duration`, unless an object changes."""
 
     duration: timedelta
 
@@ -164,7 +169,7 @@ Step = CreateAuthority | PublishBundle | IssueServing | ConfirmAdmission | Rest
 
 
 def next_step(observed: Observed, *, now: datetime, settings: CertificateSettings) -> Step:
-    """The one thing to do now; never raises, whatever the Secrets contain."""
+    """Return the next step; never raises, whatever the Secrets contain."""
     authority = _stored_authority(observed.authority)
     if authority is None:
         return CreateAuthority(reason="there is no usable authority")
@@ -198,7 +203,8 @@ def next_step(observed: Observed, *, now: datetime, settings: CertificateSetting
         if now < overlap_end and bundle != authority.certificate_pem:
             dates.append(overlap_end)
     if may_confirm:
-        # Last: a cluster's policy that refuses this write must not cost other services theirs.
+        # Last: if an admission policy refuses this write, the other services still get their
+        # certificates.
         return ConfirmAdmission(bundle=bundle)
     return Rest(duration=min(dates) - now)
 
@@ -208,8 +214,9 @@ def published_bundles(
     serving: Mapping[str, Mapping[str, Any] | None],
     settings: CertificateSettings,
 ) -> tuple[bytes, ...]:
-    """All that clients of the services are told to trust: the API server by caBundle, pods by
-    ca.crt of each Secret for them that exists."""
+    """Return all bundles that clients of the services get: caBundle for the API server, and for
+    pods ca.crt of each existing Secret.
+    """
     for_pods = (
         secret_value(secret, CA_CERTIFICATE)
         for leaf in settings.leaves
@@ -219,7 +226,9 @@ def published_bundles(
 
 
 def _awaits_confirmation(observed: Observed, bundle: bytes) -> bool:
-    """Whether the webhook configurations hold `bundle` and its ConfigMap has another one."""
+    """Return whether the webhook configurations hold `bundle` and the ConfigMap holds
+    another one.
+    """
     return observed.is_registered and observed.confirmed not in (None, bundle)
 
 
@@ -231,7 +240,9 @@ def _patience(
     now: datetime,
     settings: CertificateSettings,
 ) -> timedelta:
-    """How long a bundle must have been published before a certificate is issued by it."""
+    """Return how long a bundle must have been published before its authority issues a
+    certificate.
+    """
     if not leaf.for_pods:
         return settings.settle
     serving = secret_value(secret, CERTIFICATE)
@@ -240,17 +251,17 @@ def _patience(
         and not has_expired(serving, now=now + settings.spread)
         and any(is_issued_by(serving, each) for each in split_certificates(bundle))
     )
-    # Pods that do not know the authority yet would trust what is served now just as little.
+    # Pods that do not have the authority yet would not trust the present certificate either.
     return settings.spread if is_good else settings.settle
 
 
 def trusted_bundle(
     observed: Observed, authority: Authority, *, now: datetime, settings: CertificateSettings
 ) -> bytes:
-    """The caBundle wanted now: the authority, then its predecessors while they may be in use.
+    """Return the wanted caBundle: the authority, then its predecessors while they can be in use.
 
-    Predecessors are read from the present caBundles, and from the serving Secrets in case those
-    were emptied; neither needs the authority's own Secret, which may be what was lost.
+    Predecessors are read from the present caBundles, and from the serving Secrets in case the
+    bundles were emptied. Neither needs the authority's own Secret, which can be the lost object.
     """
     current = authority.certificate_pem
     secrets = [observed.serving.get(leaf.secret) for leaf in settings.leaves]
@@ -260,8 +271,8 @@ def trusted_bundle(
     known = [
         certificate for bundle in observed.bundles for certificate in split_certificates(bundle)
     ]
-    # A Secret lists what was trusted when its certificate was issued: all of it may still be
-    # in use while the replicas change over, afterwards only the issuer.
+    # A Secret lists what was trusted when its certificate was issued: all of it can be in use while
+    # the replicas reload, afterwards only the issuer.
     for secret, serving in zip(secrets, served, strict=True):
         changing = now < _overlap_end(serving, settings)
         known += [
@@ -282,7 +293,7 @@ def trusted_bundle(
 
 
 def secret_value(secret: Mapping[str, Any] | None, key: str) -> bytes:
-    """A decoded value of a raw Secret, empty if it is missing or not base64."""
+    """Return a decoded value of a raw Secret, empty if it is missing or not base64."""
     data = (secret or {}).get("data")
     value = data.get(key) if isinstance(data, Mapping) else None
     try:
@@ -322,5 +333,5 @@ def _reason_to_issue(
 
 
 def _overlap_end(serving: bytes, settings: CertificateSettings) -> datetime:
-    # The moment of issue is in the certificate: no clock reading has to be stored anywhere.
+    # The certificate contains the time of issue: no clock reading has to be stored.
     return (issued_at(serving) or _NEVER) + settings.overlap

@@ -1,1 +1,1 @@
-"""All callers of the API server besides the caches of di_kube."""
+"""All callers of the API server except the caches of di_kube."""

@@ -1,4 +1,4 @@
-"""The objects that jobs bring along, at the API server: nobody watches them."""
+"""Reads and creates the companions of jobs at the API server; they have no watch."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ from di_operator.lifecycle.write_errors import CompanionRefused
 from di_operator.process.controller import Outdated
 
 REMEMBERED: Final = 4096
-"""Jobs whose companions need not be looked at again so soon; a few hundred bytes each."""
+"""Number of jobs whose companions were read recently and are remembered; a few hundred
+bytes each.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Look:
-    """What was seen of the companions of one job."""
+    """What the last read of one job's companions found."""
 
     at: float
     wanted: frozenset[int]
     found: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def is_whole(self, uid: str) -> bool:
-        """Whether all are there, and the job's."""
+        """Return whether all companions exist and belong to the job with this UID."""
         return self.found.keys() >= self.wanted and all(
             is_controlled_by(each, uid) for each in self.found.values()
         )
 
 
 class Companions:
-    """Looks at companions and makes them; remembers for a while of which job all are there."""
+    """Reads and creates companions; remembers for a while which jobs have all of theirs."""
 
     def __init__(
         self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
     ) -> None:
-        """`look_again`: seconds after which companions that were all there are looked at anew."""
+        """`look_again`: seconds after which complete companions are read again."""
         self._client = client
         self._look_again = look_again
         self._monotonic = monotonic
         self._looks = Looks[_Look](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[int, Mapping[str, Any]] | None:
-        """The companions of a job by their place in its spec, if all were there not long ago."""
+        """Return the companions of a job by their index in its spec, if a recent read found all;
+        else None.
+        """
         uid = job["metadata"]["uid"]
         look = self._looks.get(uid)
         if look is None or not look.is_whole(uid):
@@ -59,10 +63,7 @@ class Companions:
     async def look(
         self, job: Mapping[str, Any], wanted: Iterable[Wanted]
     ) -> Mapping[int, Mapping[str, Any]]:
-        """Read the companions of a job, one by one.
-
-        Raises ApiError if that is not possible now.
-        """
+        """Read the companions of a job, one by one. Raises ApiError if a read fails."""
         namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
         served = [
             (each.index, each.resource, each.name) for each in wanted if each.resource is not None
@@ -74,11 +75,11 @@ class Companions:
         return look.found
 
     async def create(self, action: CreateCompanion) -> CompanionRefused | None:
-        """Make a companion; one that the job has already is as good.
+        """Create a companion; one that the job already has counts as created.
 
         Raises:
-            Outdated: one of an earlier job has to go first.
-            ApiError: the same may succeed later.
+            Outdated: a companion of an earlier job has to be deleted first.
+            ApiError: a retry can succeed.
         """
         resource = action.resource
         if resource is None:
@@ -100,7 +101,7 @@ class Companions:
     async def _made_or_met(
         self, resource: Resource, name: str, body: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """The new object, or the one that has its name."""
+        """Return the new object, or the existing one with its name."""
         namespace = body["metadata"]["namespace"]
         try:
             return await self._client.create(resource, dict(body), namespace)

@@ -1,7 +1,7 @@
-"""Makes the AggregatorConfig that comes with the installation.
+"""Creates the AggregatorConfig that comes with the installation.
 
-helm cannot: it refuses objects of a kind whose definition it is about to install, and no hook of
-its waits until the API server serves that kind.
+helm cannot create it: helm refuses objects of a kind whose definition it is about to install, and
+its hooks do not wait until the API server serves that kind.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-# The definition may come a moment after the operator; an API server that refuses may be mended.
+# The CRD can appear after the operator starts, and a refusal of the API server can be fixed.
 RETRY: Final = 3.0
-# Applying what is there already changes nothing.
+# Applying an unchanged object changes nothing.
 REPEAT: Final = 60.0
 
 
 class DefaultAggregator:
-    """Keeps one AggregatorConfig; run by the leader only.
+    """Keeps one AggregatorConfig; only the leader runs it.
 
     Needs: aggregatorconfigs create, and patch by name.
     """
@@ -49,14 +49,15 @@ class DefaultAggregator:
         self._clock = clock
 
     async def run(self) -> None:
-        """Keep it until cancelled; errors of the API server are outlived."""
+        """Keep it until cancelled; retries after errors of the API server."""
         said = ""
         while True:
             message, pause = "AggregatorConfig applied", REPEAT
             try:
                 await self._apply()
             except Conflict as error:
-                # Somebody has changed what is applied here: it is theirs, after an upgrade too.
+                # Another client has changed the applied fields: they belong to it, also after an
+                # upgrade.
                 message = f"AggregatorConfig left as it is: {error.message}"
             except ApiError as error:
                 message, pause = f"AggregatorConfig not applied: {error}", RETRY

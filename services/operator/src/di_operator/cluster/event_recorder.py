@@ -1,4 +1,4 @@
-"""Events on jobs: best effort, within a budget, repeated ones folded into a count."""
+"""Records Events on jobs: best effort, rate limited, repeated ones aggregated into a count."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-# An event is one API write. In a burst of jobs the writes that make pods matter more, and the
-# job's conditions carry the whole history, so phase events get what a human could read.
+# Each event is one API write. In a burst of jobs the writes that create pods matter more, and the
+# job's conditions carry the whole history, so events for phases get the rate that a person can
+# read.
 RATE = 5.0
 BURST = 100
-# More distinct events than this waiting means the API server takes none; memory must not grow.
+# More distinct events than this can wait only if the API server accepts none; the limit bounds
+# memory.
 MAX_PENDING = 2000
-# Events sent lately whose count can grow without reading them first.
+# Recently sent events whose count can be increased without reading them first.
 MAX_REMEMBERED = 4096
 MAX_ATTEMPTS = 5
 RETRY_PAUSE = 1.0
@@ -36,7 +38,9 @@ _Key: TypeAlias = tuple[str, ...]
 
 
 class TokenBucket:
-    """Allows `burst` at once and `rate` a second in the long run."""
+    """Rate limiter that allows a burst of `burst` calls and `rate` calls per second in the long
+    run.
+    """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
         self._rate = rate
@@ -46,7 +50,7 @@ class TokenBucket:
         self._at = clock.monotonic()
 
     def take(self) -> bool:
-        """Take one token; False if there is none now."""
+        """Take one token if one is available; return whether one was."""
         now = self._clock.monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
@@ -57,14 +61,14 @@ class TokenBucket:
 
 
 class Observer(Protocol):
-    """What the recorder tells the metrics."""
+    """The metrics that the recorder updates."""
 
     def event(self, type_: str, result: str) -> None:
-        """Count one event by type and by what became of it."""
+        """Count one event by type and result."""
         ...
 
     def anomaly(self, reason: str) -> None:
-        """Count one Warning by reason, sent or not."""
+        """Count one Warning by reason, whether it was sent or not."""
         ...
 
 
@@ -77,7 +81,7 @@ class _Pending:
     count: int = 1
     attempts: int = 0
     unsure: int = 0
-    """Of the count, what was sent without an answer: it may have arrived."""
+    """The part of the count that was sent without a response: it may have arrived."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,11 +91,11 @@ class _Sent:
 
 
 class EventRecorder:
-    """Collects events from reconciles and sends them from one task of its own.
+    """Collects events from reconciles and sends them in one task.
 
-    Reconciles never wait for an event. Warnings are anomalies: always accepted, one Event for
-    each job and reason whose count grows. Normal events are folded when they say the same, and
-    dropped when the budget is spent.
+    Reconciles never wait for an event. Warnings are always accepted: one Event for each job and
+    reason, whose count grows. Normal events with equal messages are aggregated, and dropped when
+    the rate limit is exceeded.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class EventRecorder:
         self._draining = False
 
     def emit(self, job: Mapping[str, Any], event: JobEvent) -> None:
-        """Accept an event on `job`, to be sent soon."""
+        """Queue an event on `job`."""
         warning = event.type == "Warning"
         if warning:
             self._observer.anomaly(event.reason)
@@ -125,13 +129,13 @@ class EventRecorder:
         if len(self._pending) >= MAX_PENDING:
             self._observer.event(event.type, "queue_full")
             return
-        # Its metadata alone: of two thousand heavy jobs the specs would take more than there is.
+        # Keep the metadata only: the specs of two thousand large jobs would exceed the memory.
         about = {"metadata": job["metadata"]}
         self._pending[key] = _Pending(job=about, event=event, first=now, last=now)
         self._wake.set()
 
     async def run(self) -> None:
-        """Send events until `drain` was called and none is left."""
+        """Send events until `drain` has been called and all are sent."""
         while True:
             while self._pending:
                 key, item = self._pending.popitem(last=False)
@@ -142,7 +146,7 @@ class EventRecorder:
             self._wake.clear()
 
     def drain(self) -> None:
-        """Let `run` return once the events accepted so far are sent."""
+        """Let `run` return once the accepted events are sent."""
         self._draining = True
         self._wake.set()
 
@@ -164,7 +168,7 @@ class EventRecorder:
                 newer.unsure = item.unsure
             await self._clock.sleep(max(RETRY_PAUSE, error.retry_after or 0.0))
         except ApiError as error:
-            # The namespace is going away, or events are forbidden: nothing to wait for.
+            # The namespace is being deleted, or events are forbidden: a retry cannot succeed.
             self._drop(item, error)
         else:
             self._observer.event(item.event.type, "sent")
@@ -181,7 +185,7 @@ class EventRecorder:
             try:
                 await self._grow(namespace, name, key, item, known)
             except NotFound:
-                # Events expire after an hour; the next one begins a new series.
+                # Events expire after an hour; the next one starts a new series.
                 del self._sent[key]
             else:
                 return
@@ -199,11 +203,12 @@ class EventRecorder:
         try:
             await self._client.create(EVENTS, body, namespace)
         except AlreadyExists:
-            # Left by an earlier leader: its count goes on growing.
+            # Written by an earlier leader: its count is continued.
             found = await self._client.get(EVENTS, name, namespace)
             count = found.get("count") or 1
             if item.unsure == count and found.get("reportingInstance") == self._instance:
-                # No earlier leader's: ours, whose answer was lost, and part of what is to be told.
+                # Not from an earlier leader: it is ours, its response was lost, and the count
+                # includes it.
                 count = 0
             earlier = _Sent(first=_first_seen(found, item.first), count=count)
             await self._grow(namespace, name, key, item, earlier)
@@ -243,7 +248,9 @@ def _key(job: Mapping[str, Any], event: JobEvent) -> _Key:
 
 
 def _name(job: Mapping[str, Any], key: _Key) -> str:
-    """The same name for the same event, so that a repeated one after a crash is no second one."""
+    """Return a name that is equal for equal events, so that a repeated event after a crash creates
+    no second one.
+    """
     digest = hashlib.sha256("\0".join(key).encode()).hexdigest()
     return f"{job['metadata']['name']}.{digest[:16]}"
 

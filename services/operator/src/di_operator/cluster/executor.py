@@ -1,4 +1,4 @@
-"""Carries out the actions of a decision."""
+"""Executes the actions of a decision."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ from di_operator.lifecycle.write_errors import (
 from di_operator.process.concurrency import Tenants, Writers, spread
 from di_operator.process.controller import JobKey, Outdated
 
-# A line an action: at debug, for a large job has thousands.
+# One line per action, at level debug, because a large job has thousands.
 log = structlog.get_logger(__name__)
 
 
 class Writes(Protocol):
-    """Where the answer of each write is put, so that the next decision knows of it."""
+    """The cache that stores the response of each write, so that the next decision includes it."""
 
     def observe(self, resource: Resource, body: dict[str, Any]) -> None:
-        """Take in an object as the API server returned it."""
+        """Store an object as the API server returned it."""
         ...
 
     def forget(self, uid: str) -> None:
-        """Take in that the object of that UID is gone."""
+        """Record that the object of that UID is gone."""
         ...
 
 
 class Observer(Protocol):
-    """What the executor tells the metrics."""
+    """The metrics that the executor updates."""
 
     def acted(self, action: str, result: str) -> None:
         """Count one action with its result (`ok`, `refused`, `error`)."""
@@ -79,23 +79,25 @@ class Observer(Protocol):
 
 
 class OnRefused(Protocol):
-    """Called when something that a job needs could not be made: with the job, the API server's
-    message, whether the server failed, or was too busy, and did not judge the object, and whether
-    it was asked in a dry run."""
+    """Called when an object that a job needs could not be created.
+
+    Gets the job, the API server's message, whether the server itself failed or was overloaded
+    (`is_of_server`), and whether the request was a dry run.
+    """
 
     def __call__(self, job: JobKey, message: str, *, is_of_server: bool, is_dry_run: bool) -> None:
-        """Take it in."""
+        """Record the refusal."""
         ...
 
 
 _BAD_REQUEST: Final = 400
-"""The answer to a dry run where an admission webhook supports none, so that nothing is known."""
+"""Response to a dry run if an admission webhook supports none: the result is unknown."""
 _NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
-"""Answers that say nothing about the object."""
+"""Responses that report nothing about the object."""
 
 
 class Executor:
-    """Runs actions in order; neighbours of one label at the same time."""
+    """Runs actions in order; consecutive actions with the same label run concurrently."""
 
     def __init__(
         self,
@@ -111,7 +113,9 @@ class Executor:
         on_refused: OnRefused | None = None,
         on_dry_run_passed: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        """`on_dry_run_passed` is called with a job whose pods the API server would create."""
+        """`on_dry_run_passed` is called with a job whose pods the API server accepted in a
+        dry run.
+        """
         self._on_dry_run_passed = on_dry_run_passed
         self._on_refused = on_refused
         self._client = client
@@ -126,16 +130,15 @@ class Executor:
     async def run(
         self, actions: Sequence[Action], *, job: JobKey, is_wanted: Callable[[], bool]
     ) -> list[Fault]:
-        """Carry out `actions` of `job`; stops after the label of which one was refused.
+        """Execute `actions` of `job`, and return the refusals that concern the job.
 
-        Begins nothing more once `is_wanted`, asked after each action, says no.
-
-        Returns the refusals that say something about the job.
+        Stops after a label that contains a refused action, and when `is_wanted`, which is called
+        after each action, returns False.
 
         Raises:
             NotLeading: the lease was lost; nothing further was written.
-            Outdated: an object is not what the decision saw.
-            ApiError: everything else; the same actions may succeed later.
+            Outdated: an object differs from what the decision was based on.
+            ApiError: any other error; a retry of the same actions can succeed.
         """
         for _, batch in groupby(actions, key=attrgetter("label")):
             faults = await self._run_batch(list(batch), job, is_wanted)
@@ -149,8 +152,8 @@ class Executor:
     async def _run_batch(
         self, batch: list[Action], job: JobKey, is_wanted: Callable[[], bool]
     ) -> list[Fault]:
-        # Once per batch and not per write: a write that leaves late cannot do harm, since creates
-        # have fixed names and an owner, deletes and status patches carry preconditions.
+        # Checked once per batch and not per write: a late write is harmless, because creates have
+        # fixed names and an owner, and deletes and status patches carry preconditions.
         self._check_lease()
         if len(batch) == 1:
             fault = await self._run_one(batch[0], job)
@@ -236,24 +239,26 @@ class Executor:
         try:
             await self._client.create(resource, dict(body), namespace, dry_run=True)
         except AlreadyExists:
-            # Admission comes before the name: what has it is looked at when the pod is made.
+            # Admission runs before the name is checked: an object with the name is judged when the
+            # pod is created.
             return None
         except Invalid as error:
             if error.code == _BAD_REQUEST:
                 return None
             return _refusal(resource, error)
         except Forbidden as error:
-            # The last that is judged. Quotas are full and free again all the time: those that can
-            # be read are known to the allocator.
+            # Quota is checked last. Quotas fill and empty all the time, and the allocator knows
+            # those that can be read.
             return None if error.is_quota else _refusal(resource, error)
         except NotFound as error:
             return _refusal(resource, error)
         return None
 
     async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:
-        """Judge an object in the way of a create.
+        """Judge an existing object whose name a create needs; return the fault that it is, if any.
 
-        Ours means: the create happened before and its answer was lost, or the cache is behind.
+        None if it is the job's own: the create succeeded earlier and its response was lost, or the
+        cache is behind.
         """
         metadata = wanted["metadata"]
         try:
@@ -265,12 +270,13 @@ class Executor:
         ours = is_controlled_by(found, job["uid"])
         labels = found["metadata"].get("labels") or {}
         if ours and labels.get(LABEL_OPERATOR) != OPERATOR_NAME:
-            # Out of sight of the watch: taken for done, it would be made again for ever.
+            # Invisible to the watch: counted as created, it would be created again forever.
             return NameTaken(resource=resource, found=found)
         if ours and "deletionTimestamp" not in found["metadata"]:
             self._writes.observe(resource, found)
             if is_finished(found):
-                # Not the one to be made: a delete of it did not happen, whatever was answered.
+                # Not the object to be created: its delete did not happen, whatever the response
+                # said.
                 raise Outdated(f"{resource.kind} {metadata['name']} has ended already")
             return None
         if ours or is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
@@ -321,7 +327,7 @@ class Executor:
         self._writes.observe(resource, patched)
         log.debug("labelled anew", kind=resource.kind, object=action.name)
         if lost:
-            # Something in the cluster takes them away again: no reason to try without a pause.
+            # Another client removes the labels again: retry only after a backoff.
             raise Outdated(f"{resource.kind} {action.name} does not keep {', '.join(lost)}")
 
     async def _patch(self, action: Patch) -> Fault | None:
@@ -348,7 +354,7 @@ class Executor:
         metadata = patched["metadata"]
         if resource == SERVICES and not _keeps(patched, action.patch):
             self._writes.observe(resource, patched)
-            # Something in the cluster changes it again: no reason to try without a pause.
+            # Another client changes it again: retry only after a backoff.
             raise Outdated(f"Service {action.name} does not keep what was patched")
         is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         log.debug("patched", kind=resource.kind, object=action.name)
@@ -375,7 +381,7 @@ class Executor:
             now = await self._look(resource, action.namespace, action.name)
             if now is not None and now["metadata"]["uid"] == action.uid:
                 raise Outdated(str(error)) from error
-            # What was to be deleted is gone; nothing or another object has its name.
+            # The object to delete is gone; its name is free or belongs to another object.
             self._writes.forget(action.uid)
         else:
             log.debug("deleted", kind=resource.kind, object=action.name)
@@ -385,25 +391,25 @@ class Executor:
                 self._writes.forget(action.uid)
 
     async def _look(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
-        """Read one object anew and put it where the next decision finds it."""
+        """Read one object again and store it in the cache."""
         try:
             found = await self._client.get(resource, name, namespace)
         except NotFound:
             return None
-        # Read before the object is given away: the cache drops what it does not need.
+        # Read before the object is stored: the cache drops fields that it does not need.
         self._writes.observe(resource, found)
         return found
 
 
 def _keeps(found: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Whether an object has what a merge patch of its spec has written."""
+    """Return whether an object has the values of a merge patch of its spec."""
     wanted = patch["spec"].get("selector") or {}
     has = found["spec"].get("selector") or {}
     return all(has.get(key) == value for key, value in wanted.items())
 
 
 def _is_refusal(error: ApiError) -> bool:
-    """Whether the API server answered, and would not do it. A webhook may answer any code."""
+    """Return whether the API server refused the request. A webhook can return any status code."""
     return error.code > 0 and not isinstance(error, _NO_REFUSAL)
 
 
@@ -412,7 +418,9 @@ def _is_of_server(error: ApiError) -> bool:
 
 
 def _refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
-    """What a refused create says about the job. Raises the error if it says nothing about it."""
+    """Return the fault that a refused create means for the job. Raises the error if it
+    means none.
+    """
     if resource == WORKLOADS:
         return WorkloadRefused(message=error.message)
     match error:

@@ -1,11 +1,12 @@
-"""What the operator knows of the cluster: the watches, and its own writes before they come back.
+"""The operator's view of the cluster: the watches, plus its own writes that the watches have not
+shown yet.
 
-A watch is always a little behind. Deciding from it alone, the reconcile that follows a create
-would not see the pod and create it again, and one that follows a status patch would count the same
-failure again. So the answer of every write goes into the cache at once, where only something
-newer replaces it, and what a delete removed is hidden until the watch says so too. Names of pods
-and the resourceVersion of status patches keep the same mistakes from doing harm when the operator
-has just started and knows nothing of its predecessor's writes; here they are made not to happen.
+A watch is always a little behind. From a watch alone, the reconcile after a create would not see
+the pod and create it again, and the reconcile after a status patch would count the same failure
+twice. So the response of every write is stored in the cache at once, where only a newer version
+replaces it, and a deleted object is hidden until the watch reports the deletion. Fixed pod names
+and the resourceVersion of status patches prevent the same mistakes right after a start, when the
+operator does not know its predecessor's writes.
 """
 
 from __future__ import annotations
@@ -69,16 +70,17 @@ from di_operator.process.controller import JobKey
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
-# Objects deleted by us whose DELETED event is still to come; far more than are ever under way.
+# Objects that we deleted and whose DELETED event is outstanding; far more than are ever under way.
 MAX_HIDDEN = 10_000
-# A job of a thousand pods brings a thousand events, each worth a look at a thousand pods. Looks
-# at large jobs wait for company: half a millisecond a pod, a fifth of a second at most.
+# A job of a thousand pods causes a thousand events, each worth a reconcile over a thousand pods.
+# Reconciles of large jobs are delayed to combine events: half a millisecond per pod, a fifth of a
+# second at most.
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
-# Looks at smaller ones wait that fifth while a pod of a task is ahead of another: they mostly
-# become ready, and end, one right after the other. News of the last one to get as far does not
-# wait.
+# Smaller jobs are delayed by that fifth while their pods are at different steps: pods mostly become
+# ready, and end, one right after the other. The event of the last pod to reach a step is not
+# delayed.
 _AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
 
 
@@ -86,7 +88,7 @@ _POD_METADATA = (
     *("name", "namespace", "uid", "resourceVersion", "ownerReferences"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
-# All that the operator puts back where somebody takes them off.
+# Labels that the operator restores when another client removes them.
 _POD_LABELS = (
     *(LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, LABEL_POD_NAME),
     *(LABEL_IN_SERVICE, LABEL_REPLICA_LEADER, LABEL_STANDBY),
@@ -98,20 +100,22 @@ _POD_NOTES = (
 )
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
-# Of a pod that waits for room: where it may go, and whom it goes before.
+# Of a pod that waits for capacity: where it can go, and which pods it can preempt.
 _WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
-# Of pods that are alike, remembered to share them; those of many different jobs share little.
+# Parts of equal pods that are remembered to share them; pods of different jobs share little.
 _SHARED_PARTS = 4096
 
 
 def transform(body: dict[str, Any]) -> dict[str, Any]:
-    """Drop what no decision reads from any object."""
+    """Remove fields of any object that no decision reads."""
     body["metadata"].pop("managedFields", None)
     return body
 
 
 def transform_job(body: dict[str, Any]) -> Packed:
-    """Pack of a job what nobody reads as long as nothing happens to it, which is most of it."""
+    """Pack the fields of a job that are read only when something happens to it, which is most of
+    it.
+    """
     body = transform(body)
     for shared in ("apiVersion", "kind"):
         if shared in body:
@@ -120,7 +124,7 @@ def transform_job(body: dict[str, Any]) -> Packed:
     if "namespace" in metadata:
         metadata["namespace"] = _shared(metadata["namespace"])
     if (annotations := metadata.get("annotations")) is not None:
-        # The whole spec once more, in a text.
+        # The whole spec once more, as text.
         annotations.pop(_LAST_APPLIED, None)
     text = json_text(body.get("spec"))
     if len(text) > HEAVY:
@@ -129,7 +133,7 @@ def transform_job(body: dict[str, Any]) -> Packed:
         if may_be_too_much(text) and (error := weight_error(spec)) is not None:
             body[SPEC_ERROR] = error.message
             if not _goes_on(body):
-                # It never gets pods, or has had them: its lists and maps are not kept.
+                # The job never gets pods, or has had them: its lists and maps are dropped.
                 body["spec"] = {key: each for key, each in spec.items() if not _is_nested(each)}
     return Packed(body, packed=("spec", "status"))
 
@@ -139,13 +143,13 @@ def _is_nested(value: object) -> bool:
 
 
 def _goes_on(job: Mapping[str, Any]) -> bool:
-    """Whether a job has been started and has not ended."""
+    """Return whether a job has started and has not ended."""
     status = Status.read(job.get("status"))
     return status.has_started and not status.is_finished
 
 
 def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a pod what decisions read: of fifty thousand pods every field counts."""
+    """Keep the fields of a pod that decisions read: with fifty thousand pods every field counts."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
     for shared in ("namespace", "ownerReferences"):
@@ -154,7 +158,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name = kept["name"]
     kept["labels"] = {
-        # Its own name is the only label that no other pod has.
+        # The label with its own name is the only one that no other pod shares.
         key: name if labels[key] == name else _shared(labels[key])
         for key in _POD_LABELS
         if key in labels
@@ -163,7 +167,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         {key: annotations[key] for key in _POD_NOTES if key in annotations}
     )
     if controlling_job(body) is None:
-        # Somebody else's that carries our labels: it takes room as all others do.
+        # A pod of another owner with our labels: it uses capacity as all others do.
         placed = _of_others(body)
     else:
         placed = {
@@ -189,8 +193,9 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shared(part: Any) -> Any:
-    """A part of a pod, kept once for all that have the same: it takes a third of the memory, and
-    of what the cyclic collector walks while everything waits."""
+    """Return an equal part that other pods share. This saves a third of the memory, and the same
+    share of garbage collection while nothing happens.
+    """
     return _parsed(compact(orjson.dumps(part)))
 
 
@@ -200,7 +205,9 @@ def _parsed(text: bytes) -> Any:
 
 
 def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[str, Any]]:
-    """How many there are tells whether all have ended; a rank is kept only if it is disputed."""
+    """Return the containers. Their number shows whether all have ended; a rank is kept only if it
+    is disputed.
+    """
     kept: list[dict[str, Any]] = [{}] * len((body.get("spec") or {}).get("containers") or ())
     rank = told_rank(body)
     if rank is not None and notes.get(ANNOTATION_RANK) != str(rank):
@@ -221,8 +228,9 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _containers_of(
     statuses: Iterable[Mapping[str, Any]], *, goes_on: bool
 ) -> list[Mapping[str, Any]]:
-    """Those that have ended or are kept from running, and where the pod `goes_on` after their
-    failures those that failed; of all others there is nothing to say."""
+    """Return the statuses of containers that have ended or cannot run; if the pod `goes_on` after
+    failures, also of those that failed. Other containers are left out.
+    """
     kept: list[Mapping[str, Any]] = []
     for one in statuses:
         if goes_on and has_failed(one):
@@ -242,14 +250,14 @@ def _end_of(ended: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_of(status: Mapping[str, Any], ended: Mapping[str, Any], report: str) -> dict[str, Any]:
-    """Of a check of the pod's node its name and what it said."""
+    """Return the name and the report of a node check's container."""
     kept = _failure_of(status, ended)
     kept["state"]["terminated"]["message"] = report
     return {**kept, "name": status["name"]}
 
 
 def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a container that failed also its name, how long it ran and what it said last."""
+    """Return the name, the run time and the termination message of a container that failed."""
     kept = _end_of(ended)
     state = kept["state"]["terminated"]
     if "startedAt" in ended:
@@ -260,7 +268,7 @@ def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str
 
 
 def _started_again(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a container that is started again how it failed the last time, and how often it has."""
+    """Return the last failure and the restart count of a container that restarts."""
     state = status.get("state") or {}
     kept: dict[str, Any] = {key: status[key] for key in ("name", "restartCount") if key in status}
     if ended := state.get("terminated"):
@@ -273,14 +281,16 @@ def _started_again(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a pod that is not ours what the allocator reads: where it takes how much room."""
+    """Keep the fields of another owner's pod that the allocator reads: its node and its
+    resources.
+    """
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
     spec, status = _of_others(body), {"phase": (body.get("status") or {}).get("phase")}
     name = spec.pop("nodeName", None)
     if refusal_of(body):
         status["conditions"] = [unscheduled(body["status"])]
-    # Of fifteen thousand pods most are like others, but for where they are.
+    # Most of fifteen thousand pods are equal except for their node.
     return {
         "metadata": {key: metadata[key] for key in kept if key in metadata},
         "spec": {**_shared(spec), **({"nodeName": intern(name)} if name else {})},
@@ -289,7 +299,7 @@ def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_others(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pod's spec: where it takes how much room, or waits for it."""
+    """Return the parts of a pod's spec that show where it uses capacity, or waits for it."""
     spec = body.get("spec") or {}
     wants = _WANTS if refusal_of(body) else ()
     return {
@@ -301,7 +311,7 @@ def _of_others(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pod's spec: the node it is bound to, or pinned to."""
+    """Return the part of a pod's spec with the node that it is bound or pinned to."""
     if name := spec.get("nodeName"):
         return {"nodeName": name}
     node = node_of(spec)
@@ -309,7 +319,9 @@ def _node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def transform_node(body: dict[str, Any]) -> dict[str, Any]:
-    """Drop what the allocator does not read of a node: the list of its images is most of it."""
+    """Remove the fields of a node that the allocator does not read; the list of images is most of
+    it.
+    """
     transform(body)
     status = body.get("status") or {}
     body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
@@ -322,26 +334,26 @@ def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def index_phase(body: Mapping[str, Any]) -> Iterable[str]:
-    """The phase of a job; one without is Pending."""
+    """Index a job by its phase; a job without one is Pending."""
     yield str((body.get("status") or {}).get("phase") or "Pending")
 
 
 def index_job(body: Mapping[str, Any]) -> Iterable[str]:
-    """Find an object under the job that controls it and the one its label names.
+    """Index an object by the job that controls it and by the one that its label names.
 
-    One and the same, but for what somebody edited: a pod without its label is the job's still,
-    and one without an owner has a name that the job needs.
+    Both are the same job unless another client edited the object: a pod without the label still
+    belongs to the job, and a pod without an owner blocks a name that the job needs.
     """
     return [index_value(*key) for key in _jobs_of(body)]
 
 
 def index_value(namespace: str, name: str) -> str:
-    """What `index_job` finds the objects of a job under."""
+    """Return the index value of `index_job` for a job."""
     return f"{namespace}/{name}"
 
 
 class InformerState:
-    """Jobs and their objects; tells `wake(key, delay)` which job wants a look."""
+    """The cached jobs and their objects; calls `wake(key, delay)` for each job to reconcile."""
 
     def __init__(
         self,
@@ -350,7 +362,7 @@ class InformerState:
         wake: Callable[[JobKey, float], None],
         follow_pod: Subscriber,
     ) -> None:
-        """`follow_pod` is told of every change of a pod, own writes included."""
+        """`follow_pod` is called for every change of a pod, own writes included."""
         self._caches = dict(caches)
         self._wake = wake
         self._hidden: OrderedDict[str, None] = OrderedDict()
@@ -360,20 +372,22 @@ class InformerState:
         caches[PODS].subscribe(follow_pod)
 
     def adopt(self, resource: Resource, cache: WatchCache) -> None:
-        """Hear of another resource from now on, which not every cluster has."""
+        """Subscribe to a further resource, which not every cluster has."""
         self._caches[resource] = cache
         cache.subscribe(self._listener(resource))
 
     def drop(self, resource: Resource) -> None:
-        """Hear no more of a resource that the cluster has no longer."""
+        """Unsubscribe from a resource that the cluster no longer has."""
         self._caches.pop(resource, None)
 
     def of_job(self, resource: Resource, key: JobKey) -> list[Mapping[str, Any]]:
-        """Return the objects of an adopted resource under the name of a job."""
+        """Return the objects of an adopted resource indexed under a job."""
         return self._of_job(resource, key) if resource in self._caches else []
 
     def job(self, key: JobKey) -> Mapping[str, Any] | None:
-        """Return the job of that name, None if there is none; `dict` of it reads all at once."""
+        """Return the job of that name, None if there is none. `dict` of it reads all fields at
+        once.
+        """
         job = self._caches[DIJOBS].get(key.namespace, key.name)
         return None if job is None or job["metadata"]["uid"] in self._hidden else job
 
@@ -397,9 +411,9 @@ class InformerState:
         return self._of_job(CONFIGMAPS, key)
 
     def observe(self, resource: Resource, body: dict[str, Any]) -> None:
-        """Take in an object as a write or a read returned it; takes possession of `body`.
+        """Store an object from the response of a write or read; takes ownership of `body`.
 
-        Wakes nobody: whoever wrote it looks again anyway.
+        Wakes no job, because the caller reconciles again anyway.
         """
         if (cache := self._caches.get(resource)) is None:
             return  # it was dropped while the write was under way
@@ -410,13 +424,13 @@ class InformerState:
             self._absorbing = False
 
     def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
-        """What is kept of an object that a list showed, for `observe_all`."""
+        """Return the cached form of an object from a list, for `observe_all`."""
         return self._caches[resource].recognise(body)
 
     def observe_all(
         self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
     ) -> bool:
-        """Take in what a list of some objects showed; False if the watch is ahead of it."""
+        """Store objects from a list; return False if the watch is ahead of the list."""
         self._absorbing = True
         try:
             return self._caches[resource].absorb_list(bodies, version)
@@ -424,28 +438,31 @@ class InformerState:
             self._absorbing = False
 
     def forget(self, uid: str) -> None:
-        """Take in that the object of that UID is gone."""
+        """Record that the object of that UID is gone."""
         self._hidden[uid] = None
         if len(self._hidden) > MAX_HIDDEN:
             self._hidden.popitem(last=False)
 
     @property
     def hidden(self) -> frozenset[str]:
-        """UIDs of the objects taken for gone that the watches have not buried yet."""
+        """Return the UIDs of objects that are hidden as deleted and whose deletion no watch has
+        reported.
+        """
         return frozenset(self._hidden)
 
     def reveal(self, uids: Iterable[str]) -> None:
-        """Show again what the caches hold of these: they have been compared since.
+        """Show these objects again, which a comparison with the API server has confirmed.
 
-        Whoever answers 404 for an object that exists (a proxy, an API server that was restored)
-        would otherwise have it left alone until the operator is restarted.
+        Without this a wrong 404 for an existing object (from a proxy, or a restored API server)
+        would hide it until the operator restarts.
         """
         for uid in uids:
             self._hidden.pop(uid, None)
 
     def wake_all(self) -> None:
-        """Ask for a look at every job, as the periodic poll does, and at who has left Workloads:
-        these were seen, if at all, before it was known that they can be given back."""
+        """Wake every job, as the periodic resync does, and every job that has left Workloads
+        behind: their events may have arrived before it was known that their quota can be released.
+        """
         for job in self._caches[DIJOBS].items():
             self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
         for workload in self._caches[WORKLOADS].items() if WORKLOADS in self._caches else ():
@@ -465,7 +482,7 @@ class InformerState:
             is_known_gone = kind == "DELETED" and uid in self._hidden
             if is_known_gone:
                 del self._hidden[uid]
-            # Of a job there is more to do once it is out of sight.
+            # A job has more to do once it is gone.
             if not self._absorbing and (resource == DIJOBS or not is_known_gone):
                 self._notify(resource, body)
 
@@ -480,7 +497,9 @@ class InformerState:
             self._wake(key, self._settle(key, body) if resource == PODS else 0.0)
 
     def _settle(self, key: JobKey, pod: Mapping[str, Any]) -> float:
-        """Seconds that a look at a job may wait for news like that of a pod of it."""
+        """Return the seconds by which a job's reconcile is delayed after an event like this one of
+        a pod.
+        """
         count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
         if count > SETTLE_ABOVE:
             return min(SETTLE_MAX, count * SETTLE_PER_POD)

@@ -1,8 +1,8 @@
-"""Kueue's objects, for as long as the cluster has Kueue: looked for at every poll.
+"""Watches Kueue's objects while the cluster has Kueue; its presence is checked at every resync.
 
-Whether it is there is asked by a list that finds nothing: 404 says that its resources are not
-served, 403 that this operator may not read them. Anything else says nothing, and what was known
-stands. Until the first answer, and until all is listed, nothing is decided about jobs with a queue.
+A list that matches nothing shows whether Kueue is installed: 404 means that its resources are not
+served, 403 that this operator has no permission. Any other error keeps the previous answer. Until
+the first answer, and until the first lists are complete, no decision is made for jobs with a queue.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from di_operator.process.controller import JobKey
 
 log = structlog.get_logger(__name__)
 
-# No object has this name (names are no longer than 253), so nothing is sent back.
+# No object has this name (names have 253 characters at most), so the list is empty.
 _NOBODY: Final = f"metadata.name={'x' * 254}"
 _FOLLOWED: Final = (WORKLOADS, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES)
 _RETRY: Final = 2.0
-"""Seconds until the next question where the first was not answered."""
+"""Seconds until the next check if the first one failed."""
 
 
 class NoKueue:
-    """An operator that does not look at Kueue."""
+    """Stand-in for an operator that does not support Kueue."""
 
     def known(self, key: JobKey) -> Kueue | None:
-        """What is known of it: that nobody looks."""
+        """Return that Kueue is not supported."""
         return Kueue(obstacle=NOT_WATCHED)
 
     async def run(self) -> None:
-        """Nothing to do, for ever."""
+        """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
     async def relist(self) -> None:
-        """Nothing to compare."""
+        """Do nothing."""
 
 
 class KueueWatch:
-    """Follows Workloads of ours, ResourceFlavors and WorkloadPriorityClasses."""
+    """Watches our Workloads, ResourceFlavors and WorkloadPriorityClasses."""
 
     def __init__(
         self,
@@ -69,8 +69,9 @@ class KueueWatch:
         period: float,
         clock: Clock,
     ) -> None:
-        """`make_cache` returns a new cache of a resource; `period`: seconds between two questions
-        whether Kueue is there; `namespace` None: all."""
+        """`make_cache` returns a new cache of a resource; `period` is the time in seconds between
+        two checks whether Kueue exists; `namespace` None: all.
+        """
         self._client = client
         self._informers = informers
         self._make_cache = make_cache
@@ -83,7 +84,9 @@ class KueueWatch:
         self._is_known = False
 
     def known(self, key: JobKey) -> Kueue | None:
-        """What is known of Kueue and the Workloads of a job; None: nothing yet."""
+        """Return what is known of Kueue and the Workloads of a job; None before the first
+        answer.
+        """
         if not self._is_known:
             return None
         if self._obstacle is not None:
@@ -96,7 +99,7 @@ class KueueWatch:
         )
 
     async def run(self) -> None:
-        """Ask and follow until cancelled."""
+        """Check for Kueue and watch its objects until cancelled."""
         try:
             while True:
                 await self._ask()
@@ -105,7 +108,7 @@ class KueueWatch:
             self._end()
 
     async def relist(self) -> None:
-        """Compare what is known with the API server. Raises ApiError if that is not possible."""
+        """Compare the caches with the API server. Raises ApiError if a request fails."""
         try:
             await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
         except (NotFound, Forbidden):
@@ -148,7 +151,7 @@ class KueueWatch:
         self._informers.wake_all()
 
     def _follow(self, kind: str, body: Mapping[str, Any]) -> None:
-        """A flavor or a class that jobs may wait for."""
+        """Wake jobs that may wait for a changed flavor or priority class."""
         if self._is_known and self._obstacle is None:
             self._informers.wake_all()
 
@@ -177,7 +180,7 @@ def follow_kueue(
     clock: Clock,
     rng: Random,
 ) -> KueueWatch | NoKueue:
-    """Return what follows Kueue's objects as the configuration has it."""
+    """Return the watch of Kueue's objects that the configuration asks for."""
     if not config.kueue:
         return NoKueue()
 

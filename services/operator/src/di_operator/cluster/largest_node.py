@@ -1,4 +1,4 @@
-"""How much memory the largest node has for pods."""
+"""The allocatable memory of the largest node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = Mapping[str, Any]
 
 
 class LargestNode:
-    """Follows the nodes; one that says nothing that can be read has none."""
+    """Tracks the nodes; a node whose memory cannot be read counts as zero."""
 
     def __init__(self) -> None:
         self._memory: dict[str, Decimal] = {}
@@ -22,7 +22,7 @@ class LargestNode:
         self._is_stale = False
 
     def listen(self, kind: str, node: Object) -> None:
-        """Take in a change of a node."""
+        """Record a change of a node."""
         name = node["metadata"]["name"]
         if kind == DELETED:
             self._memory.pop(name, None)
@@ -31,8 +31,8 @@ class LargestNode:
         self._is_stale = True
 
     def memory(self) -> Decimal | None:
-        """Bytes; None without a node that has any."""
-        # Asked for more often than nodes change, and they come by the thousand.
+        """Return the bytes; None if no node has memory."""
+        # Computed on demand, because nodes change by the thousand and this is read even more often.
         if self._is_stale:
             self._most = max(self._memory.values(), default=None)
             self._is_stale = False

@@ -1,4 +1,4 @@
-"""Objects that are kept by the thousand and read now and then."""
+"""Objects that are cached by the thousand and read rarely, in compact form."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing_extensions import override
 from di_api.compact import compact
 
 LONGEST_PLAIN: Final = 16 * 1024
-"""Bytes of the longest text that is not compressed."""
+"""Bytes up to which a text is stored uncompressed."""
 _LEVEL: Final = 1
-"""Of compression: a megabyte takes 20 ms, and little more room than at the others."""
+"""Compression level: a megabyte takes 20 ms, and is little larger than at higher levels."""
 
 
 class Packed(Mapping[str, Any]):
-    """An object of which some fields are kept as JSON, and parsed each time they are read.
+    """An object with some fields stored as JSON text, which is parsed at each access.
 
-    Parsed JSON takes five to ten times the memory of its text, and the cyclic collector walks all
-    of it. A long text is compressed, which makes it a tenth to a half. Read `dict(packed)` first
-    where a packed field is read more than once.
+    Parsed JSON takes five to ten times the memory of its text, and the garbage collector traverses
+    all of it. A long text is compressed to between a tenth and a half. Read `dict(packed)` first if
+    you read a packed field more than once.
     """
 
     __slots__ = ("_fields",)
 
     def __init__(self, body: Mapping[str, Any], *, packed: Container[str]) -> None:
-        """`body` is JSON; `packed` names the fields to pack, as far as it has them."""
+        """`body` is JSON; `packed` names the fields to pack; missing ones are ignored."""
         self._fields = {
             key: _text_of(value) if key in packed else value for key, value in body.items()
         }
@@ -64,7 +64,7 @@ def _text_of(value: Any) -> Any:
     try:
         text = orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # Nested more deeply than it writes, which is less deep than it reads.
+        # Nested too deeply for the JSON writer, whose limit is lower than the reader's.
         return value
     if len(text) <= LONGEST_PLAIN:
         return compact(text)
@@ -72,7 +72,7 @@ def _text_of(value: Any) -> Any:
 
 
 def json_text(value: Any) -> bytes:
-    """A value as JSON without spaces; empty for one nested too deeply to be written."""
+    """Return a value as JSON without spaces; empty if it is nested too deeply to be written."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

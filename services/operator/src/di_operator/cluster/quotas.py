@@ -1,7 +1,7 @@
-"""ResourceQuotas, for as long as the operator is allowed to read them.
+"""Watches ResourceQuotas while the operator has permission to read them.
 
-Whether it is allowed is asked by a list that finds nothing. Without the right the allocator works
-too: what a quota refuses is withdrawn.
+A list that matches nothing checks the permission. The allocator works without it too: an assignment
+that a quota refuses is withdrawn.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ log = structlog.get_logger(__name__)
 Object = Mapping[str, Any]
 Subscriber = Callable[[str, Any], None]
 
-# No object has this name (names are no longer than 253), so nothing is sent back.
+# No object has this name (names have 253 characters at most), so the list is empty.
 _NO_OBJECT: Final = f"metadata.name={'x' * 254}"
 ASK_AGAIN: Final = 60.0
-"""Seconds between two questions whether quotas can be read."""
+"""Seconds between two checks of the permission."""
 _KEPT: Final = ("hard", "used", "scopes", "scopeSelector")
 
 
 class QuotaWatch:
-    """Follows the ResourceQuotas of the watched namespaces."""
+    """Watches the ResourceQuotas of the watched namespaces."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class QuotaWatch:
         namespace: str | None,
         clock: Clock,
     ) -> None:
-        """`make_cache` returns a new cache of them; `namespace` None: all."""
+        """`make_cache` returns a new cache of quotas; `namespace` None: all."""
         self._client = client
         self._make_cache = make_cache
         self._namespace = namespace
@@ -54,15 +54,15 @@ class QuotaWatch:
         self._is_reported = False
 
     def subscribe(self, callback: Subscriber) -> None:
-        """Have `callback(type, object)` called on every change, as a cache does."""
+        """Call `callback(type, object)` on every change, as a cache does."""
         self._subscribers.append(callback)
 
     def items(self) -> list[Object]:
-        """All quotas that are known; none while they cannot be read."""
+        """Return all known quotas; none while they cannot be read."""
         return self._cache.items() if self._cache is not None else []
 
     async def run(self) -> None:
-        """Ask and follow until cancelled."""
+        """Check the permission and watch until cancelled."""
         try:
             while True:
                 await self._ask()
@@ -92,7 +92,7 @@ class QuotaWatch:
         self._following = asyncio.create_task(cache.run(), name="watch resourcequotas")
 
     def _stop(self) -> None:
-        """Forget them: what is no longer followed must bound nothing."""
+        """Drop all quotas: one that is no longer watched must not limit jobs."""
         if self._following is not None:
             self._following.cancel()
         gone, self._cache, self._following = self.items(), None, None
@@ -105,7 +105,7 @@ class QuotaWatch:
 
 
 def follow_quotas(config: Config, *, client: KubeClient, clock: Clock, rng: Random) -> QuotaWatch:
-    """Return what follows the quotas of the namespaces whose jobs the operator looks after."""
+    """Return the watch of quotas in the namespaces of the operator's jobs."""
 
     def make_cache() -> WatchCache:
         return WatchCache(
@@ -123,7 +123,7 @@ def follow_quotas(config: Config, *, client: KubeClient, clock: Clock, rng: Rand
 
 
 def transform_quota(body: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a quota what the allocator reads."""
+    """Keep the fields of a quota that the allocator reads."""
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {

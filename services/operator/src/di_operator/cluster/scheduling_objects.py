@@ -1,4 +1,6 @@
-"""Objects that schedulers read of jobs, at the API server: nobody watches them."""
+"""Reads and writes the objects of jobs that schedulers read (PodGroups, ProvisioningRequests); they
+have no watch.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from di_operator.process.controller import Outdated
 log = structlog.get_logger(__name__)
 
 REMEMBERED: Final = 4096
-"""Jobs whose objects need not be looked at again so soon; a kilobyte each."""
+"""Number of jobs whose objects are remembered; a kilobyte each."""
 _SETTINGS: Final[Mapping[str, str]] = {
     "podgroups": "scheduling.gangSchedulers",
     "poddisruptionbudgets": "scheduling.disruptionBudgets",
@@ -43,26 +45,28 @@ _KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "annotation
 
 @dataclass(slots=True, kw_only=True)
 class _Look:
-    """What was seen of the objects of one job."""
+    """What the last read of one job's objects found."""
 
     at: float
     found: dict[str, Mapping[str, Any]]
 
 
 class SchedulingObjects:
-    """Looks at the objects of jobs, makes and changes them; remembers for a while what is there."""
+    """Reads, creates and patches the objects of jobs; remembers the results for a while."""
 
     def __init__(
         self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
     ) -> None:
-        """`look_again`: seconds after which those of a job that runs are looked at anew."""
+        """`look_again`: seconds after which the objects of a running job are read again."""
         self._client = client
         self._look_again = look_again
         self._monotonic = monotonic
         self._looks = Looks[_Look](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
-        """What was there for a job not long ago, by kind and name; None: that is too long ago."""
+        """Return the objects of a job from a recent read, by kind and name; None if no read is
+        recent enough.
+        """
         look = self._looks.get(job["metadata"]["uid"])
         if look is None:
             return None
@@ -73,10 +77,7 @@ class SchedulingObjects:
     async def look(
         self, job: Mapping[str, Any], wanted: Iterable[tuple[Resource, str]]
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Read the objects of a job, one by one.
-
-        Raises ApiError if that is not possible now.
-        """
+        """Read the objects of a job, one by one. Raises ApiError if a read fails."""
         namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
         look = _Look(at=self._monotonic(), found={})
         by_key = ((object_key(resource, name), resource, name) for resource, name in wanted)
@@ -86,11 +87,11 @@ class SchedulingObjects:
         return look.found
 
     async def create(self, action: CreateSchedulingObject) -> SchedulingObjectRefused | None:
-        """Make an object; one that the job has already is as good.
+        """Create an object; one that the job already has counts as created.
 
         Raises:
-            Outdated: one of an earlier job has to go first.
-            ApiError: the same may succeed later.
+            Outdated: an object of an earlier job has to be deleted first.
+            ApiError: a retry can succeed.
         """
         body = action.body
         job = controlling_job(body)
@@ -116,11 +117,11 @@ class SchedulingObjects:
         return None
 
     async def patch(self, action: PatchSchedulingObject) -> SchedulingObjectRefused | None:
-        """Change an object.
+        """Patch an object.
 
         Raises:
-            Outdated: it is not what was seen.
-            ApiError: the same may succeed later.
+            Outdated: it differs from what was read.
+            ApiError: a retry can succeed.
         """
         metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
         try:
@@ -156,7 +157,7 @@ class SchedulingObjects:
     async def _met(
         self, action: CreateSchedulingObject, job: Mapping[str, Any], namespace: str
     ) -> SchedulingObjectRefused | None:
-        """Judge the object that has the name."""
+        """Judge an existing object with the name; return the refusal that it means, if any."""
         try:
             found = await self._client.get(action.resource, action.name, namespace)
         except NotFound as error:
@@ -176,7 +177,7 @@ class SchedulingObjects:
 
 
 def _seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is kept of an object: which one it is and whose, what it asks for, what was answered."""
+    """Return the parts of an object that are kept: identity, owner, spec fields and status."""
     metadata = found["metadata"]
     return {
         "metadata": {key: metadata[key] for key in _KEPT if key in metadata},

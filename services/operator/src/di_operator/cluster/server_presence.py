@@ -1,7 +1,7 @@
-"""Since when di-server can write what jobs report: asked of the API server every few seconds.
+"""Tracks since when di-server has been able to write reports of jobs, by a check every few seconds.
 
-Operator and server meet only there. What is asked is both at once: whether the API server answers,
-and whether a replica of di-server is ready, by the status of its Deployment.
+Operator and server meet only at the API server. The check covers both: the API server responds, and
+the status of di-server's Deployment shows a ready replica.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from di_operator.process.clock import Clock
 log = structlog.get_logger(__name__)
 
 PERIOD: Final = 5.0
-"""Seconds between two questions."""
+"""Seconds between two checks."""
 PATIENCE: Final = 20.0
-"""Seconds without a good answer after which reports cannot have come. Less is a hiccup, after which
-programs report again; it must not keep a job from ever being judged."""
-# No job has this name (names are no longer than 63), so nothing is sent back.
+"""Seconds without a successful check after which reports count as impossible. Programs report again
+after a shorter failure, which must not keep a job from ever being judged.
+"""
+# No job has this name (names have 63 characters at most), so the list is empty.
 _NOBODY: Final = f"metadata.name={'x' * 64}"
 
 
 class ServerPresence:
-    """Remembers since when reports can come; one that has just begun to ask knows of none before.
+    """Remembers since when reports are possible; unknown until the first check.
 
-    `deployment` is that of di-server, in the namespace of the operator; None: somebody else runs
-    it, and only the API server is asked, for jobs of `watched` (None: all namespaces).
+    `deployment` is that of di-server in the operator's namespace. None: di-server runs elsewhere,
+    and only the API server is checked, by a list of jobs in `watched` (None: all namespaces).
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class ServerPresence:
         self._answered = 0.0
 
     def __call__(self) -> datetime | None:
-        """Since when reports can come, by the API server's clock; None: they cannot now."""
+        """Return since when reports are possible, by the API server's clock; None: they are not
+        possible now.
+        """
         return None if self._is_away() else self._since
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Check until cancelled."""
         while True:
             if await self._can_come():
                 if self._is_away():

@@ -1,4 +1,6 @@
-"""Writes a job's status: one patch, only what changed, only onto the job that was decided."""
+"""Writes a job's status: one patch of the changed fields, conditional on the job that was decided
+on.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,15 @@ from di_operator.process.controller import JobKey
 
 
 class Writes(Protocol):
-    """Where the answer is put, so that the next decision knows of it."""
+    """The cache that stores the response, so that the next decision includes it."""
 
     def observe(self, resource: Resource, body: dict[str, Any]) -> None:
-        """Take in an object as the API server returned it."""
+        """Store an object as the API server returned it."""
         ...
 
 
 class Observer(Protocol):
-    """What the writer tells the metrics."""
+    """The metrics that the writer updates."""
 
     def status_written(self, result: str) -> None:
         """Count one status patch: `ok`, `conflict` or `error`."""
@@ -51,17 +53,18 @@ class StatusWriter:
         self._observer = observer
 
     async def write(self, job: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-        """Make `status` the operator's part of the job's status; False if it is already.
+        """Write `status` as the operator's part of the job's status; return False if it is
+        unchanged.
 
-        The patch carries the job's uid and resourceVersion. Without them a status decided from
-        an old read (a stale cache, a leader that was stopped) would undo a newer one: a counted
-        failure would be counted again, a new job of the same name would inherit the old one's
-        end.
+        The patch carries the job's uid and resourceVersion. Without them a status from an outdated
+        read (a stale cache, a leader that was suspended) would overwrite a newer one: a failure
+        would be counted twice, or a new job would inherit the end of an earlier one of the same
+        name.
 
         Raises:
             NotLeading: the lease was lost.
             Conflict: the job changed since it was read; decide again from a new read.
-            ApiError: everything else (NotFound when the job is gone).
+            ApiError: any other error (NotFound if the job is gone).
         """
         changed = merge_patch(job.get("status") or {}, status)
         if not changed:

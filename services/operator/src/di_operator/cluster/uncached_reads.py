@@ -1,4 +1,4 @@
-"""Objects of jobs that nobody watches: read by name, and remembered for a while."""
+"""Reads by name of objects that have no watch, with a memory of recent results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ L = TypeVar("L")
 async def read_by_name(
     client: KubeClient, namespace: str, wanted: Iterable[tuple[K, Resource, str]]
 ) -> dict[K, Mapping[str, Any]]:
-    """Read objects one by one, each under its key; those that cannot be had are left out: what is
-    wrong with them or their kind, their create says.
+    """Read objects one by one; return those that exist by key. Objects that cannot be read are left
+    out: the error appears when they are created.
 
     Raises:
-        ApiError: that is not possible now.
+        ApiError: a retry can succeed.
     """
     result: dict[K, Mapping[str, Any]] = {}
     errors = list[ApiError]()
@@ -44,23 +44,23 @@ async def read_by_name(
 
 
 class Looks(Generic[L]):
-    """What was seen of each job, by its UID, of so many jobs; the oldest are forgotten first."""
+    """The last result for each job, by UID; bounded in number, the oldest is dropped first."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
         self._looks: OrderedDict[str, L] = OrderedDict()
 
     def get(self, uid: str) -> L | None:
-        """The last look at a job, if it is remembered."""
+        """Return the last result for a job; None if there is none."""
         return self._looks.get(uid)
 
     def keep(self, uid: str, look: L) -> None:
-        """Remember a look."""
+        """Store a result."""
         self._looks[uid] = look
         self._looks.move_to_end(uid)
         if len(self._looks) > self._most:
             self._looks.popitem(last=False)
 
     def forget(self, uid: str) -> None:
-        """Forget a look, if there is one."""
+        """Drop a result, if there is one."""
         self._looks.pop(uid, None)

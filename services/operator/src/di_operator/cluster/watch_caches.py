@@ -1,4 +1,4 @@
-"""What the operator follows of jobs and their objects."""
+"""The watch caches of jobs and of their objects."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from di_operator.config import Config
 from di_operator.process.clock import Clock
 
 WATCH_LIMITS: Final = WatchLimits(backoff_maximum=10.0)
-"""When the API server is back after a long outage every job is to be right within half a minute."""
+"""When the API server returns after a long outage, every job has to be up to date within half a
+minute.
+"""
 
 
 def watch_caches(
     config: Config, client: KubeClient, clock: Clock, rng: random.Random
 ) -> Mapping[Resource, WatchCache]:
-    """Return the caches of DIJobs and of what is made for them, by kind."""
+    """Return the caches of DIJobs and of the objects created for them, by kind."""
     ours = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
     selectors = {DIJOBS: None, PODS: ours, SERVICES: ours, CONFIGMAPS: ours}
     kept_of: Mapping[Resource, Transform] = {

@@ -1,4 +1,4 @@
-"""News of one object by its name, through every way a watch can fail."""
+"""Watches one object by name, and handles every way in which a watch can fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 WATCH_SECONDS: Final = 300
 WATCH_PAUSE: Final = 1.0
-# Repairs are promised within 10 s of the API server's return.
+# The documents promise repairs within 10 s of the API server's return.
 RETRY: Final = 3.0
 
 
@@ -29,7 +29,7 @@ async def follow(
     changed: Callable[[], None],
     clock: Clock,
 ) -> None:
-    """Call `changed` whenever the object changes, and whenever it may have unseen."""
+    """Call `changed` whenever the object changes, and whenever a change may have been missed."""
     selector = f"metadata.name={name}"
     version = ""
     failing = False
@@ -49,13 +49,13 @@ async def follow(
                 version = body["metadata"]["resourceVersion"]
                 if kind != "BOOKMARK":
                     changed()
-            # A server that ends every stream at once must not be asked in a hot loop.
+            # A server that ends every stream at once must not be called in a busy loop.
             await clock.sleep(WATCH_PAUSE)
         except Gone:
             version = ""
             await clock.sleep(WATCH_PAUSE)
         except Silent:
-            # An object without changes; what a lost connection did not bring comes with the next.
+            # The object does not change; what a lost connection missed arrives with the next one.
             await clock.sleep(WATCH_PAUSE)
         except ApiError as error:
             if not failing:

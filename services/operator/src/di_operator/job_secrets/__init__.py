@@ -1,1 +1,1 @@
-"""The key that the secrets of jobs are derived from."""
+"""The key from which job secrets are derived."""

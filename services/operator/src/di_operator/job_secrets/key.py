@@ -1,4 +1,6 @@
-"""The key of all jobs' secrets: in a Secret beside the operator, made once and never changed."""
+"""The key of all job secrets: stored in a Secret beside the operator, created once and never
+changed.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,21 @@ from di_operator.process.clock import Clock
 log = structlog.get_logger(__name__)
 
 KEY: Final = "key"
-"""Of the Secret's data."""
+"""Key in the Secret's data."""
 KEY_BYTES: Final = 32
 RETRY_SECONDS: Final = 3.0
 FORBIDDEN_TIMES: Final = 10
-"""After which pods are made without a secret: a Role that was just written may not be read yet,
-and one of an earlier chart never will be."""
+"""Number of 403 responses after which pods are created without a secret: a new Role can take effect
+late, and an earlier chart has none.
+"""
 
 
 class UnusableKey(Exception):
-    """The Secret holds no key."""
+    """The Secret contains no key."""
 
 
 class SecretKey:
-    """Reads the key, and makes it if there is none; waited for by each reconcile until then."""
+    """Reads the key, or creates it if there is none; every reconcile waits until it is known."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class SecretKey:
         clock: Clock,
         fresh: Callable[[], bytes] = lambda: secrets.token_bytes(KEY_BYTES),
     ) -> None:
-        """Nothing is read yet.
+        """Prepare; nothing is read yet.
 
         Args:
             secret: name of the Secret.
@@ -59,12 +62,14 @@ class SecretKey:
         self._is_known = asyncio.Event()
 
     async def __call__(self) -> bytes | None:
-        """Return the key once it is known; None: there is none to be read."""
+        """Return the key once it is known; None if it cannot be read."""
         await self._is_known.wait()
         return self._key
 
     async def run(self) -> None:
-        """Read or make the key, then wait until cancelled; outlives errors of the API server."""
+        """Read or create the key, then wait until cancelled; retries after errors of the API
+        server.
+        """
         refusals = 0
         while not self._is_known.is_set():
             try:
@@ -80,7 +85,7 @@ class SecretKey:
                 self._is_known.set()
             if not self._is_known.is_set():
                 await self._clock.sleep(RETRY_SECONDS)
-        # A leader ends when one of its parts does.
+        # A leader stops when one of its parts returns.
         await asyncio.Event().wait()
 
     async def _read(self) -> bytes | None:

@@ -1,1 +1,1 @@
-"""DIJobTasks: tasks that are scaled on their own, kept in step with their jobs."""
+"""DIJobTasks: objects by which single tasks are scaled, synchronized with their jobs."""

@@ -1,4 +1,4 @@
-"""The parts that keep DIJobTasks, put together: what the leader runs for them."""
+"""The leader's parts for DIJobTasks, put together."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from di_operator.process.queue import KeyedBackoff
 from di_operator.process.supervision import Duty
 
 WORKERS: Final = 4
-"""Jobs looked at at the same time: a look is a few writes, and most jobs have no such tasks."""
+"""Jobs that are reconciled at the same time: a reconcile is a few writes, and most jobs have no
+such tasks.
+"""
 BACKOFF: Final = (0.1, 15.0)
-"""Seconds until a job is looked at again after something went wrong, at least and at most."""
+"""Smallest and largest delay in seconds before a failed job is retried."""
 
 
 def job_task_duties(
@@ -42,10 +44,10 @@ def job_task_duties(
     clock: Clock,
     rng: random.Random,
 ) -> Mapping[str, Duty]:
-    """What keeps DIJobTasks, by name; nothing where they are not wanted.
+    """Return the parts that keep DIJobTasks, by name; empty if the configuration disables them.
 
-    One follows them, one looks at jobs. Both wait while nobody serves their kind. The other
-    arguments are those of `JobTasks`, `Controller` and `WatchCache`.
+    One part watches them, one reconciles jobs. Both wait while the API server does not serve their
+    kind. The other arguments are those of `JobTasks`, `Controller` and `WatchCache`.
     """
     if not config.job_tasks:
         return {}

@@ -1,4 +1,4 @@
-"""A duty of the leader, beside the reconciles: keeps DIJobTasks and their jobs in step."""
+"""A part of the leader, beside the reconciler: synchronizes DIJobTasks and their jobs."""
 
 from __future__ import annotations
 
@@ -38,25 +38,27 @@ log = structlog.get_logger(__name__)
 
 INDEX_OWNER: Final = "owner"
 ATTEMPTS: Final = 5
-"""How often what is to be written is looked for anew within one look at a job."""
+"""How often the steps are computed again within one reconcile."""
 SETTLE: Final = 0.2
-"""Seconds that pods of a job wait for company: each is worth a look at all of them."""
+"""Seconds to collect further events of a job's pods: each event is worth a reconcile over
+all pods.
+"""
 NEXT_LOOK: Final = 0.5
-"""Seconds until the watch has shown what is gone."""
+"""Seconds until the watch has reported a deletion."""
 SWEEP: Final = 60.0
-"""Seconds between two looks at a job with such tasks: watches can lose news."""
+"""Seconds between two reconciles of a job with such tasks: watches can lose events."""
 REMEMBERED: Final = 1024
-"""Requests that were refused, and names that somebody else has: each is told once."""
+"""Number of remembered refusals and name conflicts; each is reported once."""
 
 
 def index_owner(one: Mapping[str, Any]) -> list[str]:
-    """Find a DIJobTask under the job that controls it."""
+    """Index a DIJobTask by the job that controls it."""
     name = owner_name(one)
     return [] if name is None else [f"{one['metadata']['namespace']}/{name}"]
 
 
 class JobTasks:
-    """Looks at one job after the other, as a controller tells it to."""
+    """Reconciles the DIJobTasks of one job after the other, as a controller requests it."""
 
     def __init__(
         self,
@@ -77,13 +79,13 @@ class JobTasks:
         Args:
             client: of the API server.
             found: the DIJobTasks, indexed by `index_owner`.
-            job: one job as it is known.
-            pods: those under a job's name.
-            read_pod: remembers what it read.
-            observe_job: takes in a job as the API server returned it.
-            emit: tells of a job.
-            wake: has `reconcile` called for a job after some seconds.
-            wake_reconciler: has the operator look at a job whose replicas were changed here.
+            job: returns a job from the cache.
+            pods: returns the pods indexed under a job's name.
+            read_pod: caches parsed pods.
+            observe_job: stores a job as the API server returned it.
+            emit: records an event on a job.
+            wake: schedules `reconcile` for a job after some seconds.
+            wake_reconciler: schedules the main reconcile of a job whose replicas changed.
             check_lease: raises NotLeading when the lease is lost.
         """
         self._client = client
@@ -96,15 +98,15 @@ class JobTasks:
         self._wake = wake
         self._wake_reconciler = wake_reconciler
         self._check_lease = check_lease
-        # Of the jobs with such tasks, for their pods' news; of all others the version of the spec
-        # that has none, so that the next change of their status costs nothing.
+        # Jobs with such tasks, for events of their pods; for other jobs the generation of the spec
+        # without any, so that a change of their status costs nothing.
         self._scaled: set[JobKey] = set()
         self._plain: dict[JobKey, tuple[str, int]] = {}
         self._refused: OrderedDict[Request, None] = OrderedDict()
         self._clashes: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def follow_job(self, kind: str, job: Mapping[str, Any]) -> None:
-        """Take in that a job has changed; nothing of it is read here."""
+        """Record that a job has changed; the job is not read here."""
         metadata = job["metadata"]
         key = JobKey(metadata["namespace"], metadata["name"])
         if kind == DELETED:
@@ -114,7 +116,7 @@ class JobTasks:
             self._wake(key, 0.0)
 
     def follow_pod(self, _: str, pod: Mapping[str, Any]) -> None:
-        """Take in that a pod has changed."""
+        """Record that a pod has changed."""
         name = (controlling_job(pod) or {}).get("name")
         if isinstance(name, str):
             key = JobKey(pod["metadata"]["namespace"], name)
@@ -122,19 +124,20 @@ class JobTasks:
                 self._wake(key, SETTLE)
 
     def follow_task(self, _: str, one: Mapping[str, Any]) -> None:
-        """Take in that a DIJobTask has changed."""
+        """Record that a DIJobTask has changed."""
         if (name := owner_name(one)) is not None:
             key = JobKey(one["metadata"]["namespace"], name)
             self._plain.pop(key, None)
             self._wake(key, 0.0)
 
     async def reconcile(self, key: JobKey) -> float | None:
-        """Write what is to be written for one job now; returns when to look again, in seconds.
+        """Write what one job needs now; return the delay in seconds until the next reconcile, or
+        None.
 
         Raises:
             NotLeading: the lease was lost.
-            Outdated: what was read kept changing; try again later.
-            ApiError: the API server is away; try again later.
+            Outdated: the objects kept changing; try again later.
+            ApiError: the API server is unreachable; try again later.
         """
         await self._found.synced.wait()
         for _ in range(ATTEMPTS):
@@ -168,13 +171,13 @@ class JobTasks:
         raise Outdated(f"the tasks of {key.name} keep changing")
 
     async def report(self, key: JobKey, error: Exception) -> None:
-        """Tell of a look that failed by a mistake of ours."""
+        """Record an event about a reconcile that failed by a defect of the operator."""
         if (job := self._job(key)) is not None:
             message = f"its DIJobTasks: {type(error).__name__}: {error}"[:1000]
             self._emit(job, JobEvent(reason=Problem.RECONCILE_FAILED, message=message))
 
     async def _do(self, step: Step, job: Mapping[str, Any], key: JobKey) -> bool:
-        """Take a step; False if nothing follows from it."""
+        """Execute a step; return False if it changed nothing."""
         self._check_lease()
         try:
             match step:
@@ -242,11 +245,11 @@ class JobTasks:
         try:
             await self._client.delete(DIJOB_TASKS, step.object_name, key.namespace, uid=step.uid)
         except (Conflict, NotFound):
-            # It is gone, or another one by now: the watch tells.
+            # Deleted, or replaced by another one: the watch reports it.
             return
 
     async def _refresh(self, step: Step, key: JobKey) -> None:
-        """Read what has changed under us: the watch may be slow."""
+        """Read the objects of a conflict again, because the watch can be slow."""
         if isinstance(step, Take):
             self._observe_job(await self._client.get(DIJOBS, key.name, key.namespace))
         elif not isinstance(step, Make):

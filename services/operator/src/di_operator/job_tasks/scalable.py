@@ -1,4 +1,4 @@
-"""The tasks of a job that have a DIJobTask, and what that shows of their pods."""
+"""The tasks of a job that have a DIJobTask, and the status of that object."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FINISHED = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalableTask:
-    """A task as the job has it now.
+    """A scalable task of a job.
 
     Attributes:
         place: its index in `spec.tasks`.
-        object_name: of its DIJobTask.
+        object_name: name of its DIJobTask.
         least, most: bounds of `replicas`.
         size: pods of each replica.
-        has_standbys: whether some of its pods are no replicas.
+        has_standbys: whether some of its pods are standby pods.
     """
 
     place: int
@@ -41,11 +41,11 @@ class ScalableTask:
     has_standbys: bool
 
     def within_bounds(self, replicas: int) -> int:
-        """The number of replicas that is possible and nearest."""
+        """Return `replicas`, limited to the task's bounds."""
         return min(max(replicas, self.least), self.most)
 
     def selector(self, job: str) -> str:
-        """Selects one pod of each replica, as an autoscaler counts replicas by pods."""
+        """Return the selector for one pod of each replica, because autoscalers count pods."""
         terms = [f"{names.LABEL_JOB}={job}", f"{names.LABEL_TASK_NAME}={self.name}"]
         if self.size > 1:
             terms.append(f"{names.LABEL_REPLICA_LEADER}={names.MARKED}")
@@ -55,15 +55,15 @@ class ScalableTask:
 
 
 def has_scalable_tasks(job: Object) -> bool:
-    """Whether a raw job of any shape asks for DIJobTasks, be it finished or not."""
+    """Return whether a raw job of any shape requests DIJobTasks, finished or not."""
     return any(mapping(task).get("scalable") is True for task in _tasks(job))
 
 
 def scalable_tasks(job: Object) -> tuple[ScalableTask, ...]:
-    """The tasks of a raw job of any shape that are to have a DIJobTask now.
+    """Return the tasks of a raw job of any shape that need a DIJobTask now.
 
-    None of a job that has ended. Admission refuses them in preemptible jobs and without bounds that
-    hold; where nobody asked it, such tasks have none.
+    A job that has ended has none. Admission refuses them in preemptible jobs and without valid
+    bounds; if a job bypassed admission, such tasks have none either.
     """
     spec, phase = mapping(job.get("spec")), mapping(job.get("status")).get("phase")
     if spec.get("preemptible") is True or (isinstance(phase, str) and phase in _FINISHED):
@@ -75,7 +75,7 @@ def scalable_tasks(job: Object) -> tuple[ScalableTask, ...]:
 def task_status(
     task: ScalableTask, job: Object, pods: Iterable[Object], read_pod: PodReader
 ) -> dict[str, Any]:
-    """The status of the task's DIJobTask, from the pods under the job's name."""
+    """Return the status of the task's DIJobTask, from the pods under the job's name."""
     uid, labels = job["metadata"]["uid"], {names.LABEL_TASK_NAME: task.name}
     present: dict[int, list[Pod]] = defaultdict(list)
     replicas: set[int | str] = set()
@@ -131,5 +131,5 @@ def _read(job: Object, place: int, task: Object) -> ScalableTask | None:
 
 
 def whole(value: object) -> int | None:
-    """A whole number, None if it is none: JSON's true is no number."""
+    """Return an integer, None for any other value, JSON's true included."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

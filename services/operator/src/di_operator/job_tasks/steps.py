@@ -1,14 +1,13 @@
-"""What is to be written so that a job and its DIJobTasks say the same.
+"""The writes that bring a job and its DIJobTasks into agreement.
 
-The job is where the number of replicas is kept. A number that somebody writes to a DIJobTask is a
-request: it takes effect at the moment at which the operator writes it into the job, and who writes
-to the job later, by REST or by hand, is the last. Two marks make that hold whenever the operator is
-killed:
+The job holds the number of replicas. A number that a client writes to a DIJobTask is a request. It
+takes effect when the operator writes it into the job. A later write to the job, by REST or by hand,
+overrides it. Two marks keep this true whenever the operator is killed:
 
-- ``diengine/shown`` of the DIJobTask, the number that the operator wrote there last, in the same
-  write as that number: another one in its spec is a request.
-- ``diengine/scaled`` of the job, the generation of the DIJobTask whose request was carried out, in
-  the same write as the replicas: no request is carried out twice, over what was written since.
+- ``diengine/shown`` of the DIJobTask is the number that the operator last wrote there, in the same
+  write as that number: a different number in the spec is a request.
+- ``diengine/scaled`` of the job is the generation of the DIJobTask whose request was executed, in
+  the same write as the replicas: no request is executed twice, over a later write.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from di_operator.job_tasks.scalable import Object, ScalableTask, scalable_tasks,
 from di_operator.lifecycle.observed.pods import PodReader
 
 Request: TypeAlias = tuple[str, int]
-"""Of a DIJobTask the UID, and the generation with the number that somebody wrote."""
+"""UID of a DIJobTask, and its generation with the number that a client wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,9 @@ class Make:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:
-    """Write a request into the job, by a JSON patch that fails unless the job is as it was read."""
+    """Write a request into the job, by a JSON patch that fails if the job has changed since it was
+    read.
+    """
 
     request: Request
     object_name: str
@@ -50,7 +51,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Bring the spec of a DIJobTask up to date, unless it has changed since it was read."""
+    """Update the spec of a DIJobTask, unless it has changed since it was read."""
 
     object_name: str
     patch: dict[str, Any]
@@ -58,7 +59,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Bring its status up to date."""
+    """Update the status of a DIJobTask."""
 
     object_name: str
     patch: dict[str, Any]
@@ -66,7 +67,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a DIJobTask of the job that is not wanted any more."""
+    """Delete a DIJobTask that the job no longer needs."""
 
     object_name: str
     uid: str
@@ -74,7 +75,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A name that is needed belongs to somebody else."""
+    """A DIJobTask's name that another owner uses."""
 
     object_name: str
     task: str
@@ -91,16 +92,17 @@ def steps(
     read_pod: PodReader,
     refused: Collection[Request] = (),
 ) -> tuple[Step, ...]:
-    """What to write next, nothing if all is right.
+    """Return the next writes, empty if everything agrees.
 
-    Of requests one at a time, and nothing else of that task: whoever carried it out looks again.
+    Requests are executed one at a time, without further writes for that task: the caller computes
+    the steps again afterwards.
 
     Args:
-        job: as it is known, of any shape.
-        found: the DIJobTasks of the job, and those of others that have a name it needs.
+        job: from the cache, of any shape.
+        found: the DIJobTasks of the job, and those of others with a name that it needs.
         pods: those under the job's name.
-        read_pod: reads one of them.
-        refused: requests that the API server did not let pass: they are overwritten.
+        read_pod: parses one of them.
+        refused: requests that the API server refused: they are overwritten.
     """
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp"):
@@ -119,13 +121,13 @@ def steps(
         if one is None:
             next_steps.append(Make(_body(job, task)))
         elif not is_controlled_by(one, metadata["uid"]):
-            # What an earlier job has left the garbage collector takes away.
+            # The garbage collector deletes what an earlier job has left.
             if not is_of_earlier_job(one, name=metadata["name"], uid=metadata["uid"]):
                 next_steps.append(Clash(name, task.name))
         elif one["metadata"].get("deletionTimestamp"):
             continue
         elif (take := _take(job, task, one)) is not None and take.request not in refused:
-            # The job has another version then.
+            # The job has a new resourceVersion then.
             if not taken:
                 next_steps.append(take)
             taken = True
@@ -154,7 +156,7 @@ def _numbers(task: ScalableTask) -> dict[str, int]:
 
 
 def _take(job: Object, task: ScalableTask, one: Object) -> Take | None:
-    """The request that is in a DIJobTask, if there is one that was not carried out."""
+    """Return the request in a DIJobTask that was not executed yet; None if there is none."""
     metadata, asked = one["metadata"], whole(mapping(one.get("spec")).get("replicas"))
     request = metadata["uid"], metadata.get("generation") or 0
     if asked is None or str(asked) == _marks(metadata).get(names.ANNOTATION_SHOWN):
@@ -174,7 +176,8 @@ def _take(job: Object, task: ScalableTask, one: Object) -> Take | None:
         {**done, task.name: f"{request[0]}:{request[1]}"}, sort_keys=True, separators=(",", ":")
     )
     operations: list[dict[str, Any]] = [
-        # Set, as di-server does: a test that fails is a 422, a wrong version a conflict.
+        # Set, as di-server does: a failed test operation is a 422, a wrong resourceVersion a
+        # conflict.
         {
             "op": "replace",
             "path": "/metadata/resourceVersion",
@@ -229,7 +232,7 @@ def _marks(metadata: Object) -> Object:
 
 
 def _done(job: Object) -> dict[str, Any]:
-    """What was carried out last, by task; what was edited by hand counts as nothing."""
+    """Return the executed requests by task; a value that was edited by hand is ignored."""
     try:
         found = json.loads(_marks(job["metadata"]).get(names.ANNOTATION_SCALED) or "{}")
     except (TypeError, ValueError, RecursionError):
@@ -238,6 +241,6 @@ def _done(job: Object) -> dict[str, Any]:
 
 
 def owner_name(one: Object) -> str | None:
-    """The name of the job that controls a DIJobTask, None if none does."""
+    """Return the name of the job that controls a DIJobTask, None if none does."""
     name = mapping(controlling_job(one)).get("name")
     return name if isinstance(name, str) else None
