@@ -1,4 +1,4 @@
-"""Entry point of the operator, and the life of one replica of it."""
+"""Entry point of the operator, and the lifetime of one replica."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ async def operate(
 ) -> None:
     """Run one replica until `stop` is set.
 
-    `on_serving` is called with the port of the health endpoint, which is a free one if the
-    configuration says 0; `on_ending` when the end begins, perhaps more than once.
+    `on_serving` is called with the port of the health endpoint, a free one if the configuration has
+    0. `on_ending` is called when the shutdown begins, perhaps more than once.
 
     Raises:
         NotLeading: the lease was lost, or the claim on the jobs.
         PolicyError: the allocation policy cannot be used.
         OSError: the health endpoint's address cannot be used.
     """
-    # Read by every part from here on: the local wall clock may be anything.
+    # All parts read this clock from here on, because the local wall clock can be wrong.
     server_clock = ServerClock(clock)
     clock, on_date = server_clock, server_clock.observe
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             KubeClient(config=kube, connections=CONNECTIONS, on_date=on_date)
         )
-        # A lease renewal must not wait behind a thousand creates for a connection.
+        # A lease renewal must not queue behind a thousand creates for a connection.
         lease_client = await stack.enter_async_context(
             KubeClient(config=kube, connections=2, on_date=on_date)
         )
@@ -131,10 +131,11 @@ async def operate(
 
 
 def main() -> None:
-    """Entry point: exit code 0 after SIGTERM, 1 when the lease is lost or the end took too long, 2
-    for a bad setting."""
+    """Run the operator; exit code 0 after SIGTERM, 1 when the lease is lost or the shutdown took
+    too long, 2 for an invalid setting.
+    """
     clock = SystemClock()
-    # Jitter and names of this replica, nothing secret.
+    # For jitter and names of this replica, nothing secret.
     rng = random.Random()
     try:
         config = load_config(sys.argv[1:], os.environ, random_identity=_identity)
@@ -142,7 +143,7 @@ def main() -> None:
     except (SettingsError, KubeConfigError) as error:
         refuse_to_start(OPERATOR_NAME, error)
     configure_logs(config.log_level)
-    # Half of the operator's time goes into TLS and sockets, where libuv takes a third less.
+    # Half of the operator's CPU time goes into TLS and sockets, where libuv needs a third less.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         sys.exit(runner.run(_run(config, kube, clock, rng)))
 

@@ -1,4 +1,4 @@
-"""Whom the operator may tell, as who installs it says; nobody else can add one."""
+"""Targets of notifications, which only the administrator configures."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Format(StrEnum):
-    """What a target understands."""
+    """Body format of a target."""
 
     JSON = "JSON"
     SLACK = "Slack"
 
 
 class Happening(StrEnum):
-    """What is told of a job."""
+    """Happening of a job that causes a notification."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     HUNG = "Hung"
     WAITING = "Waiting"
-    """It has been Pending for longer than was foretold, or than is usual here."""
+    """The job has been Pending for longer than forecast, or than is usual in this cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One whom jobs may name.
+    """A target that jobs can name.
 
     Attributes:
-        url_file: the file with its URL, read anew each time: it is a secret, and may change.
-        default: whether it is told of jobs that name nobody.
+        url_file: file with the URL, read for each notification: it is a secret, and can change.
+        default: whether it is notified of jobs that name no target.
     """
 
     name: str
@@ -51,7 +51,9 @@ class Target:
 
 
 def named_targets(job: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names in a job's annotation, whether there are such targets or not; None without one."""
+    """Return the names in a job's annotation, even if there are no such targets; None without the
+    annotation.
+    """
     notes = mapping(mapping(job.get("metadata")).get("annotations"))
     named = notes.get(ANNOTATION_NOTIFY)
     if not isinstance(named, str):
@@ -60,7 +62,7 @@ def named_targets(job: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def read_targets(text: str) -> tuple[Target, ...]:
-    """Read a JSON list. Raises ValueError with what is wrong."""
+    """Parse a JSON list. Raises ValueError with the fault."""
     found = json.loads(text)
     if not isinstance(found, list) or len(found) > MOST_TARGETS:
         raise ValueError(f"must be a list of at most {MOST_TARGETS} targets")

@@ -1,4 +1,4 @@
-"""Amounts of resources as whole numbers: thousandths of the base unit, so that sums are exact.
+"""Resource amounts as integers in thousandths of the base unit, so that sums are exact.
 
 One CPU is 1000, one GPU is 1000, one byte is 1000. `pods` is a resource like any other.
 """
@@ -22,14 +22,14 @@ PODS: Final = "pods"
 def read_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     """Return the amounts of a manifest's `requests`, `limits` or `allocatable`.
 
-    Finer than a thousandth is rounded up, as the API server does; what is out of its range is
-    taken for the nearest amount within. Raises ValueError for what is no quantity.
+    Fractions of a thousandth are rounded up, as the API server does; an amount out of range becomes
+    the nearest one in range. Raises ValueError for an invalid quantity.
     """
     return {name: _read(value) for name, value in (quantities or {}).items() if value is not None}
 
 
 def _read(value: Any) -> int:
-    # Most of a cluster's amounts are the same few texts.
+    # Most amounts of a cluster are the same few texts.
     if isinstance(value, str) and len(value) <= LONGEST:
         return _remembered(value)
     return _amount(value)
@@ -63,16 +63,16 @@ def largest(amounts: Iterable[Resources]) -> dict[str, int]:
 
 
 def in_units(value: int) -> str:
-    """The amount in base units as a person writes it: 1500 is 1.5."""
+    """Return the amount in base units as a person writes it: 1500 is 1.5."""
     return f"{(Decimal(value) / UNIT).normalize():f}"
 
 
 def pod_request(spec: Object) -> dict[str, int]:
-    """What a pod takes from its node, by the scheduler's rule.
+    """Return what a pod uses of its node, by the scheduler's rule.
 
-    The containers together with the sidecars, or what an init container needs beside the
-    sidecars that started before it, if that is more; plus the runtime's overhead; plus one pod.
-    Requests of the pod itself take the place of its containers'.
+    This is the sum of the containers and the sidecars. If an init container, together with the
+    sidecars that started before it, needs more, that counts. The runtime's overhead and one pod are
+    added. Requests of the pod itself replace those of its containers.
     """
     result = total([_request(container) for container in spec.get("containers") or ()])
     if before := spec.get("initContainers"):
@@ -101,7 +101,7 @@ def _request(container: Object) -> dict[str, int]:
     resources = container.get("resources")
     if not resources:
         return {}
-    # What has a limit only requests that much. The API server writes it so into pods, but not
-    # into the pod template of a job.
+    # A resource with only a limit requests the limit. The API server writes it so into pods, but
+    # not into the pod template of a job.
     limits, requests = resources.get("limits"), resources.get("requests")
     return read_resources({**limits, **(requests or {})} if limits else requests)

@@ -1,4 +1,4 @@
-"""How the parts of the operator run together: warm up, lead, drain."""
+"""How the parts of the operator run together: fill the caches, lead, shut down."""
 
 from __future__ import annotations
 
@@ -23,72 +23,74 @@ from di_operator.process.supervision import Duty, Supervisor
 
 log = structlog.get_logger(__name__)
 
-# Kubernetes sends SIGKILL 30 s after SIGTERM. All waits together are shorter than what is left to
-# the process (`exit_deadline.SECONDS`), whatever hangs.
+# Kubernetes sends SIGKILL 30 s after SIGTERM. All waits together are shorter than the process's
+# deadline (`exit_deadline.SECONDS`), whatever hangs.
 DRAIN_SECONDS = 10.0
 EVENT_DRAIN_SECONDS = 2.0
 RELEASE_SECONDS = 4.0
-# A task that has not ended is cancelled again after this, and so many times in all.
+# Delay after which a task that has not ended is cancelled again, and how often in all.
 CANCEL_SECONDS = 1.0
 CANCELLATIONS = 3
-# A replica that has neither renewed the lease nor tried to take it for so long is of no use, and
-# may keep others from leading. An attempt takes three requests of 4 s at most.
+# A replica that has not tried to take or renew the lease for so long is of no use, and can keep
+# others from leading. An attempt takes three requests of 4 s at most.
 IDLE_SECONDS = 30.0
 # Seconds between two attempts to read everything before the first decision.
 CATCH_UP_PAUSE = 1.0
-# A watch away for longer than this makes decisions from the past; bookmarks come every minute.
+# A watch that is behind by more than this bases decisions on the past; bookmarks arrive every
+# minute.
 STALE_SECONDS = 90.0
-# New objects that the cyclic collector waits for before it looks. A decision makes thousands
-# that are gone at once and have no cycles: at Python's 700 it looked several times in each of them.
+# New objects before the garbage collector runs. A decision creates thousands that are freed at once
+# and have no cycles: with Python's default of 700 it would run several times per decision.
 COLLECT_AFTER = 10_000
 
 
 class Leadership(Protocol):
-    """An election, or the certainty of being alone."""
+    """An election, or its stand-in for a single replica."""
 
     @property
     def idle(self) -> float:
-        """Seconds since the last attempt to take or renew the lease."""
+        """Return the seconds since the last attempt to acquire or renew the lease."""
         ...
 
     def holds(self) -> bool:
-        """Tell whether writes are allowed now."""
+        """Return whether writes are allowed now."""
         ...
 
     async def acquire(self) -> None:
-        """Return once we lead."""
+        """Return once this replica leads."""
         ...
 
     async def keep(self) -> None:
-        """Stay leader; raises NotLeading when that ends, after it was declared as a Loss."""
+        """Stay leader; raises NotLeading when that ends, after the Loss was declared."""
         ...
 
     async def release(self) -> None:
-        """Let another lead at once."""
+        """Release the lease, so that another replica leads at once."""
         ...
 
 
 class Follower(Protocol):
-    """What follows objects that not every cluster has."""
+    """A watch of objects that not every cluster has."""
 
     async def run(self) -> None:
-        """Follow them until cancelled."""
+        """Watch until cancelled."""
         ...
 
     async def relist(self) -> None:
-        """Compare with the API server; raises ApiError if that is not possible."""
+        """Compare with the API server. Raises ApiError if a request fails."""
         ...
 
 
 class Scope(Protocol):
-    """A claim on the jobs to look after, or the certainty that nobody else does."""
+    """A claim on the jobs of this release, or its stand-in."""
 
     held: asyncio.Event
     objection: str | None
 
     async def run(self) -> None:
-        """Take the scope and keep it; raises NotLeading when it is lost, after it was declared as
-        a Loss."""
+        """Take the scope and keep it; raises NotLeading when it is lost, after the Loss was
+        declared.
+        """
         ...
 
 
@@ -113,9 +115,9 @@ class Runtime:
         clock: Clock,
         on_ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """`duties` are further parts that only the leader runs, for as long as it leads.
+        """`duties` are further parts that run only while this replica leads.
 
-        `on_ending` is called when the end of the replica begins, perhaps more than once.
+        `on_ending` is called when the shutdown begins, perhaps more than once.
         """
         self._caches = caches
         self._informers = informers
@@ -130,13 +132,15 @@ class Runtime:
         self._loss = loss
         self._on_ending = on_ending
         self._is_candidate = False
-        # The parts that may write; only the leader has any.
+        # The parts that write; only the leader has any.
         self._writers: Sequence[asyncio.Task[None]] = ()
         self._sync_period = sync_period
         self._clock = clock
 
     def unready(self) -> str | None:
-        """Say why this replica is not ready, None if it is. A warm standby is ready."""
+        """Return why this replica is not ready, None if it is. A standby replica with filled caches
+        is ready.
+        """
         for resource, cache in self._caches.items():
             if not cache.synced.is_set():
                 return f"{resource.plural} are not listed yet"
@@ -147,21 +151,21 @@ class Runtime:
     def stuck(self) -> str | None:
         """Return why the process has to be restarted, None if it need not be.
 
-        A replica that waits for the API server or for the claim is not stuck. One that has taken
-        part in the election either renews the lease or tries to take it, all the time.
+        A replica that waits for the API server or for the claim is not stuck. After that it either
+        renews the lease or tries to take it, all the time.
         """
         if self._is_candidate and (idle := self._leadership.idle) > IDLE_SECONDS:
             return f"neither leads nor stands by: the lease was not tried for {idle:.0f} s"
         return None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; ends what is under way and releases the lease.
+        """Run until `stop` is set; then finish running work and release the lease.
 
-        Standby replicas keep their caches filled: a fail-over then costs the lease's time only.
+        Standby replicas keep their caches filled, so a fail-over takes no longer than the lease.
 
         Raises:
-            NotLeading: the lease was lost, or the claim. The process should exit: whatever it
-                still has in flight must not meet the next leader's work for longer than need be.
+            NotLeading: the lease was lost, or the claim. The process should exit: its outstanding
+                writes must overlap with the next leader's work for as short as possible.
         """
         stopping = asyncio.create_task(stop.wait(), name="stop")
         watches = [
@@ -182,10 +186,11 @@ class Runtime:
             self._begin_end()
             await _end([becoming, *background])
             if all(task.done() for task in (becoming, *self._writers)):
-                # Also a lease that was taken the moment before the stop.
+                # Also a lease that was acquired the moment before the stop.
                 await self._release()
             else:
-                # A part that still writes must not meet the next leader: the lease runs out.
+                # A part that still writes must not overlap with the next leader: the lease expires
+                # instead.
                 log.error("lease not released: a part did not end")
         if self._loss.reason is not None and not stop.is_set():
             raise NotLeading(self._loss.reason)
@@ -197,8 +202,8 @@ class Runtime:
     async def _become_leader(self) -> None:
         for cache in self._caches.values():
             await cache.synced.wait()
-        # The caches live as long as the process: the collector must not walk them again and
-        # again, which would cost a tenth of a second at ten thousand jobs.
+        # The caches live as long as the process. The garbage collector must not traverse them again
+        # and again, which takes a tenth of a second at ten thousand jobs.
         gc.collect()
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
@@ -210,7 +215,7 @@ class Runtime:
     async def _lead(
         self, stopping: asyncio.Task[bool], conditions: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Work until one of `conditions` ends, without which nothing may be decided."""
+        """Work until one of `conditions` ends, which every decision depends on."""
         events = self._start("events", self._recorder.run)
         keep = self._start("lease", self._leadership.keep)
         work = self._start("controller", partial(self._work, stopping))
@@ -230,7 +235,7 @@ class Runtime:
     async def _drain(
         self, work: asyncio.Task[None], keep: asyncio.Task[None], events: asyncio.Task[None]
     ) -> None:
-        """Let what is under way end, while the lease is held."""
+        """Finish running work while the lease is held."""
         self._queue.close()
         log.info("draining")
         await asyncio.wait([work, keep], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -246,10 +251,10 @@ class Runtime:
         return asyncio.create_task(self._supervisor.keep(name, duty), name=name)
 
     async def _work(self, stopping: asyncio.Task[bool]) -> None:
-        """Decide nothing before everything has been read anew under our own lease.
+        """Read everything again under our own lease, then start to decide.
 
-        A standby's watches may lag, and the last writes of the leader before us are what our
-        first decisions rest on.
+        A standby's watches can lag, and the first decisions depend on the last writes of the
+        previous leader.
         """
         while not stopping.done() and not await self._compare():
             await self._clock.sleep(CATCH_UP_PAUSE)
@@ -257,14 +262,14 @@ class Runtime:
         await self._controller.run()
 
     async def _poll(self) -> None:
-        """Compare everything with the API server from time to time; watches can lose events."""
+        """Compare everything with the API server periodically, because watches can lose events."""
         while True:
             await self._clock.sleep(self._sync_period)
             await self._compare()
             self._informers.wake_all()
 
     async def _compare(self) -> bool:
-        """Read everything and repair what the watches lost; False if something could not be."""
+        """Read everything and repair what the watches lost; return False if a read failed."""
         hidden = self._informers.hidden
         try:
             everything = (*self._caches.values(), self._kueue)
@@ -277,14 +282,14 @@ class Runtime:
 
 
 async def _first(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Wait for the first task to end, however it does."""
+    """Wait for the first task to end, with or without an error."""
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait until they have ended, for CANCELLATIONS * CANCEL_SECONDS at most.
 
-    Each is cancelled again and again: what it waits for may have swallowed a cancellation.
+    Each task is cancelled repeatedly, because code that it awaits can swallow a cancellation.
     """
     left = set(tasks)
     for _ in range(CANCELLATIONS):

@@ -1,4 +1,4 @@
-"""Puts the parts of the operator together, each group of them by what it is for."""
+"""Builds the parts of the operator, grouped by purpose."""
 
 from __future__ import annotations
 
@@ -56,18 +56,19 @@ from di_service.spans import Tracing
 if TYPE_CHECKING:
     from di_operator.notifications.notifier import Notifier
 
-# Seconds. When the API server is back after a long outage every job is to be right within half a
-# minute: the watches come back first, then the postponed jobs, some in several steps.
+# Seconds. When the API server returns after a long outage, every job has to be up to date within
+# half a minute: the watches return first, then the postponed jobs, some in several steps.
 BACKOFF_INITIAL = 0.1
 BACKOFF_MAXIMUM = 15.0
-# Specs read lately; a job in a phase that changes is looked at again within milliseconds.
+# Number of remembered parsed specs; a job in a phase that changes is reconciled again within
+# milliseconds.
 REMEMBERED_SPECS = 10_000
 REMEMBERED_PODS = 2 * MAX_PODS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What most parts are made from."""
+    """The inputs of most parts."""
 
     config: Config
     client: KubeClient
@@ -80,7 +81,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What is known of the cluster, and the queue of the jobs about which there is more to know."""
+    """The caches, and the queue of jobs to reconcile."""
 
     queue: KeyQueue[JobKey]
     caches: Mapping[Resource, WatchCache]
@@ -93,7 +94,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Parts that work beside the reconciles, as far as the configuration has them."""
+    """The parts beside the reconciler, as far as the configuration enables them."""
 
     scheduler: Scheduler | None
     server_ca: ServerAuthorities | None
@@ -103,7 +104,7 @@ class Beside:
 
 
 def observe(base: Base) -> Observed:
-    """Make the caches and what is kept of their objects."""
+    """Build the caches and the state derived from them."""
     config, client, clock, rng = base.config, base.client, base.clock, base.rng
     queue = job_queue(workers=config.workers)
     caches = watch_caches(config, client, clock, rng)
@@ -125,10 +126,10 @@ def observe(base: Base) -> Observed:
 
 
 def beside(base: Base, seen: Observed) -> Beside:
-    """Make what works beside the reconciles. Raises PolicyError if the policy cannot be used."""
+    """Build the parts beside the reconciler. Raises PolicyError if the policy cannot be used."""
     config, client, clock = base.config, base.client, base.clock
     server_ca = secret_key = None
-    # The allocator's watches subscribe before others do: its news come first.
+    # The allocator's watches subscribe first, so that it gets events before others do.
     scheduler = _scheduler(base, seen)
     if config.server_ca_secret is not None:
         server_ca = ServerAuthorities(
@@ -158,7 +159,7 @@ def beside(base: Base, seen: Observed) -> Beside:
 
 
 def controller(base: Base, seen: Observed, others: Beside, traced: Tracing) -> Controller:
-    """Make the workers and what they do with a job."""
+    """Build the workers and the reconciler."""
     reconciler = _reconciler(base, seen, others, traced)
     return Controller(
         reconcile=reconciler.reconcile,
@@ -173,7 +174,7 @@ def controller(base: Base, seen: Observed, others: Beside, traced: Tracing) -> C
 
 
 def duties(base: Base, seen: Observed, others: Beside) -> Mapping[str, Duty]:
-    """What only the leader runs beside the reconciles, by name."""
+    """Return the parts beside the reconciler that only the leader runs, by name."""
     config, client, clock = base.config, base.client, base.clock
     found: dict[str, Duty] = {}
     if config.aggregator_template:
@@ -218,7 +219,7 @@ def expose(
     caches: Mapping[Resource, WatchCache],
     leadership: Election | SoleReplica,
 ) -> None:
-    """Register what is read from the parts at each scrape."""
+    """Register the gauges that are read from the parts at each scrape."""
     metrics.gauge("di_operator_queue_length", "Jobs waiting for a worker.", lambda: len(queue))
     metrics.gauge("di_operator_queue_delayed", "Jobs due later.", lambda: queue.delayed)
     metrics.gauge("di_operator_leading", "1 on the leader.", lambda: float(leadership.holds()))
@@ -242,7 +243,7 @@ def expose_jobs(base: Base, seen: Observed, scheduler: Scheduler | None) -> None
 
 def _reconciler(base: Base, seen: Observed, others: Beside, traced: Tracing) -> Reconciler:
     config, scheduler = base.config, others.scheduler
-    # Half of it, so that the poll after the next one at the latest finds what is missing.
+    # Half of it, so that the second resync at the latest finds what is missing.
     looks: dict[str, Any] = {
         "client": base.client,
         "look_again": config.sync_period / 2,
@@ -338,7 +339,7 @@ def _notifier(base: Base, seen: Observed) -> Notifier | None:
     config = base.config
     if not config.notification_targets:
         return None
-    # It brings a general HTTP client, 9 MiB that most operators do not need.
+    # It imports a general HTTP client, 9 MiB that most operators do not need.
     from di_operator.notifications.notifier import Notifier  # noqa: PLC0415
 
     notifier = Notifier(

@@ -1,1 +1,1 @@
-"""The Workloads by which Kueue admits a job, as data: read, wanted, built; without I/O."""
+"""The Workloads by which Kueue admits a job, as data: parsed, planned and built without I/O."""

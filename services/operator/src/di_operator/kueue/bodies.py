@@ -1,6 +1,6 @@
-"""Workloads to be made, and what is written to those that are there.
+"""Bodies of new Workloads, and patches of existing ones.
 
-Times are texts of RFC 3339.
+Times are RFC 3339 strings.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ from di_operator.kueue.portions import PodSet
 from di_operator.kueue.workload import WAITS_FOR_RECOVERY, Workload
 
 PRIORITIES: Final = {"normal": 0, "high": 1000}
-"""Of a Workload, by its job's `priority`."""
+"""Priority of a Workload by its job's `priority`."""
 _REQUEUED: Final = ("Preempted", "NodeFailures")
 _LOWEST: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a job waits, and before whom."""
+    """The queue and priority with which a job waits."""
 
     queue: str
     priority: int
     priority_class: str | None = None
 
     def spec(self, *, is_core: bool) -> dict[str, Any]:
-        """The fields of a Workload's spec; an extra replica goes before no core of its class."""
+        """Return these fields of a Workload's spec. An extra replica gets no higher priority than a
+        core of its class.
+        """
         priority = self.priority if is_core else max(self.priority - 1, _LOWEST)
         spec: dict[str, Any] = {"queueName": self.queue, "priority": priority}
         if self.priority_class is not None:
@@ -58,7 +60,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecipe:
-    """A Workload, still to be built; `task` None is the core."""
+    """A Workload that is not built yet; `task` None is the core."""
 
     job: Mapping[str, Any]
     name: str
@@ -66,10 +68,10 @@ class WorkloadRecipe:
     standing: Standing
     pod_sets: tuple[PodSet, ...]
     sent: str = ""
-    """See `sent_digest`."""
+    """Digest of the job's spec, see `sent_digest`."""
 
     def build(self) -> dict[str, Any]:
-        """The body."""
+        """Return the body."""
         metadata = object_metadata(self.job, self.name)
         metadata["labels"] |= {LABEL_TIER: CORE if self.task is None else ELASTIC}
         if self.task is not None:
@@ -88,17 +90,21 @@ class WorkloadRecipe:
 
 
 def annotations_of(pod_sets: Iterable[PodSet], sent: str) -> dict[str, str]:
-    """What a Workload was made with."""
+    """Return the annotations of a Workload that record what it was created from."""
     return {ANNOTATION_DIGEST: digest_of(pod_sets)} | ({ANNOTATION_SENT: sent} if sent else {})
 
 
 def digest_of(pod_sets: Iterable[PodSet]) -> str:
-    """What tells whether podSets are still those that a Workload was made with."""
+    """Return a digest of podSets, which shows whether they have changed since a Workload was
+    created.
+    """
     return _digest([each.body() for each in pod_sets])
 
 
 def sent_digest(spec: Mapping[str, Any]) -> str:
-    """What tells whether the spec of a job is still the one that another cluster was sent."""
+    """Return a digest of a job's spec, which shows whether it has changed since it was sent to
+    another cluster.
+    """
     return _digest(without_defaults(dispatched_part(spec)))
 
 
@@ -108,7 +114,9 @@ def _digest(value: object) -> str:
 
 
 def adopted(workload: Workload, job: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch that makes a Workload, which was made for the job by another, the job's own."""
+    """Return the patch that makes the job the owner of a Workload that another client created for
+    it.
+    """
     owners = object_metadata(job, workload.name)["ownerReferences"]
     return {
         "metadata": {
@@ -119,16 +127,16 @@ def adopted(workload: Workload, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unfinalized(workload: Workload) -> dict[str, Any]:
-    """The patch that lets a deleted Workload go."""
+    """Return the patch that removes the finalizer of a deleted Workload."""
     kept = [each for each in workload.finalizers if each != FINALIZER_QUOTA]
     return {"metadata": {"finalizers": kept or None}}
 
 
 def released(workload: Workload, now: str) -> dict[str, Any]:
-    """The patch of its status by which an evicted Workload gives its quota back, and queues again.
+    """Return the status patch by which an evicted Workload releases its quota and queues again.
 
-    One that another has preempted, or whose node was lost, may be admitted again at once; of the
-    rest Kueue says when.
+    A Workload that was preempted, or whose node failed, can be admitted again at once; for other
+    causes Kueue decides when.
     """
     reason, message = workload.words.reason, workload.words.message
     return {
@@ -147,14 +155,14 @@ def released(workload: Workload, now: str) -> dict[str, Any]:
 
 
 def reported_ready(workload: Workload, now: str) -> dict[str, Any]:
-    """The patch of its status that says that all its pods are ready, or have succeeded."""
+    """Return the status patch that reports all its pods ready or succeeded."""
     reason = "Recovered" if workload.is_recovering else "Started"
     condition = ("PodsReady", True, reason, "All pods are ready or have succeeded")
     return {"status": {"conditions": _with(workload, now, condition)}}
 
 
 def reported_unready(workload: Workload, now: str) -> dict[str, Any]:
-    """The patch of its status that says that they were, and are not any more."""
+    """Return the status patch that reports that its pods were ready and no longer are."""
     condition = ("PodsReady", False, WAITS_FOR_RECOVERY, "Not all pods are ready any more")
     return {"status": {"conditions": _with(workload, now, condition)}}
 
@@ -162,7 +170,7 @@ def reported_unready(workload: Workload, now: str) -> dict[str, Any]:
 def reported_finished(
     workload: Workload, now: str, *, succeeded: bool, message: str
 ) -> dict[str, Any]:
-    """The patch of its status that says that its job has ended."""
+    """Return the status patch that reports the end of its job."""
     reason = "Succeeded" if succeeded else "Failed"
     condition = ("Finished", True, reason, message or f"the {PLURAL[:-1]} has ended")
     return {"status": {"conditions": _with(workload, now, condition)}}
@@ -171,7 +179,7 @@ def reported_finished(
 def _with(
     workload: Workload, now: str, *changes: tuple[str, bool, str, str]
 ) -> list[dict[str, Any]]:
-    """All its conditions with some changed: a merge patch replaces the list."""
+    """Return all its conditions with some changed, because a merge patch replaces the list."""
     status = mapping(workload.raw.get("status"))
     conditions = {
         str(one.get("type")): dict(one) for one in map(mapping, items(status.get("conditions")))

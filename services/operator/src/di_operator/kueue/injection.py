@@ -1,7 +1,7 @@
-"""What pods have to carry to use the quota that was assigned to them.
+"""Additions to pods that are needed to use the quota that Kueue assigned.
 
-Of the ResourceFlavors the labels of their nodes and tolerations, of the admission checks what they
-ask for (`podSetUpdates`), see https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/.
+These are the node labels and tolerations of the ResourceFlavors, and the updates that the admission
+checks request (`podSetUpdates`), see https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from di_api.spec import Template
 from di_operator.kueue.workload import Object, Workload
 
 FindFlavor = Callable[[str], Object | None]
-"""From the name of a ResourceFlavor to the object, None if it is not known."""
+"""Function from the name of a ResourceFlavor to the object, None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What is added to a pod template."""
+    """Additions to a pod template."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -29,11 +29,11 @@ class Injection:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing."""
+        """Return whether there is nothing to add."""
         return not (self.labels or self.annotations or self.node_selector or self.tolerations)
 
     def into(self, template: Template) -> Template:
-        """The template with it; the same if there is nothing to add, or nothing to add it to."""
+        """Return the template with the additions; the same object if nothing changes."""
         if self.is_empty or not template:
             return template
         metadata, spec = dict(template.get("metadata") or {}), dict(template.get("spec") or {})
@@ -49,19 +49,19 @@ class Injection:
 
 
 def flavors_of(workload: Workload, pod_set: str) -> tuple[str, ...]:
-    """The names of the flavors that a podSet was given, in their order."""
+    """Return the names of the flavors assigned to a podSet, in order."""
     flavors = mapping(mapping(workload.assigned.get(pod_set)).get("flavors"))
     return tuple(sorted({str(name) for name in flavors.values()}))
 
 
 def unknown_flavors(workload: Workload, find: FindFlavor) -> tuple[str, ...]:
-    """The flavors that were assigned and cannot be found."""
+    """Return the assigned flavors that do not exist."""
     names = {name for pod_set in workload.assigned for name in flavors_of(workload, pod_set)}
     return tuple(sorted(name for name in names if find(name) is None))
 
 
 def injection_of(workload: Workload, pod_set: str, find: FindFlavor) -> Injection:
-    """What the pods of a podSet carry; flavors that are not known add nothing."""
+    """Return the additions to the pods of a podSet; unknown flavors add nothing."""
     flavors = [mapping((find(name) or {}).get("spec")) for name in flavors_of(workload, pod_set)]
     updates = [*_updates(workload, pod_set)]
     return Injection(

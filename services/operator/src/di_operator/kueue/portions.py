@@ -1,7 +1,8 @@
-"""What of a job is admitted as one, and what comes and goes by itself.
+"""Division of a job into a core, which is admitted as one, and replicas that are admitted one by
+one.
 
-The core is what the job cannot do without. Each replica beyond it is a Workload of its own: it is
-admitted when there is quota left, and evicted before any core.
+The core is what the job needs to run. Each further replica is a Workload of its own: Kueue admits
+it when quota is left, and evicts it before any core.
 """
 
 from __future__ import annotations
@@ -13,23 +14,26 @@ from typing import Any, Final
 from di_api.spec import JobSpec, Role, Task, Template
 
 HEADROOM: Final = 2
-"""Replicas of a task of a preemptible job that are asked for beyond those it has: the allocator
-grows into what is admitted. What it leaves is held for nothing, so they are few."""
+"""Extra replicas that a task of a preemptible job requests beyond those it has. The allocator grows
+into what is admitted. Quota that it leaves unused is reserved for nothing, so the number is small.
+"""
 MAX_POD_SETS: Final = 18
-"""Of one Workload, by the rules of Kueue."""
+"""Maximum number of podSets of one Workload, by the rules of Kueue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """A group of equal replicas: how many belong to the core, and how many may come beside."""
+    """A group of equal replicas: how many belong to the core, and how many extra ones there
+    can be.
+    """
 
     task: Task
     base: int
     """Replicas in the core."""
     least: int
-    """Replicas that the core may be admitted with."""
+    """Minimum number of replicas with which the core can be admitted."""
     extras: int
-    """Replicas beyond the core that are asked for."""
+    """Requested replicas beyond the core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +41,25 @@ class PodSet:
     """A podSet of a Workload."""
 
     task: str
-    """Whose pods they are."""
+    """Task of the pods."""
     of_leaders: bool = False
-    """Whether they are the leaders of replicas, where these differ from the other pods."""
+    """Whether the pods are the leaders of replicas, if these differ from the other pods."""
     count: int
     template: Template
     least: int | None = None
-    """Pods that are enough to begin with, if that is fewer."""
+    """Minimum number of pods for partial admission; None: all are needed."""
     topology: Mapping[str, Any] | None = None
-    """What is asked of their domains."""
+    """Topology request for the pods."""
 
     @property
     def name(self) -> str:
-        """Its name. Another task may have that of leaders: then Kueue takes neither."""
+        """Return the podSet's name. If another task has the name of these leaders, Kueue rejects
+        both.
+        """
         return f"{self.task}-leader" if self.of_leaders else self.task
 
     def body(self) -> dict[str, Any]:
-        """As Kueue has it."""
+        """Return the podSet as Kueue's API has it."""
         metadata = self.template.get("metadata") or {}
         kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
         body: dict[str, Any] = {
@@ -71,11 +77,12 @@ class PodSet:
 def portions_of(
     spec: JobSpec, tasks: Iterable[Task], *, placed: Mapping[str, int] | None, whole: bool
 ) -> tuple[Portion, ...]:
-    """Divide a job; `tasks` are those of the spec, or the roles that a coordinator asks for.
+    """Divide a job into portions; `tasks` are those of the spec, or the roles that a coordinator
+    requests.
 
-    `placed` are the replicas of each task that the allocator has placed. None: nobody allocates,
-    and preemptible jobs are like all others. Where the job goes to a cluster as one (`whole`), all
-    is core.
+    `placed` is the number of replicas of each task that the allocator has placed. None: there is no
+    allocator, and preemptible jobs are like all others. If the whole job goes to one cluster
+    (`whole`), everything belongs to the core.
     """
     if whole:
         return tuple(
@@ -87,7 +94,9 @@ def portions_of(
 
 
 def _of_allocated(task: Task, placed: int) -> Portion:
-    """What Kueue has admitted is all that the allocator is given."""
+    """Return the portion of a preemptible job's task; the allocator can use all that Kueue
+    admitted.
+    """
     base = task.min_replicas or task.replicas
     most = max(base, task.max_replicas or task.replicas)
     extras = min(most, max(placed, base) + HEADROOM) - base
@@ -106,12 +115,12 @@ def _portion(spec: JobSpec, task: Task) -> Portion:
 
 
 def core_pod_sets(portions: Iterable[Portion]) -> tuple[PodSet, ...]:
-    """The podSets of the core, at most one of which may be admitted in part."""
+    """Return the podSets of the core; at most one of them allows partial admission."""
     return tuple(_with_one_variable(_core_pod_sets(portions)))
 
 
 def extra_pod_sets(task: Task) -> tuple[PodSet, ...]:
-    """The podSets of one replica beyond the core."""
+    """Return the podSets of one replica beyond the core."""
     size = task.pods_per_replica
     leader, other = task.elastic_templates
     return tuple(_by_template(task.name, leader, other, 1, size - 1))

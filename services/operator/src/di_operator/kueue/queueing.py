@@ -1,4 +1,4 @@
-"""A job and its queue at one moment: what was admitted, and what may therefore have pods."""
+"""The queue state of a job: what Kueue has admitted, and which pods are therefore allowed."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ NOT_ALLOWED: Final = "nothing admits it: the operator may not read Workloads of 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kueue:
-    """What is known of Kueue when a job is looked at."""
+    """The state of Kueue at the time of a reconcile."""
 
     obstacle: str | None
-    """Why it admits nothing; None: it does its work, as far as can be told."""
+    """Why Kueue admits nothing; None: it works, as far as known."""
     workloads: tuple[Object, ...] = ()
-    """Those of the job's name."""
+    """Workloads under the job's name."""
     flavor: FindFlavor = lambda _: None
     priority: Callable[[str], int | None] = lambda _: None
-    """Of a WorkloadPriorityClass; None: there is none of that name."""
+    """Returns the priority of a WorkloadPriorityClass; None if there is no such class."""
 
 
-# Without slots, for what is worked out once.
+# Without slots, because of the cached properties.
 @dataclass(frozen=True, kw_only=True)
 class Queueing:
     """A job with a queue, and its Workloads."""
@@ -58,45 +58,45 @@ class Queueing:
     standing: Standing
     obstacle: str | None
     problem: Words | None
-    """Why no Workload can be made of the job, or it cannot be resumed although it is admitted."""
+    """Why no Workload can be created for the job, or why an admitted job cannot be resumed."""
     is_held: bool
-    """Whether a user has suspended it: it does not wait in the queue."""
+    """Whether a user suspended the job, so that it does not wait in the queue."""
     by_queue: bool
-    """Whether its queue keeps it suspended."""
+    """Whether the queue keeps the job suspended."""
     goes_on: bool
-    """Whether it may run on while nothing is known of its queue: it has been up."""
+    """Whether the job can continue while the state of its queue is unknown: it has been running."""
     portions: tuple[Portion, ...]
     pod_sets: tuple[PodSet, ...]
     sent: str
-    """Digest of the spec that goes to another cluster with the core; empty where none does."""
+    """Digest of the spec that goes to another cluster with the core; empty if none does."""
     is_told: bool
-    """Whether the job's status is already from the cluster that has it."""
+    """Whether the job's status already comes from the cluster that runs it."""
     core: Workload | None
     extras: tuple[Workload, ...]
     old: tuple[Workload, ...]
-    """Those of an earlier job of the same name."""
+    """Workloads of an earlier job of the same name."""
     flavor: FindFlavor
 
     @property
     def has_queue(self) -> bool:
-        """Whether the job waits for a queue at all: the label may have been taken away."""
+        """Return whether the job waits for a queue: the label may have been removed."""
         return bool(self.standing.queue)
 
     @property
     def is_admitted(self) -> bool:
-        """Whether the core has quota to use, or another cluster has it for the job."""
+        """Return whether the core has quota, or another cluster has it for the job."""
         core = self.core
         if core is None or core.deleting:
             return False
         if self.side is Side.WORKER and not core.holds:
             return False  # its quota would be free before the pods are gone
-        # From the choice of a cluster on the job's status may be that from there.
+        # Once a cluster is chosen, the job's status can come from it.
         is_sent = core.state is State.RESERVED and (core.cluster is not None or self.is_told)
         return core.state is State.ADMITTED or (self.side is Side.MANAGER and is_sent)
 
     @property
     def is_open(self) -> bool:
-        """Whether the job may have pods."""
+        """Return whether the job is allowed to have pods."""
         if not self.has_queue:
             return True
         if self.is_held:
@@ -107,7 +107,7 @@ class Queueing:
 
     @property
     def words(self) -> Words:
-        """Why the job waits, in Kueue's own words where it has some."""
+        """Return why the job waits, with Kueue's own message if there is one."""
         if self.obstacle is not None:
             return Words(reason="QueueUnavailable", message=self.obstacle)
         if self.problem is not None:
@@ -121,29 +121,29 @@ class Queueing:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """All that the job itself has."""
+        """Return all Workloads of the job itself."""
         return self.extras if self.core is None else (self.core, *self.extras)
 
     def core_pods(self, portion: Portion) -> int:
-        """How many pods of a task have been admitted with the core."""
+        """Return how many pods of a task have been admitted with the core."""
         if self.core is None or not portion.base:
             return 0
         mine = (each for each in self.pod_sets if each.task == portion.task.name)
         return sum(self.core.count(each.name) for each in mine)
 
     def extras_of(self, task: str) -> tuple[Workload, ...]:
-        """The Workloads of replicas of a task beyond the core."""
+        """Return the Workloads of replicas of a task beyond the core."""
         return tuple(each for each in self.extras if each.task == task)
 
     def admitted_extras(self, task: str) -> int:
-        """How many replicas of a task beyond the core may have pods."""
+        """Return how many replicas of a task beyond the core are admitted."""
         return sum(
             each.state is State.ADMITTED and not each.deleting for each in self.extras_of(task)
         )
 
     @cached_property
     def admitted(self) -> Mapping[str, int]:
-        """How many replicas of each task may have pods."""
+        """Return how many replicas of each task are admitted."""
         return {each.task.name: self._replicas(each) for each in self.portions}
 
     def _replicas(self, portion: Portion) -> int:
@@ -151,14 +151,16 @@ class Queueing:
         return base + self.admitted_extras(portion.task.name) if base or not portion.base else 0
 
     def _base(self, portion: Portion) -> int:
-        """Replicas of the core that Kueue has admitted: with partial admission perhaps fewer."""
+        """Return how many replicas of the core are admitted; with partial admission this can be
+        fewer than the core has.
+        """
         if self.core is None or not portion.base:
             return 0
         pods = self.core_pods(portion) - portion.task.standby
         return max(0, min(portion.base, pods // portion.task.pods_per_replica))
 
     def within(self, spec: JobSpec) -> JobSpec:
-        """The spec with no more replicas of the core than have been admitted."""
+        """Return the spec with the replica counts of the core limited to what is admitted."""
         if self.obstacle is not None or self.core is None or not self.core.assigned:
             return spec
         most = {each.task.name: self._base(each) for each in self.portions if not each.extras}
@@ -168,7 +170,7 @@ class Queueing:
     def placed_within(
         self, placement: Mapping[str, tuple[str, ...]] | None
     ) -> Mapping[str, tuple[str, ...]] | None:
-        """The nodes of those replicas that have been admitted."""
+        """Return the nodes of the admitted replicas."""
         if placement is None or self.obstacle is not None or self.core is None:
             return placement
         admitted = self.admitted
@@ -179,7 +181,7 @@ class Queueing:
         }
 
     def fitted(self, task: Task) -> Task:
-        """The task with what its pods have to carry to use their quota."""
+        """Return the task with the additions that its pods need to use their quota."""
         source = self._assigned(task.name)
         if source is None:
             return task
@@ -190,19 +192,22 @@ class Queueing:
 
     @property
     def domains(self) -> Domains:
-        """The podSets whose pods Kueue sends to their domains."""
+        """Return the podSets whose pods Kueue assigns to topology domains."""
         return domains_of(self.core, self.pod_sets)
 
     def _assigned(self, task: str) -> Workload | None:
-        """The Workload that says where replicas of a task run: the core, or of what has no part in
-        it the first that was admitted. All others are made to go to the same flavors."""
+        """Return the Workload that decides on the flavors of a task: the core, or for a task
+        without a core the first that was admitted. All other Workloads are created for the same
+        flavors.
+        """
         if self.core is not None and task in self.core.assigned:
             return self.core
         return next((each for each in self.extras_of(task) if task in each.assigned), None)
 
     def barred(self, replicas: Mapping[str, Iterable[int]]) -> frozenset[tuple[str, int]]:
-        """Which of the replicas may have no pods: of each task that has some beyond the core, the
-        last ones."""
+        """Return the replicas that are not allowed to have pods: the last ones of each task that
+        has some beyond the core.
+        """
         barred: set[tuple[str, int]] = set()
         for portion in self.portions:
             name = portion.task.name
@@ -221,10 +226,10 @@ def read_queueing(
     placement: Mapping[str, tuple[str, ...]] | None,
     goes_on: bool,
 ) -> Queueing | None:
-    """Return what a job's queue says; None for a job without one, and without Workloads.
+    """Return the queue state of a job; None for a job without a queue and without Workloads.
 
-    `spec` is None if it cannot be read, or is not needed any more: then it has no portions.
-    `placement` is the allocator's; None: nobody allocates the job.
+    `spec` is None if it is unreadable or not needed, and gives no portions. `placement` is the
+    allocator's; None: the job is not allocated.
     """
     queue = queue_of(job)
     found = read_all(kueue.workloads)
@@ -238,7 +243,7 @@ def read_queueing(
         for each in found
         if each.owner == uid or (each.owner is None and each.name == prebuilt)
     ]
-    # Also what MultiKueue has made has the labels of the manager's.
+    # Workloads that MultiKueue creates also have the labels of the manager's.
     core = next((each for each in own if each.is_core), None)
     tasks = tuple(tasks)
     placed = _placed(tasks, placement) if placement is not None else None
@@ -279,7 +284,7 @@ def _standing(
         return Standing(queue=queue, priority=priority), None
     value = kueue.priority(name)
     if value is None and core is not None:
-        # It keeps the place that it has.
+        # A Workload keeps its present place.
         kept = Standing(
             queue=queue, priority=core.priority or 0, priority_class=core.priority_class
         )
@@ -317,7 +322,7 @@ def _at_most(task: Task, most: int | None) -> Task:
 
 
 def resumed() -> dict[str, Any]:
-    """The patch of a job that its queue lets go."""
+    """Return the patch that resumes a job that its queue admits."""
     return {
         "metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: None}},
         "spec": {"suspend": False},
@@ -325,7 +330,7 @@ def resumed() -> dict[str, Any]:
 
 
 def suspended() -> dict[str, Any]:
-    """The patch of a job that its queue does not let go."""
+    """Return the patch that suspends a job that its queue does not admit."""
     return {
         "metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE}},
         "spec": {"suspend": True},

@@ -1,9 +1,10 @@
-"""Where a job with a queue runs: here, or by MultiKueue in another cluster.
+"""Role of this cluster for a job with a queue: local, or manager or worker of MultiKueue.
 
-By https://kueue.sigs.k8s.io/docs/concepts/multikueue/ a manager cluster keeps the job that its user
-made, and a Workload that takes part of a quota there. MultiKueue makes both again in worker
-clusters, keeps those of the one that admits it first, and copies the status of that job back. It
-knows one Workload of a job, and takes one whose spec is not that of the manager's for another.
+With MultiKueue (https://kueue.sigs.k8s.io/docs/concepts/multikueue/) a manager cluster keeps the
+job that its user created, and a Workload that uses quota there. MultiKueue creates both again in
+worker clusters, keeps those of the cluster that admits it first, and copies the status of that job
+back. It supports one Workload per job, and treats a Workload with a different spec than the
+manager's as another one.
 """
 
 from __future__ import annotations
@@ -20,34 +21,36 @@ from di_api.ownership import is_dispatched
 from di_api.timestamps import parse_time
 
 QUEUED: Final = "Queued"
-"""The condition of a job that says whether it waits in a queue."""
+"""Condition of a job that shows whether it waits in a queue."""
 
 
 class Side(Enum):
-    """Which of the clusters this is, to a job."""
+    """Role of this cluster for a job."""
 
     LOCAL = "local"
-    """There is no other."""
+    """MultiKueue does not handle the job."""
     MANAGER = "manager"
-    """Another one runs it: it has a Workload here, and no pods."""
+    """Another cluster runs the job: here it has a Workload and no pods."""
     WORKER = "worker"
-    """It was made here, with its Workload, for another one."""
+    """MultiKueue created the job and its Workload here for another cluster."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether one Workload has all that the job asks for."""
+        """Return whether one Workload covers everything that the job requests."""
         return self is not Side.LOCAL
 
 
 def side_of(job: Mapping[str, Any]) -> Side:
-    """Return that of a job with a queue."""
+    """Return the role of this cluster for a job with a queue."""
     if is_dispatched(job):
         return Side.MANAGER
     return Side.WORKER if prebuilt_workload(job) else Side.LOCAL
 
 
 def prebuilt_workload(job: Mapping[str, Any]) -> str:
-    """The name of the Workload that MultiKueue made with the job; empty if it made none."""
+    """Return the name of the Workload that MultiKueue created with the job; empty if there
+    is none.
+    """
     metadata = mapping(job.get("metadata"))
     for field in ("labels", "annotations"):
         name = mapping(metadata.get(field)).get(PREBUILT_WORKLOAD)
@@ -57,12 +60,12 @@ def prebuilt_workload(job: Mapping[str, Any]) -> str:
 
 
 def is_admitted_elsewhere(job: Mapping[str, Any], since: datetime | None) -> bool:
-    """Whether the status of a manager's job is of a cluster that admitted it no earlier than that;
-    False if that is not known.
+    """Return whether the status of a manager's job comes from a cluster that admitted it at `since`
+    or later; False if that is not known.
 
-    MultiKueue copies it from there a moment before it writes that this cluster has the job. Times
-    are whole seconds, each by the clock of its own cluster; who has the job since the same second
-    may have got it after.
+    MultiKueue copies the status a moment before it records that the cluster has the job. Times are
+    whole seconds by each cluster's own clock. A cluster with the same second can have got the job
+    later.
     """
     queued = condition_of(job, QUEUED)
     admitted = parse_time(queued.get("lastTransitionTime"))

@@ -1,8 +1,8 @@
-"""What is asked of Kueue about the domains of pods, and what pods carry that it sends to one.
+"""Topology requests of podSets, and the additions to pods that Kueue assigns to a domain.
 
 Fields and rules are those of topology-aware scheduling,
-https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/: of several podSets it keeps two
-together, of which one is a single pod.
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/. Kueue keeps at most two podSets
+together, one of which is a single pod.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from di_operator.kueue.portions import PodSet
 from di_operator.kueue.workload import Words, Workload
 
 _TOGETHER: Final = 2
-"""PodSets that Kueue keeps together."""
+"""Number of podSets that Kueue can keep together."""
 
 
 def domains_of(core: Workload | None, found: Iterable[PodSet]) -> Domains:
-    """Those of the core that has been admitted, made of these podSets."""
+    """Return the domains of the admitted core, which has these podSets."""
     if core is None:
         return Domains()
     pod_sets = {
@@ -45,7 +45,7 @@ def _asked(request: Mapping[str, Any]) -> dict[str, str]:
 def with_requests(
     pod_sets: Sequence[PodSet], topology: Iterable[Topology]
 ) -> tuple[tuple[PodSet, ...], Words | None]:
-    """The podSets with what is asked of their domains, and why Kueue cannot do it."""
+    """Return the podSets with their topology requests, and why Kueue cannot satisfy them."""
     found, problem = [*pod_sets], None
     for index, each in enumerate(topology):
         if each.colocate is Colocate.REPLICA:
@@ -65,7 +65,7 @@ def with_requests(
 
 def _request(topology: Topology, group: str | None) -> Mapping[str, Any]:
     mode = "required" if topology.required else "preferred"
-    # Of what is preferred only, Kueue is not asked to keep podSets together.
+    # For a preferred topology Kueue is not asked to keep podSets together.
     named = {"podSetGroupName": group} if group and topology.required else {}
     return {mode: topology.level, **named}
 

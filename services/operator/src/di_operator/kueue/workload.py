@@ -1,7 +1,7 @@
-"""What a Workload of Kueue says: whether it has quota, and why not.
+"""The state of a Kueue Workload: whether it has quota, and why not.
 
-The conditions are those of https://kueue.sigs.k8s.io/docs/concepts/workload/, API v1beta2. All is
-derived from the object as it is now, so that whoever decides next finds the same.
+The conditions are those of https://kueue.sigs.k8s.io/docs/concepts/workload/, API v1beta2.
+Everything is derived from the object's present content, so a new leader gets the same result.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from di_api.timestamps import parse_time
 Object = Mapping[str, Any]
 
 WAITS_FOR_RECOVERY: Final = "WaitForRecovery"
-"""Kueue's word for pods that were ready and are not."""
+"""Kueue's reason for pods that were ready and no longer are."""
 _WAITS: Final = "Kueue has not looked at it yet"
 
 
 class State(StrEnum):
-    """How far a Workload is."""
+    """Quota state of a Workload."""
 
     QUEUED = "Queued"
     """It has no quota."""
@@ -42,18 +42,18 @@ class State(StrEnum):
     """It has quota, and waits for checks of its admission."""
     ADMITTED = "Admitted"
     EVICTED = "Evicted"
-    """It is to give back the quota that it still has."""
+    """It still has quota, and has to release it."""
     FINISHED = "Finished"
 
     @property
     def holds_quota(self) -> bool:
-        """Whether others cannot have its quota."""
+        """Return whether its quota is reserved, so that other Workloads cannot use it."""
         return self in (State.RESERVED, State.ADMITTED, State.EVICTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Kueue's own reason and message."""
+    """Reason and message from Kueue."""
 
     reason: str
     message: str
@@ -61,7 +61,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The facts of a Workload that decisions are made on; ``raw`` is never modified."""
+    """The parsed facts of a Workload on which decisions depend; ``raw`` is never modified."""
 
     name: str
     namespace: str
@@ -71,7 +71,7 @@ class Workload:
     """UID of the job that controls it."""
     is_core: bool
     task: str
-    """Of an extra one: what it has a replica of."""
+    """Task of the replica, for a Workload beyond the core."""
     state: State
     words: Words
     """Why it is in that state."""
@@ -81,21 +81,21 @@ class Workload:
     priority: int | None
     priority_class: str | None
     digest: str
-    """Of the podSets that it was made with."""
+    """Digest of the podSets that it was created with."""
     sent: str
-    """Digest of the job's spec that goes to another cluster with it; empty where none does."""
+    """Digest of the job's spec that goes to another cluster with it; empty if none does."""
     cluster: str | None
-    """Of several clusters the one that was chosen."""
+    """The chosen cluster, if there are several."""
     assigned: Mapping[str, Object]
-    """What Kueue has assigned to each podSet."""
+    """Kueue's assignment of each podSet."""
     pods_ready: bool
     is_recovering: bool
-    """Whether its pods were ready once, since it was admitted, and are not now."""
+    """Whether its pods were ready at some time since admission, and are not ready now."""
     raw: Object
 
     @classmethod
     def read(cls, raw: Object) -> Workload:
-        """Read a Workload of any shape as the API server returns it."""
+        """Parse a Workload of any shape as the API server returns it."""
         metadata, spec, status = (mapping(raw.get(part)) for part in ("metadata", "spec", "status"))
         labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
         conditions = {
@@ -133,22 +133,22 @@ class Workload:
 
     @property
     def holds(self) -> bool:
-        """Whether it is ours to say when its quota is free."""
+        """Return whether the operator decides when its quota is free."""
         return FINALIZER_QUOTA in self.finalizers
 
     @property
     def reserved(self) -> datetime | None:
-        """Since when it has quota, or has none; None: Kueue has not said."""
+        """Return since when it has had quota, or none; None if Kueue has not reported it."""
         return parse_time(condition_of(self.raw, "QuotaReserved").get("lastTransitionTime"))
 
     def count(self, pod_set: str) -> int:
-        """How many pods of a podSet have been admitted."""
+        """Return how many pods of a podSet are admitted."""
         found = mapping(self.assigned.get(pod_set)).get("count")
         return found if isinstance(found, int) else 0
 
 
 def read_all(found: Iterable[Object]) -> tuple[Workload, ...]:
-    """Read Workloads, in the order of their names."""
+    """Parse Workloads, in the order of their names."""
     return tuple(sorted(map(Workload.read, found), key=lambda each: each.name))
 
 

@@ -1,9 +1,9 @@
 """Leader election on a coordination.k8s.io Lease.
 
-Several replicas run; one leads. The rules are those every Kubernetes component follows, so that
-`kubectl get lease` reads as usual: the holder renews, a candidate takes over when it has seen no
-renewal for a whole lease duration *of its own monotonic clock*. The times written in the Lease
-are never compared with ours: clocks of two nodes may differ by an hour.
+Several replicas run and one leads, by the rules of all Kubernetes components, so that `kubectl get
+lease` shows the usual fields. The holder renews. A candidate takes over when it has seen no renewal
+for a whole lease duration *of its own monotonic clock*. The times in the Lease are never compared
+with ours: the clocks of two nodes can differ by an hour.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = structlog.get_logger(__name__)
 class Timing:
     """Intervals of the election in seconds.
 
-    A holder that could not renew for `renew_deadline` stops writing; nobody else takes the Lease
-    before `lease_duration`. The difference covers a write that was already on its way.
+    A holder that could not renew for `renew_deadline` stops writing; no candidate takes the Lease
+    before `lease_duration`. The difference covers a write that was already sent.
     """
 
     lease_duration: float = 15.0
@@ -39,7 +39,7 @@ class Timing:
 
 
 class Election:
-    """Takes, keeps and gives back the Lease `namespace/name` for `identity`."""
+    """Acquires, renews and releases the Lease `namespace/name` for `identity`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Election:
         rng: Random,
         loss: Loss,
     ) -> None:
-        """`loss` records that the Lease is lost."""
+        """`loss` records the loss of the Lease."""
         self._client = client
         self._loss = loss
         self._namespace = namespace
@@ -67,19 +67,19 @@ class Election:
         self._observed_at = 0.0
         self._renewed_at: float | None = None
         self._tried_at = clock.monotonic()
-        # Whether a write that makes the Lease ours has no answer yet.
+        # Whether a write that makes the Lease ours has no response yet.
         self._is_writing = False
 
     @property
     def idle(self) -> float:
-        """Seconds since the last attempt to take or renew the Lease began."""
+        """Return the seconds since the last attempt to acquire or renew the Lease began."""
         return self._clock.monotonic() - self._tried_at
 
     def holds(self) -> bool:
-        """Tell whether the Lease is certainly still ours, by the monotonic clock alone.
+        """Return whether the Lease is certainly still ours, by the monotonic clock alone.
 
-        A process that was stopped for a minute and goes on gets False here before any of its
-        tasks could find out from the API server.
+        A process that was suspended for a minute gets False here before any of its tasks could get
+        a response from the API server.
         """
         return (
             self._renewed_at is not None
@@ -87,7 +87,7 @@ class Election:
         )
 
     def check(self) -> None:
-        """Call before each batch of writes.
+        """Check the Lease; call this before each batch of writes.
 
         Raises:
             NotLeading: the Lease is not certainly ours any more.
@@ -96,10 +96,10 @@ class Election:
             raise self._loss.declare(f"lease {self._namespace}/{self._name} is not held")
 
     async def acquire(self) -> None:
-        """Try until the Lease is ours: often, and at the very moment at which it runs out.
+        """Try until the Lease is acquired: periodically, and at the moment at which it expires.
 
-        What a candidate sees late of the last renewal it waits longer than the Lease lasts. With
-        the default timing a dead leader is succeeded 16.2 s after its last renewal at the latest.
+        A candidate that sees the last renewal late waits for that much longer. With the default
+        timing a failed leader is replaced 16.2 s after its last renewal at the latest.
         """
         while not await self._try():
             await self._clock.sleep(self._pause())
@@ -113,7 +113,7 @@ class Election:
         """
         due = self._clock.monotonic()
         while True:
-            # Counted from the last attempt's start: after one that has hung there is no time left.
+            # Counted from the start of the last attempt: after one that hung there is no time left.
             due += self._timing.retry_period
             await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
             due = self._clock.monotonic()
@@ -123,16 +123,16 @@ class Election:
                 raise self._loss.declare(f"lost lease {self._namespace}/{self._name}")
 
     async def release(self) -> None:
-        """Give the Lease back, so that another replica leads within a retry period.
+        """Release the Lease, so that another replica leads within a retry period.
 
-        Does nothing if the Lease is not ours, or was given back before.
+        Does nothing if the Lease is not ours, or was released before.
         """
         lease, may_be_ours = self._lease, self.holds() or self._is_writing
         self._renewed_at = None
         if not may_be_ours:
             return
         try:
-            # A write that was cancelled on its way may have arrived all the same.
+            # A write that was cancelled after it was sent may have arrived.
             if lease is None or not self._is_ours(lease):
                 lease = await self._read()
             if lease is None or not self._is_ours(lease):
@@ -151,13 +151,15 @@ class Election:
 
     async def _give_back(self, lease: dict[str, Any]) -> None:
         free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._micro_time()}
-        # The resourceVersion in the body makes this a conflict if it was written meanwhile.
+        # The resourceVersion in the body causes a conflict if the Lease changed meanwhile.
         await self._write(lease, {**lease["spec"], **free})
 
     async def _try(self) -> bool:
-        """Take or renew the Lease; False if another holds it or the API server did not answer."""
-        # Counted from before the request: the answer may come late, and candidates count from
-        # when the write became visible, which is never earlier than this.
+        """Acquire or renew the Lease; return False if another replica holds it or the API server
+        did not respond.
+        """
+        # Counted from before the request: the response can be late, and candidates count from when
+        # the write became visible, which is never earlier than this.
         started = self._tried_at = self._clock.monotonic()
         try:
             if not (self.holds() and self._lease is not None):
@@ -165,7 +167,7 @@ class Election:
             taken = await self._take(self._lease)
             self._is_writing = False
         except (Conflict, AlreadyExists, NotFound):
-            # Written or removed since it was read: tried again next time.
+            # Written or deleted since it was read: the next attempt reads it again.
             self._lease, self._is_writing = None, False
             try:
                 self._lease = await self._read()
@@ -246,11 +248,11 @@ class Election:
         )
 
     def _request_timeout(self) -> float:
-        # One that hangs leaves room for another, as long, before the deadline.
+        # An attempt that hangs leaves time for another one of the same length before the deadline.
         return (self._timing.renew_deadline - self._timing.retry_period) / 2
 
     def _pause(self) -> float:
-        # Candidates that started together must not race for ever.
+        # Candidates that started together must not conflict forever.
         pause = self._timing.retry_period / 2 * self._rng.uniform(0.8, 1.2)
         spec = (self._lease or {}).get("spec") or {}
         left = self._duration(spec) - (self._clock.monotonic() - self._observed_at)
@@ -261,26 +263,26 @@ class Election:
 
 
 class SoleReplica:
-    """Stands in for the Election where leader election is switched off (one replica, compose)."""
+    """Replaces the Election if leader election is disabled (one replica, compose)."""
 
     idle = 0.0
 
     def holds(self) -> bool:
-        """Tell whether writes are allowed: always."""
+        """Return whether writes are allowed: always."""
         return True
 
     def check(self) -> None:
         """Allow every write."""
 
     async def acquire(self) -> None:
-        """Lead at once."""
+        """Return at once."""
 
     async def keep(self) -> None:
-        """Lead until cancelled."""
+        """Wait until cancelled."""
         await asyncio.Event().wait()
 
     async def release(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def elect(
@@ -292,7 +294,7 @@ def elect(
     rng: Random,
     loss: Loss,
 ) -> Election | SoleReplica:
-    """Return what decides whether this replica leads."""
+    """Return the election of this replica, or its stand-in without leader election."""
     if not config.leader_elect:
         return SoleReplica()
     return Election(

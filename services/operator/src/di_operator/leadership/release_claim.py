@@ -1,19 +1,19 @@
-"""The claim of a release on the DIJobs it looks after, so that no other one works on them too.
+"""The claim of a release on a scope of DIJobs, which excludes other releases from it.
 
 Leader election is between the replicas of one release. Two releases, in two namespaces, would both
-lead. Before it takes part in the election each replica therefore makes sure that a Lease of a name
-that all releases share says that its release holds the scope: in the watched namespace, or in the
-release's own where all namespaces are watched.
+lead. So before the election each replica makes sure that its release holds the scope. The scope is
+a Lease with a fixed name: in the watched namespace, or in the release's own namespace if it watches
+all.
 
-Of one Lease one release is the holder. A release for all namespaces has to mind the Leases of
-others for all too: it writes its own first and reads theirs then, and withdraws if it finds one
-held. Of two that do so at the same time at least one sees the other. Every replica of the holder
-renews, so that an upgrade never gives a claim up; nobody gives it back, it runs out.
+A Lease has one release as its holder. A release for all namespaces also has to respect the Leases
+of others: it writes its own, then reads theirs, and withdraws if it finds a valid one. If two
+releases do so at the same time, at least one of them sees the other. Every replica of the holder
+renews, so that an upgrade never releases a claim. A claim is never released; it expires.
 
-Whoever may write Leases in a namespace can write one of this name there. Outside of the release's
-own home it counts only where the operator's ServiceAccount of that namespace may do what a release
-for all namespaces does. So a tenant stops nobody, and a release that was uninstalled stands in
-nobody's way.
+A user with write access to Leases in a namespace can create one with this name there. Outside of
+the release's own namespace such a Lease counts only if the operator's ServiceAccount of that
+namespace has the permissions of a release for all namespaces. So a tenant can block no release, and
+neither can an uninstalled release.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from di_operator.process.lease_state import Loss
 log = structlog.get_logger(__name__)
 
 LEASE_NAME: Final = "di-operator-scope"
-"""The same for all releases."""
+"""Lease name, the same for all releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTiming:
-    """Seconds. A claim that nobody renewed for `duration` may be taken by another release.
+    """Intervals in seconds. Another release can take a claim that was not renewed for `duration`.
 
-    Each replica of the holder renews every `renew_period`, a fifth more or less, and after a
-    failure every `retry_period`. A holder that could not renew stops a `renew_period` earlier.
-    A claim that is older than `forgotten` when it is first seen counts as run out.
+    Each replica of the holder renews every `renew_period` with 20 % jitter, and after a failure
+    every `retry_period`. A holder that could not renew stops a `renew_period` earlier. A claim that
+    is older than `forgotten` when it is first seen counts as expired.
     """
 
     duration: float = 40.0
@@ -61,7 +61,7 @@ class Claim:
 
     Attributes:
         held: set once the release holds the scope.
-        objection: why it does not, None if it does.
+        objection: why the release does not hold the scope, None if it does.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Claim:
         rng: Random,
         loss: Loss,
     ) -> None:
-        """`release` is the release's namespace, `watched` the one it looks after, None: all.
+        """`release` is the release's namespace, `watched` the namespace of its jobs, None: all.
 
-        `loss` records that the scope is lost.
+        `loss` records the loss of the scope.
         """
         self._loss = loss
         self._client = client
@@ -86,9 +86,9 @@ class Claim:
         self._timing = timing
         self._clock = clock
         self._rng = rng
-        # By UID of the Lease: holder and time of its last renewal, and since when we know them.
+        # By UID of the Lease: holder and time of its last renewal, and when this was first seen.
         self._seen: dict[str, tuple[tuple[str, str], float]] = {}
-        # Since when the scope is held for certain; None before it is.
+        # Since when the scope is certainly held; None before.
         self._renewed_at: float | None = None
         self.held = asyncio.Event()
         self.objection: str | None = f"nobody has been asked yet who looks after {self._scope}"
@@ -100,7 +100,7 @@ class Claim:
             NotLeading: the scope was lost.
         """
         if self._renewed_at is not None:
-            # Started again after a mistake of ours: the claim goes on, or is lost.
+            # Restarted after a defect: the claim continues, or is lost.
             await self._keep(self._renewed_at, pause=0.0)
         while True:
             started = self._clock.monotonic()
@@ -145,21 +145,21 @@ class Claim:
         return False
 
     def _is_late(self, since: float) -> bool:
-        """Whether others may take a claim for run out that was renewed then."""
+        """Return whether others can treat a claim with this last renewal as expired."""
         return self._left(since) <= 0
 
     def _left(self, since: float) -> float:
-        """Seconds until a claim that was renewed then counts as lost."""
+        """Return the seconds until a claim with this last renewal counts as lost."""
         valid = self._timing.duration - self._timing.renew_period
         return since + valid - self._clock.monotonic()
 
     async def _keep(self, renewed_at: float, *, pause: float) -> NoReturn:
-        """Renew until the scope is lost; it was renewed at `renewed_at` or later."""
+        """Renew until the scope is lost; the last renewal was at `renewed_at` or later."""
         while True:
             self._renewed_at = renewed_at
-            # Replicas that started together must not write at the same moment for ever.
+            # Replicas that started together must not write at the same moment forever.
             await self._clock.sleep(pause * self._rng.uniform(0.8, 1.2))
-            # Before it is renewed: after a pause another release may hold a Lease of its own.
+            # Checked before the renewal: after a delay another release can hold a Lease of its own.
             if self._is_late(renewed_at):
                 raise self._loss.declare(f"lease {self._home}/{LEASE_NAME} could not be renewed")
             try:
@@ -173,23 +173,23 @@ class Claim:
                 pause = self._timing.retry_period
 
     async def _renew(self) -> float:
-        """Renew the claim once; returns a moment that the renewal is not older than.
+        """Renew the claim once; return a moment no later than the renewal.
 
         Raises:
             NotLeading: the scope was lost.
-            ApiError: it was not renewed.
+            ApiError: the claim was not renewed.
         """
         started, lease = self._clock.monotonic(), await self._own()
         try:
             await self._write(lease, self._release)
         except Conflict:
-            # Most often another replica of the release was faster, and its renewal counts.
+            # Usually another replica of the release was faster, and its renewal counts.
             if _renewal(await self._own()) == _renewal(lease):
                 raise
         return started
 
     async def _own(self) -> dict[str, Any]:
-        """Read the claim's Lease; raises NotLeading if the release does not hold it."""
+        """Read the claim's Lease. Raises NotLeading if the release does not hold it."""
         lease = _at(await self._leases(self._home), self._home)
         if lease is None or _holder(lease) != self._release:
             raise self._loss.declare(f"lost lease {self._home}/{LEASE_NAME}")
@@ -202,9 +202,9 @@ class Claim:
         return leases
 
     async def _rival(self, leases: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """Another release's claim that has not run out."""
+        """Return another release's valid claim, None if there is none."""
         rivals = [lease for lease in leases if _holder(lease) not in ("", self._release)]
-        # Each of them is looked at, to know since when it has not been renewed.
+        # Every one is checked, to record since when it has not been renewed.
         for lease in [lease for lease in rivals if not self._has_run_out(lease)]:
             namespace = lease["metadata"]["namespace"]
             if namespace == self._home or await self._looks_after_all(namespace):
@@ -212,7 +212,9 @@ class Claim:
         return None
 
     async def _looks_after_all(self, namespace: str) -> bool:
-        """Whether the operator of a namespace may look after the DIJobs of all."""
+        """Return whether the operator of a namespace has permission for the DIJobs of all
+        namespaces.
+        """
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         body = {
             "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
@@ -223,7 +225,8 @@ class Claim:
                 "resourceAttributes": {
                     "group": GROUP,
                     "resource": PLURAL,
-                    # Not a list of them, which people are given too.
+                    # Checks the status subresource and not list, because users can have permission
+                    # to list.
                     "subresource": "status",
                     "verb": "patch",
                 },
@@ -252,7 +255,7 @@ class Claim:
             "renewTime": _micro_time(self._clock.now()),
         }
         if lease is not None:
-            # Its resourceVersion makes this a conflict if somebody else has written it.
+            # Its resourceVersion causes a conflict if another client has written it.
             body = {**lease, "spec": {**(lease.get("spec") or {}), **spec}}
             await self._client.replace(LEASES, LEASE_NAME, body, self._home)
             return
@@ -271,7 +274,7 @@ class Claim:
 
 
 class NoClaim:
-    """Stands in for the Claim where leader election is switched off, too."""
+    """Replaces the Claim if leader election is disabled."""
 
     def __init__(self) -> None:
         self.held = asyncio.Event()
@@ -292,7 +295,7 @@ def claim(
     rng: Random,
     loss: Loss,
 ) -> Claim | NoClaim:
-    """Return what claims the jobs for this release."""
+    """Return the claim of this release, or its stand-in without leader election."""
     if not config.leader_elect:
         return NoClaim()
     return Claim(

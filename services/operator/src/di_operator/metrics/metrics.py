@@ -1,4 +1,4 @@
-"""The operator's Prometheus metrics, all in one registry owned by the composition root."""
+"""The operator's Prometheus metrics, in one registry that main owns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing_extensions import override
 from di_kube.cache import WatchCache
 from di_operator.metrics.jobs.collect import JobMetrics, Source
 
-# Labels are bounded: results, action kinds, reasons from our own constants. Never a job's name:
-# those are in job_metrics, which shows so many jobs and no more.
+# Label values are bounded: results, action types, reasons from our own constants. Never a job's
+# name: metrics of single jobs are in `metrics/jobs`, which limits their number.
 RECONCILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class Metrics:
-    """Counters the shell increments, and gauges read from the shell when scraped."""
+    """Counters that the operator increments, and gauges that are read at each scrape."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -111,17 +111,18 @@ class Metrics:
         self._policy_calls.labels(call, result).observe(seconds)
 
     def unreadable(self, kind: str, number: int) -> None:
-        """Set how many objects of a kind the allocator leaves out at present."""
+        """Set the number of objects of a kind that the allocator currently ignores."""
         self._unreadable.labels(kind).set(number)
 
     def queues(self, amounts: Mapping[tuple[str, str, str], float]) -> None:
-        """Set what namespaces have of what their queues allow them, by namespace, resource and
-        amount; the settings bound how many there are."""
+        """Set the amounts of the namespaces' queues, by namespace, resource and amount; the
+        settings bound their number.
+        """
         for labels, value in amounts.items():
             self._queues.labels(*labels).set(value)
 
     def notified(self, target: str, result: str) -> None:
-        """Count one notification, `sent`, `failed` or `dropped`, by the target's name."""
+        """Count one notification (`sent`, `failed` or `dropped`) by the target's name."""
         self._notifications.labels(target, result).inc()
 
     def duty_failed(self, duty: str) -> None:
@@ -158,7 +159,9 @@ class Metrics:
         self.registry.register(_JobsByPhase(read))
 
     def of_jobs(self, source: Source) -> JobMetrics:
-        """Show the metrics of single jobs; what is returned has to follow them."""
+        """Register the metrics of single jobs; the caller has to call `follow` of the returned
+        object for each change.
+        """
         self._of_jobs = JobMetrics(source)
         return self._of_jobs
 
@@ -171,8 +174,9 @@ class Metrics:
         self._requests.tallies.append(tally)
 
     def begin(self) -> Callable[[], bytes]:
-        """Collect what the event loop owns, which is little; what is returned makes the text
-        exposition of all metrics, and may be called in any thread."""
+        """Collect the values that the event loop owns, which is cheap. The returned function
+        renders all metrics as text, in any thread.
+        """
         families = list(self.registry.collect())
         of_jobs = self._of_jobs.begin() if self._of_jobs is not None else list[Metric]
         return lambda: generate_latest(_Collected([*families, *of_jobs()]))
@@ -183,29 +187,29 @@ class Metrics:
 
 
 class _Collected:
-    """Families that were collected already, in place of a registry."""
+    """Families that were already collected, in place of a registry."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """Return them."""
+        """Return the families."""
         return self._families
 
 
 class _Looks:
-    """What a controller other than that of reconciles tells."""
+    """Metrics of a controller other than the reconciler."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
 
     def reconciled(self, result: str, _: float) -> None:
-        """Count one look."""
+        """Count one reconcile."""
         self._counter.labels(result).inc()
 
 
 class _JobsByPhase(Collector):
-    """Reads the sizes of the cache's index: a tally of our own would drift with a missed event."""
+    """Reads the sizes of the cache's index: a separate count would drift after a missed event."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
@@ -219,7 +223,7 @@ class _JobsByPhase(Collector):
 
 
 class _Caches(Collector):
-    """Reads the counters the watch caches keep themselves."""
+    """Reads the counters of the watch caches."""
 
     def __init__(self) -> None:
         self.watched: dict[str, WatchCache] = {}
@@ -248,7 +252,7 @@ class _Caches(Collector):
 
 
 class _Requests(Collector):
-    """Reads the tallies the API clients keep themselves."""
+    """Reads the counters of the API clients."""
 
     def __init__(self) -> None:
         self.tallies: list[Mapping[tuple[str, str, int], int]] = []

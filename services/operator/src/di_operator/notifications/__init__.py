@@ -1,1 +1,1 @@
-"""Tells people and programs outside the cluster what has happened to a job."""
+"""Notifications about jobs to people and programs outside the cluster."""

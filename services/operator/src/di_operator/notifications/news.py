@@ -1,4 +1,4 @@
-"""What has happened to a job, whom it is told, and in which words. Pure."""
+"""What has happened to a job, the targets to notify, and the text. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from di_operator.notification_targets import Format, Happening, Target, named_ta
 Object = Mapping[str, Any]
 
 OLDEST: Final = 3600.0
-"""Seconds after which something is no news: who comes to lead, or is given targets for the first
-time, does not tell of years."""
+"""Age in seconds above which nothing is notified, so that a new leader or new targets cause no
+flood.
+"""
 _LONGEST: Final = 1000
 _CONDITIONS: Final = {
     "Succeeded": Happening.SUCCEEDED,
@@ -27,18 +28,21 @@ _CONDITIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Something that happened to a job, at a moment."""
+    """One thing that happened to a job at one time."""
 
     happening: Happening
     at: str
-    """As the status has it: what is told once is this happening of this moment."""
+    """Time as in the status: each pair of happening and time is notified once."""
     reason: str
     message: str
 
 
 def news_of(job: Object, now: datetime, *, waiting: float) -> Iterator[News]:
-    """What has happened and was not told yet. `waiting` are the seconds after which a Pending job
-    is told of, of which nobody has foretold when it would start; 0: none is."""
+    """Return what has happened and was not notified yet.
+
+    `waiting` is the time in seconds after which a Pending job without a forecast causes a
+    notification; 0: never.
+    """
     status = mapping(job.get("status"))
     told = mapping(status.get("notified"))
     for each in map(mapping, items(status.get("conditions"))):
@@ -65,7 +69,7 @@ def news_of(job: Object, now: datetime, *, waiting: float) -> Iterator[News]:
 
 
 def addressees(job: Object, targets: Iterable[Target], happening: Happening) -> list[Target]:
-    """Who is told: those that the job's annotation names, or the default ones."""
+    """Return the targets to notify: those in the job's annotation, or the default ones."""
     chosen = named_targets(job)
     return [
         each
@@ -75,12 +79,12 @@ def addressees(job: Object, targets: Iterable[Target], happening: Happening) -> 
 
 
 def body(target: Target, job: Object, news: News) -> dict[str, Any]:
-    """What is sent."""
+    """Return the body to send."""
     metadata = job["metadata"]
     if target.format is Format.SLACK:
         where = f"{metadata['namespace']}/{metadata['name']}"
         text = f"{where}: {news.happening.value}. {news.message}".strip()
-        # What Slack takes for markup.
+        # The characters that Slack treats as markup.
         for sign, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
             text = text.replace(sign, escaped)
         return {"text": text}
@@ -96,7 +100,9 @@ def body(target: Target, job: Object, news: News) -> dict[str, Any]:
 
 
 def _promised(status: Object) -> datetime | None:
-    """Until when it was to have started, by the first forecast since it has been waiting."""
+    """Return the time by which it should have started, by the first forecast since it began to
+    wait.
+    """
     return parse_time(mapping(status.get("expectedStart")).get("promised"))
 
 

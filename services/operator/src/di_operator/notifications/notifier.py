@@ -1,7 +1,7 @@
-"""A duty of the leader, beside the reconciles: notes what it is about to tell, then tells it.
+"""A part of the leader, beside the reconciler: records each notification in the job, then sends it.
 
-In that order, so that nothing is told twice, whoever leads: a leader that dies in between has told
-nobody, and the next one does not either.
+This order sends nothing twice after a change of leader. A notification is lost if the leader dies
+between the two steps.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ _JSON: Final = {"Content-Type": "application/json"}
 log = structlog.get_logger(__name__)
 
 PERIOD: Final = 2.0
-"""Seconds between two looks at the jobs that have changed."""
+"""Seconds between two checks of the jobs that have changed."""
 SWEEP: Final = 60.0
-"""Seconds between two looks at all jobs that have not ended: time alone makes news of one."""
+"""Seconds between two checks of all jobs that have not ended: time alone can cause a
+notification.
+"""
 ATTEMPTS: Final = 3
 PAUSE: Final = 2.0
 DEADLINE: Final = 10.0
-"""Seconds of one attempt, from the name's resolution to the answer's first line."""
+"""Timeout of one attempt in seconds, from the DNS lookup to the first line of the response."""
 SENDERS: Final = 4
-"""Notifications that are on their way to one target at once."""
+"""Notifications that are sent to one target concurrently."""
 IDLE: Final = 0.5
-"""Seconds between two looks into a queue out of which nothing can be sent."""
+"""Seconds between two checks of a queue from which nothing can be sent."""
 READ_AT_ONCE: Final = 64
-"""Jobs that are looked at before others get their turn."""
+"""Jobs that are checked before other tasks of the event loop run."""
 
 
 class Observer(Protocol):
-    """What the notifier tells the metrics."""
+    """The metrics that the notifier updates."""
 
     def notified(self, target: str, result: str) -> None:
         """Count one notification: `sent`, `failed` or `dropped`."""
@@ -55,7 +57,7 @@ class Observer(Protocol):
 
 
 class Notifier:
-    """Tells targets of jobs."""
+    """Sends notifications of jobs to targets."""
 
     def __init__(
         self,
@@ -74,14 +76,14 @@ class Notifier:
 
         Args:
             client: of the API server.
-            job: one job as it is known.
-            unfinished: all that have not ended.
-            observe: takes in a job as the API server returned it.
-            targets: whom jobs may name.
-            waiting: seconds after which a Pending job is told of; 0: it is not.
+            job: returns a job from the cache.
+            unfinished: returns all jobs that have not ended.
+            observe: stores a job as the API server returned it.
+            targets: the targets that jobs can name.
+            waiting: seconds after which a Pending job causes a notification; 0: never.
             check_lease: raises NotLeading when the lease is lost.
             clock: the API server's.
-            observer: counts.
+            observer: counts notifications.
         """
         self._client = client
         self._job = job
@@ -104,9 +106,9 @@ class Notifier:
         }
 
     def follow(self, kind: str, job: Mapping[str, Any]) -> None:
-        """Remember that a job has changed; nothing of it is read here.
+        """Record that a job has changed; the job is not read here.
 
-        A replica that does not lead remembers all jobs that there are, for when it does.
+        A replica that does not lead records all existing jobs, for when it does.
         """
         metadata = job["metadata"]
         key = JobKey(metadata["namespace"], metadata["name"])
@@ -116,9 +118,9 @@ class Notifier:
             self._changed[key] = None
 
     async def run(self) -> None:
-        """Send until cancelled or the lease is lost; what is recorded by then is still sent."""
+        """Send until cancelled or the lease is lost; recorded notifications are still sent."""
         self._is_ending = False
-        # No proxy out of the environment, no cookies, no redirects: a target is one address.
+        # No proxy from the environment, no cookies, no redirects: a target is one address.
         timeout = aiohttp.ClientTimeout(total=DEADLINE)
         async with (
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
@@ -146,11 +148,11 @@ class Notifier:
             await self._clock.sleep(PERIOD)
 
     async def _note(self, key: JobKey) -> None:
-        """Record what is about to be sent, then queue it; what could not be recorded waits."""
+        """Record the notifications of a job, then queue them; if the record fails, they wait."""
         job, now = self._job(key), self._clock.now()
         if job is None:
             return
-        # Bodies and not the job: a hundred jobs of a megabyte may fail together.
+        # Bodies and not the job: a hundred jobs of a megabyte can fail together.
         told = [
             (news, target.name, orjson.dumps(body(target, job, news)))
             for news in news_of(job, now, waiting=self._waiting)
@@ -176,7 +178,7 @@ class Notifier:
         except NotFound:
             return
         except ApiError as error:
-            # A conflict: another client wrote, and what it wrote may be news too.
+            # A conflict: another client wrote, and its change can cause a notification too.
             log.info("notification postponed", **key._asdict(), error=str(error))
             self._changed[key] = None
             return
@@ -187,7 +189,7 @@ class Notifier:
             )
 
     async def _send_all(self, session: aiohttp.ClientSession, target: Target) -> None:
-        """Send what is queued for a target, one after the other, until the end."""
+        """Send the queue of a target, one notification after the other, until the end."""
         outbox = self._outboxes[target.name]
         while True:
             found = outbox.take()
@@ -221,7 +223,9 @@ class Notifier:
 
     @staticmethod
     async def _post(session: aiohttp.ClientSession, target: Target, sent: bytes) -> str:
-        """What went wrong, without the URL, which is a secret; empty: nothing."""
+        """Send one notification; return the error without the URL, which is a secret, or an empty
+        string.
+        """
         try:
             url = target.url_file.read_text("utf-8").strip()
             if not url.startswith(("https://", "http://")):

@@ -1,4 +1,4 @@
-"""Time as the operator sees it: passed in by main, replaced by a virtual one in tests."""
+"""The operator's clocks: passed in by main, replaced by a virtual clock in tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from di_kube.server_time import ServerTime
 
 
 class Clock(Protocol):
-    """Wall clock for what users read, monotonic clock for every measured interval.
+    """Wall clock for times that users read, monotonic clock for every measured interval.
 
     The two are never mixed: an operator whose wall clock jumps by an hour must neither lose its
-    lease nor end a job early because of an interval measured on the wall.
+    lease nor end a job early.
     """
 
     def now(self) -> datetime:
@@ -31,16 +31,16 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clocks."""
 
     def now(self) -> datetime:
         """Return the machine's wall time."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds since the machine was started, those of its sleep included."""
-        # CLOCK_MONOTONIC stands still while the machine is suspended: a leader waking up on a
-        # resumed virtual machine would believe in a lease that another replica took long ago.
+        """Return the seconds since the machine was started, including its sleep."""
+        # CLOCK_MONOTONIC stops while the machine is suspended: a leader on a resumed virtual
+        # machine would believe in a lease that another replica took long ago.
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     async def sleep(self, seconds: float) -> None:
@@ -49,18 +49,18 @@ class SystemClock:
 
 
 class ServerClock:
-    """The API server's wall clock on top of a local monotonic one, see `ServerTime`."""
+    """The API server's wall clock, combined with a local monotonic one; see `ServerTime`."""
 
     def __init__(self, local: Clock) -> None:
         self._local = local
         self._time = ServerTime(wall=local.now, monotonic=local.monotonic)
 
     def observe(self, date: str) -> None:
-        """Take in the Date of an answer (RFC 9110); what is none is ignored."""
+        """Record the Date of a response (RFC 9110); an invalid one is ignored."""
         self._time.observe(date)
 
     def now(self) -> datetime:
-        """Return the API server's wall time, the local one before its first answer."""
+        """Return the API server's wall time, the local one before the first response."""
         return self._time.now()
 
     def monotonic(self) -> float:

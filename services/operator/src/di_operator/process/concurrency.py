@@ -1,4 +1,4 @@
-"""How many requests of one job, and of one namespace, are under way at once."""
+"""Limits on the concurrent requests of one job, and of one namespace."""
 
 from __future__ import annotations
 
@@ -9,46 +9,52 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
-"""For as long as it takes: the API server divides its processors among all that it has under way,
-and more of ours would only wait there."""
+"""Concurrent requests of a job for any length of time. The API server divides its CPUs among all
+requests, so more of ours would only wait there.
+"""
 BURST: Final = 128
-"""So many of a job's requests may hurry: a hundred replicas are there within about a second."""
+"""Requests of a job that can begin faster: a hundred replicas are created within about a second."""
 GROWTH: Final = 2
-"""How many more begin for each that has gone well, while there may be more."""
+"""Requests that begin for each one that succeeded, up to the limit."""
 IN_COMPANY: Final = 4
-"""While other jobs have something to write: at the API server whatever is under way waits for
-whatever else is."""
+"""Concurrent requests of a job while other jobs write: at the API server all requests delay each
+other.
+"""
 OF_LARGE_IN_COMPANY: Final = 1
-"""Of what comes after the first CONCURRENCY, likewise: a job of a thousand pods must not make a job
-of four wait, and while such jobs come they have half of the API server."""
+"""The same limit after a job's first CONCURRENCY requests. A job of a thousand pods must not delay
+a job of four, and the limit leaves half of the API server to such jobs.
+"""
 PAUSE_IN_COMPANY: Final = 1.0
-"""Between two of those, by the seconds that the one before took, LINGER at most: what follows from
-a pod that was made (statuses, addresses) keeps the API server busy once more."""
+"""Delay between two of those, as a multiple of the previous request's duration, LINGER at most: the
+effects of a new pod (statuses, addresses) load the API server once more.
+"""
 AMONG_TENANTS: Final = 8
-"""Writes of all jobs of a namespace while another one has something to write. It keeps the API
-server busy, and whoever has one job there does not wait behind as many as there are workers."""
+"""Concurrent writes of all jobs of a namespace while another namespace writes. The limit keeps the
+API server busy, and a namespace with one job does not wait behind all workers of another.
+"""
 LINGER: Final = 1.0
-"""Seconds for which a job, or a namespace, is company after a write. Its next step follows from
-what the watch brings of the last one, and is to find as much room."""
+"""Seconds after a write for which a job or namespace counts as writing. Its next step follows from
+the watch events of the last one, and needs the same capacity.
+"""
 
 CONNECTIONS: Final = BURST + CONCURRENCY
-"""Of the client: one job in a hurry leaves enough for the others."""
+"""Connections of the client: one job at full speed leaves enough for the others."""
 
 T = TypeVar("T")
 
 
 class Writers:
-    """Which jobs are writing, or did a moment ago."""
+    """Tracks which jobs are writing, or were a moment ago."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
-        """`monotonic` tells seconds."""
+        """`monotonic` returns seconds."""
         self._monotonic = monotonic
         self._under_way: Counter[Hashable] = Counter()
         self._ended: OrderedDict[Hashable, float] = OrderedDict()
 
     @contextmanager
     def writing(self, job: Hashable) -> Iterator[None]:
-        """One write of the job, from its beginning to its end."""
+        """Mark one write of the job, from beginning to end."""
         self._under_way[job] += 1
         try:
             yield
@@ -61,7 +67,7 @@ class Writers:
             self._forget_old()
 
     def has_company(self, job: Hashable) -> bool:
-        """Tell whether another job is writing, or ended a write within LINGER."""
+        """Return whether another job is writing, or ended a write within LINGER."""
         self._forget_old()
         others = (len(found) - (job in found) for found in (self._under_way, self._ended))
         return any(others)
@@ -73,17 +79,17 @@ class Writers:
 
 
 class Tenants:
-    """Which namespaces are writing, and whose turn it is where one has many writes."""
+    """Tracks which namespaces are writing, and queues the writes of a namespace at its limit."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
-        """`monotonic` tells seconds."""
+        """`monotonic` returns seconds."""
         self._writers = Writers(monotonic=monotonic)
         self._under_way: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def writing(self, namespace: str) -> AsyncIterator[None]:
-        """One write in a namespace; begins when AMONG_TENANTS allows it, first come first served.
+        """Mark one write in a namespace; begins when AMONG_TENANTS allows it, in order of arrival.
 
         No namespace waits for another one.
         """
@@ -108,7 +114,7 @@ class Tenants:
             raise
 
     def _end(self, namespace: str) -> None:
-        """Let those begin that may now: of what waits, something is always under way."""
+        """Start the writes that are now allowed; while some wait, at least one is under way."""
         self._under_way[namespace] -= 1
         waiting = self._waiting.get(namespace, deque())
         while waiting and self._has_room(namespace):
@@ -134,17 +140,18 @@ async def spread(
 ) -> None:
     """Call `act` for each item in order, several at a time, until one call returns False.
 
-    Begins with CONCURRENCY at once. For each one that has gone well GROWTH more than that begin,
-    until BURST have begun in all; from then on as many as have gone well, and no more than
-    CONCURRENCY are under way. So a thousand pods under an exceeded quota cost a handful of
-    refusals, and connections are opened as answers come: the handshakes of a hundred at once would
-    hold the event loop for a tenth of a second.
+    Begins with CONCURRENCY calls. Each call that succeeds starts GROWTH more than that, until BURST
+    have begun in total; after that each success starts one, and at most CONCURRENCY are under way.
+    So a thousand pods beyond a quota cause a handful of refusals, and connections are opened as
+    responses arrive: a hundred TLS handshakes at once would block the event loop for a tenth of a
+    second.
 
-    `in_company` is asked before each: while it says yes, IN_COMPANY are under way and no more, and
-    once CONCURRENCY have begun OF_LARGE_IN_COMPANY, with pauses (PAUSE_IN_COMPANY).
+    `in_company` is called before each item. While it returns True, at most IN_COMPANY calls are
+    under way, and after the first CONCURRENCY calls OF_LARGE_IN_COMPANY, with delays
+    (PAUSE_IN_COMPANY).
 
-    What is under way when one returns False is awaited, not cancelled: a cancelled create may
-    have happened. `act` must not raise; if it does, the others are cancelled.
+    When a call returns False, the others are awaited and not cancelled: a cancelled create may have
+    happened. `act` must not raise; if it does, the others are cancelled.
     """
     going, begun, under_way = True, 0, 0
 
@@ -171,7 +178,7 @@ async def spread(
 
 
 def _more(begun: int, under_way: int, in_company: bool) -> int:
-    """How many more may begin, when so many have and so many of them are under way."""
+    """Return how many more calls can begin, given how many have begun and are under way."""
     if in_company:
         return (IN_COMPANY if begun < CONCURRENCY else OF_LARGE_IN_COMPANY) - under_way
     return max(BURST - begun, CONCURRENCY - under_way)

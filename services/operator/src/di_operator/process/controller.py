@@ -1,4 +1,4 @@
-"""Workers that take keys from the queue and reconcile them, one at a time for each key."""
+"""Workers that take keys from the queue and reconcile them, each key by one worker at a time."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ log = structlog.get_logger(__name__)
 
 
 class JobKey(NamedTuple):
-    """A job by name; which job of that name is decided from the state read at the time."""
+    """A job by namespace and name; the state read at the time decides which job of that
+    name it is.
+    """
 
     namespace: str
     name: str
 
 
 def job_queue(*, workers: int) -> KeyQueue[JobKey]:
-    """The queue of so many workers, in which namespaces take turns.
+    """Return the queue for so many workers, in which namespaces take turns.
 
-    A job of thousands of pods has its worker for a minute. However many of them a namespace has, a
-    quarter of the workers is left to others.
+    A job of thousands of pods occupies its worker for a minute. However many such jobs a namespace
+    has, a quarter of the workers is left to others.
     """
     return KeyQueue(group=attrgetter("namespace"), at_once=max(1, workers * 3 // 4))
 
 
 class Outdated(Exception):
-    """The objects are not what the decision was made from: decide again."""
+    """The objects have changed since the decision was made: decide again."""
 
 
 class Observer(Protocol):
-    """What the controller tells the metrics."""
+    """The metrics that the controller updates."""
 
     def reconciled(self, result: str, seconds: float) -> None:
         """Count one reconcile with its result (`ok`, `retry`, `error`) and duration."""
@@ -47,11 +49,11 @@ class Observer(Protocol):
 class Controller:
     """Runs `reconcile` for every key of the queue.
 
-    `reconcile` returns the delay in seconds after which it wants to look again, or None. When it
-    raises, the key comes back after its back-off, or after the server's Retry-After if that is
-    longer. A defect in one job's reconcile never stops the others; `report` tells of it where the
-    job's author looks. Once the lease is lost (`loss`) no reconcile begins, and what the last ones
-    raised is no defect.
+    `reconcile` returns the delay in seconds until its next run, or None. When it raises, the key
+    returns after its backoff, or after the server's Retry-After if that is longer. A defect in one
+    job's reconcile never stops the others; `report` records it where the job's owner sees it. After
+    the loss of the lease (`loss`) no reconcile begins, and errors of the last ones are not treated
+    as defects.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class Controller:
         self._observer = observer
 
     async def run(self) -> None:
-        """Work until the queue is closed or the lease is lost, and the reconciles under way have
-        ended."""
+        """Work until the queue is closed or the lease is lost, and the running reconciles have
+        ended.
+        """
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
                 group.create_task(self._work())
@@ -113,7 +116,7 @@ class Controller:
             self._queue.add_after(key, delay)
         except Exception as error:
             if self._loss.reason is not None:
-                # NotLeading among others, perhaps: of several at a time a group makes its own.
+                # Possibly NotLeading among others: an exception group contains several errors.
                 return
             result = "error"
             delay = self._backoff.next(key)

@@ -1,4 +1,4 @@
-"""The end of the process, whatever its threads and tasks still wait for."""
+"""A deadline for the shutdown of the process, whatever its threads and tasks wait for."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import structlog
 log = structlog.get_logger(__name__)
 
 SECONDS: Final = 25.0
-"""From the beginning of the end. Kubernetes sends SIGKILL 30 s after SIGTERM."""
+"""Counted from the beginning of the shutdown. Kubernetes sends SIGKILL 30 s after SIGTERM."""
 EXIT_CODE: Final = 1
 _REPORT_SECONDS: Final = 1.0
 
 
 class ExitDeadline:
-    """Exits the process if its orderly end takes longer than `seconds`.
+    """Exits the process if its orderly shutdown takes longer than `seconds`.
 
-    A thread of its own: neither an event loop that does not turn nor the executor's threads, which
-    the interpreter waits for without a bound, can delay it. Its report has a second: the thread
-    that hangs may hold the lock of the log, or wait for a reader of standard output.
+    It is a separate thread, so neither a blocked event loop nor the executor's threads, which the
+    interpreter waits for without a limit, can delay it. Its log line has one second: the thread
+    that hangs may hold the log's lock, or wait for a reader of standard output.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class ExitDeadline:
             self._exit_process(EXIT_CODE)
 
     def _report(self) -> None:
-        # The stacks are written under the interpreter's lock: a write that blocks would keep it.
+        # The stacks are written while the interpreter's lock is held: a write that blocks would
+        # keep it.
         os.set_blocking(sys.stderr.fileno(), False)
         faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
         log.error("the process did not end in time", seconds=self._seconds, exit_code=EXIT_CODE)

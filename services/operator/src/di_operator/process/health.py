@@ -12,7 +12,7 @@ from di_service.serving.listeners import bound
 from di_service.serving.probe_server import Page, SlowPages, serving
 from di_service.settings import Address
 
-# What a Prometheus server asks for when it is offered nothing newer.
+# The format that a Prometheus server accepts if no newer one is offered.
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -27,14 +27,14 @@ async def serve_health(
 ) -> AsyncIterator[int]:
     """Serve /healthz, /readyz and /metrics; yields the port, a free one if the address has 0.
 
-    /healthz and /readyz answer 503 with the reason that `alive` or `ready` returns, 200 when it
-    returns None. `alive` must not object to an unreachable API server: the operator would be
+    /healthz and /readyz respond 503 with the reason that `alive` or `ready` returns, 200 when it
+    returns None. `alive` must not fail for an unreachable API server: the operator would be
     restarted again and again, and lose its caches each time. `begin_metrics` collects on the event
-    loop what belongs to it; what that returns is called in a thread, once a second at most
-    (`monotonic` returns seconds), and makes the text.
+    loop; the function that it returns renders the text in a thread, at most once a second
+    (`monotonic` returns seconds).
 
     Raises:
-        OSError: the address is taken or not ours.
+        OSError: the address is in use or does not belong to this machine.
     """
 
     def probe(objection: Callable[[], str | None]) -> Page:
@@ -50,7 +50,7 @@ async def serve_health(
         "/metrics": metrics,
     }
     listeners = bound(address)
-    # A thread of its own: others' long work must not hold up a scrape.
+    # A separate thread: long work in others must not delay a scrape.
     with ThreadPoolExecutor(1, thread_name_prefix="metrics") as thread:
         scrapes = _Scrapes(begin_metrics, thread, monotonic)
         async with serving(pages, listeners):
@@ -58,7 +58,7 @@ async def serve_health(
 
 
 class _Scrapes:
-    """One rendering at a time, for all who ask meanwhile and in the second after it."""
+    """Renders once for all scrapes that arrive meanwhile and in the second after."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class _Scrapes:
         self._ended = 0.0
 
     async def text(self) -> bytes:
-        """Return the exposition; raises what making it raises."""
+        """Return the metrics as text; raises the error of the rendering."""
         rendering = self._rendering
         if rendering is None or (rendering.done() and self._is_old(rendering)):
             rendering = self._rendering = asyncio.create_task(self._render())
-        # The first one that asked may hang up: others wait for it too.
+        # The first client can disconnect: others wait for the same rendering.
         return await asyncio.shield(rendering)
 
     async def _render(self) -> bytes:

@@ -1,6 +1,6 @@
-"""Whether this replica may still decide, as a state that every part can read.
+"""Whether this replica is still allowed to decide, as a state that every part can read.
 
-A lost lease is not passed on by exceptions: one that leaves a task group arrives as an
+The loss of the lease is not passed on by exceptions. One that leaves a task group arrives as an
 ExceptionGroup, and a group with errors of its own swallows the cancellation from outside.
 """
 
@@ -10,14 +10,14 @@ import asyncio
 
 
 class NotLeading(Exception):
-    """The lease is lost: nothing may be written."""
+    """The lease is lost: nothing may be written any more."""
 
 
 class Loss:
     """The loss of the lease, or of the claim on the jobs; final for this process.
 
     Attributes:
-        reason: why, None while nothing is lost. The first reason stays.
+        reason: the first reason, None while nothing is lost.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class Loss:
         self._happened = asyncio.Event()
 
     def declare(self, reason: str) -> NotLeading:
-        """Record the loss; returns the exception that stops the caller's own write."""
+        """Record the loss; return the exception that stops the caller's own write."""
         if self.reason is None:
             self.reason = reason
         self._happened.set()
         return NotLeading(reason)
 
     async def wait(self) -> None:
-        """Return once something is lost."""
+        """Wait for the loss."""
         await self._happened.wait()

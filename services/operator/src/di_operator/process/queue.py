@@ -1,4 +1,4 @@
-"""The work queue: which jobs want a look, now or later."""
+"""The work queue: the jobs to reconcile, now or later."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ K = TypeVar("K", bound=Hashable)
 
 
 class KeyQueue(Generic[K]):
-    """A queue of keys in which a key waits at most once and is worked on by one worker at a time.
+    """A queue of keys in which a key waits at most once and is held by one worker at a time.
 
-    An event says only that a job wants a look, so a hundred events of one job are worth one
-    look. A key added while a worker has it comes back when that worker is done: the look may
-    have been taken before the event.
+    An event only requests a reconcile of its job, so a hundred events of one job need one
+    reconcile. A key that is added while a worker holds it is queued again when that worker is done,
+    because the reconcile may have read the state before the event.
 
-    Groups of keys take turns, and in a group whoever came first is next: ten thousand keys of one
-    group are one key's wait for those of another. Belongs to one event loop; not thread-safe.
+    Groups of keys take turns, and each group is first in, first out: ten thousand keys of one group
+    delay the others by one key. The queue belongs to one event loop and is not thread-safe.
     """
 
     def __init__(
         self, *, group: Callable[[K], Hashable] = lambda _: None, at_once: int = sys.maxsize
     ) -> None:
-        """Begin empty.
+        """Create an empty queue.
 
         Args:
-            group: of a key.
-            at_once: so many keys of a group are handed out before one of them is done.
+            group: returns the group of a key.
+            at_once: maximum number of keys of a group that workers hold at a time.
         """
         self._group = group
         self._at_once = at_once
         self._ready: dict[Hashable, deque[K]] = {}
-        # Groups of which a key may be handed out; the first one is next.
+        # Groups with a key that can be handed out; the first one is next.
         self._turns: dict[Hashable, None] = {}
         self._handed_out: Counter[Hashable] = Counter()
         self._dirty: set[K] = set()
@@ -47,16 +47,16 @@ class KeyQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """Return the number of keys waiting for a worker now (not those with a delay)."""
+        """Return the number of keys that wait for a worker now (not those with a delay)."""
         return sum(map(len, self._ready.values()))
 
     @property
     def delayed(self) -> int:
-        """The number of keys waiting for a later moment."""
+        """Return the number of keys that wait for a later time."""
         return len(self._timers)
 
     def add(self, key: K) -> None:
-        """Ask for a look at `key` as soon as a worker is free."""
+        """Queue `key` for the next free worker."""
         if self._closed or key in self._dirty:
             return
         self._dirty.add(key)
@@ -64,7 +64,7 @@ class KeyQueue(Generic[K]):
             self._push(key)
 
     def add_after(self, key: K, delay: float) -> None:
-        """Ask for a look at `key` in `delay` seconds; the earliest of several requests counts."""
+        """Queue `key` in `delay` seconds; the earliest of several requests counts."""
         if delay <= 0:
             self.add(key)
             return
@@ -81,8 +81,8 @@ class KeyQueue(Generic[K]):
     async def get(self) -> K:
         """Wait for a key and take it; the caller must call `done` with it afterwards.
 
-        A pending delay of the key is dropped: the look about to be taken decides anew when the
-        next one is due.
+        A pending delay of the key is dropped: the reconcile that follows decides when the next one
+        is due.
 
         Raises:
             QueueClosed: the queue was closed.
@@ -109,7 +109,7 @@ class KeyQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Give `key` back; it is queued again if it was added meanwhile."""
+        """Return `key` to the queue; it is queued again if it was added meanwhile."""
         self._active.discard(key)
         group = self._group(key)
         self._handed_out[group] -= 1
@@ -121,7 +121,7 @@ class KeyQueue(Generic[K]):
             self._give_turn(group)
 
     def close(self) -> None:
-        """Hand out no more keys: every present and later `get` raises QueueClosed."""
+        """Close the queue: every present and later `get` raises QueueClosed."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -146,7 +146,7 @@ class KeyQueue(Generic[K]):
         return key
 
     def _give_turn(self, group: Hashable) -> None:
-        """Put a group behind all others if it has a key that may be handed out."""
+        """Put a group behind all others if it has a key that can be handed out."""
         if group in self._ready and self._handed_out[group] < self._at_once:
             self._turns.setdefault(group)
             self._wake()
@@ -164,7 +164,7 @@ class KeyQueue(Generic[K]):
 
 
 class QueueClosed(Exception):
-    """The queue hands out no more keys."""
+    """The queue was closed."""
 
 
 class KeyedBackoff(Generic[K]):
@@ -172,8 +172,8 @@ class KeyedBackoff(Generic[K]):
 
     Args:
         minimum, maximum: seconds.
-        rng: source of the jitter, so that jobs that failed together (the API server was away) do
-            not come back together.
+        rng: source of the jitter, so that jobs that failed together (the API server was
+            unreachable) do not return together.
     """
 
     def __init__(self, *, minimum: float, maximum: float, rng: Random) -> None:
@@ -191,5 +191,5 @@ class KeyedBackoff(Generic[K]):
         return backoff.delay()
 
     def forget(self, key: K) -> None:
-        """Start the series of `key` anew: it succeeded or is gone."""
+        """Reset the backoff of `key`: it succeeded or is gone."""
         self._by_key.pop(key, None)

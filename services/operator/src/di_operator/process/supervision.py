@@ -1,8 +1,8 @@
-"""Long-running parts of the operator, started again whatever goes wrong in them.
+"""Long-running parts of the operator, restarted after any error.
 
-One job, one report or one policy that a part cannot bear must cost that part a pause and the
-others nothing. Only a lost lease ends the process: restarted by its kubelet, the operator would
-meet the same object again, and the kubelet's back-off would outlast the object.
+One job, report or policy that a part cannot process must cost that part a delay and the others
+nothing. Only a lost lease ends the process: after a restart by the kubelet the operator would meet
+the same object again, and the kubelet's backoff would last longer than the object.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 Duty: TypeAlias = Callable[[], Awaitable[None]]
 """A part that works until it is cancelled, or returns when nothing is left to do."""
 
-# Seconds before a part that failed is started again, and for how long one must have worked for
-# its next failure to be its first.
+# Seconds before a failed part is restarted, and seconds of work after which the next failure counts
+# as the first.
 PAUSE_MINIMUM = 1.0
 PAUSE_MAXIMUM = 60.0
 
 
 class Observer(Protocol):
-    """What the supervisor tells the metrics."""
+    """The metrics that the supervisor updates."""
 
     def duty_failed(self, duty: str) -> None:
         """Count one failure of a part, by its name."""
@@ -37,10 +37,10 @@ class Observer(Protocol):
 
 
 class Supervisor:
-    """Keeps parts at work until the process is to end or the lease is lost.
+    """Keeps parts running until the process shuts down or the lease is lost.
 
-    Both are states, and read after whatever a part raised. A part that answers its cancellation
-    with an error, as a task group does that has errors of its own, is not started again.
+    Both are states that are read after any error of a part. A part that responds to its
+    cancellation with an error, as a task group with errors of its own does, is not restarted.
     """
 
     def __init__(self, *, clock: Clock, rng: Random, observer: Observer, loss: Loss) -> None:
@@ -51,11 +51,11 @@ class Supervisor:
         self._observer = observer
 
     def stop(self) -> None:
-        """Start no part again from now on."""
+        """Restart no part from now on."""
         self._stopping = True
 
     async def keep(self, name: str, duty: Duty) -> None:
-        """Run `duty` until it returns; after an error again, with growing pauses."""
+        """Run `duty` until it returns; restart it after errors with growing delays."""
         backoff = Backoff(minimum=PAUSE_MINIMUM, maximum=PAUSE_MAXIMUM, rng=self._rng)
         while True:
             began = self._clock.monotonic()

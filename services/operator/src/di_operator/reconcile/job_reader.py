@@ -1,5 +1,6 @@
-"""Reads everything that a decision about a job needs: the caches, what others know, the rest by
-requests."""
+"""Reads everything that a decision about a job needs: from the caches, from other parts, and by
+requests.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.process.concurrency import spread
 from di_operator.process.controller import JobKey
 
-# Pods that are read one by one before they are counted for lost. Of more than these at once the
-# rest is met when they are made again.
+# Pods that are read one by one before they count as lost. If more than these are missing at once,
+# the rest is found when they are created again.
 LOOKED_FOR = 64
-# Pods read before others get their turn; some milliseconds.
+# Pods that are read before other tasks of the event loop run; some milliseconds.
 READ_AT_ONCE = 512
 
 
@@ -41,10 +42,12 @@ NOTHING_READ: Final[Mapping[str, Any]] = {}
 
 
 class InformerState(Writes, Protocol):
-    """What is known of the cluster, own writes included."""
+    """The cached state of the cluster, own writes included."""
 
     def job(self, key: JobKey) -> Mapping[str, Any] | None:
-        """Return the job of that name, None if there is none; `dict` of it reads all at once."""
+        """Return the job of that name, None if there is none. `dict` of it reads all fields at
+        once.
+        """
         ...
 
     def pods(self, key: JobKey) -> Iterable[Mapping[str, Any]]:
@@ -60,37 +63,39 @@ class InformerState(Writes, Protocol):
         ...
 
     def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
-        """Return what is kept of an object that a list showed."""
+        """Return the cached form of an object from a list."""
         ...
 
     def observe_all(
         self, resource: Resource, bodies: Iterable[Mapping[str, Any]], version: str
     ) -> bool:
-        """Take in what a list of some objects showed; False if more than that is known."""
+        """Store objects from a list; return False if the cache is ahead of the list."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownElsewhere:
-    """What other parts of the operator know, each asked again for each decision."""
+    """State of other parts of the operator, read again for each decision."""
 
     grant: Callable[[Mapping[str, Any]], Grant] | None = None
-    """The allocator's assignment of a job; None: there is no allocator."""
+    """Returns the allocator's assignment of a job; None: there is no allocator."""
     reports_since: Callable[[], datetime | None] = lambda: None
-    """Since when reports of jobs can come; None: they cannot."""
+    """Returns since when reports of jobs are possible; None: they are not possible now."""
     largest_node_memory: Callable[[], Decimal | None] = lambda: None
-    """Bytes that the largest node has for pods; None: not known."""
+    """Returns the allocatable bytes of the largest node; None: unknown."""
     kueue: Callable[[JobKey], Kueue | None]
-    """What is known of Kueue and a job's Workloads; None: nothing yet."""
+    """Returns what is known of Kueue and a job's Workloads; None before the first answer."""
     server_ca: Callable[[], str] | None = None
-    """The authorities that pods know di-server by; None: they need none."""
+    """Returns the CA certificates for di-server that pods get; None: they need none."""
     job_secret_key: Callable[[], Awaitable[bytes | None]] | None = None
-    """Waits for the key of jobs' secrets, None if it cannot be read; None: jobs have no secret."""
+    """Waits for the key of job secrets and returns it, None if it cannot be read; None: jobs have
+    no secret.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwatched:
-    """Readers of objects that no cache holds."""
+    """Readers of objects that have no cache."""
 
     companions: Companions
     scheduling_objects: SchedulingObjects
@@ -99,7 +104,7 @@ class Unwatched:
 
 
 class JobReader:
-    """Makes snapshots of jobs; the only part of a reconcile that reads."""
+    """Builds the snapshot of a job; the only part of a reconcile that reads."""
 
     def __init__(
         self,
@@ -112,8 +117,9 @@ class JobReader:
         read_pod: PodReader,
         settings: Settings,
     ) -> None:
-        """`read_pod` remembers the pods of the largest job at least; `settings` are all but
-        `server_ca` and `job_secret_key`."""
+        """`read_pod` must remember at least the pods of the largest job; `settings` are all except
+        `server_ca` and `job_secret_key`.
+        """
         self._client = client
         self._informers = informers
         self._known = known
@@ -127,29 +133,31 @@ class JobReader:
         return self._informers.job(key)
 
     def kueue(self, key: JobKey) -> Kueue | None:
-        """What is known of Kueue and the job's Workloads; None: nothing yet."""
+        """Return what is known of Kueue and the job's Workloads; None before the first answer."""
         return self._known.kueue(key)
 
     def pods(self, key: JobKey) -> Iterable[Pod]:
-        """The pods of the job, and of others under its name."""
+        """Return the pods of the job, and of others under its name."""
         return map(self._read_pod, self._informers.pods(key))
 
     def forget(self, uid: str) -> None:
-        """Take in that the object of that UID is gone."""
+        """Record that the object of that UID is gone."""
         self._informers.forget(uid)
 
     def is_read(self, job: Mapping[str, Any]) -> bool:
-        """Whether nothing about a job's spec takes long."""
+        """Return whether the job's spec is already parsed, or small enough to parse on the event
+        loop.
+        """
         return SPEC_BYTES not in job or self._specs.known(job) is not None
 
     async def examine(self, job: Mapping[str, Any]) -> None:
-        """Read a heavy spec beside the event loop, which others need meanwhile."""
+        """Parse a large spec in a thread, so that it does not block the event loop."""
         await asyncio.to_thread(self._specs.examine, job)
 
     async def read_ahead(self, key: JobKey) -> Mapping[str, Any] | None:
-        """Read the pods of a large job in parts, so that others get their turn in between.
+        """Read the pods of a large job in parts, so that other tasks run in between.
 
-        What is new since then is read with the snapshot. Returns the job, None if there is none.
+        Later changes are read with the snapshot. Returns the job, None if there is none.
         """
         for count, pod in enumerate(self._informers.pods(key), 1):
             self._read_pod(pod)
@@ -158,7 +166,7 @@ class JobReader:
         return self.job(key)
 
     async def settings(self) -> Settings:
-        """The operator's options as they are now."""
+        """Return the operator's present settings."""
         known = self._known
         return replace(
             self._settings,
@@ -167,7 +175,7 @@ class JobReader:
         )
 
     def _sources(self, job: Mapping[str, Any], key: JobKey) -> Sources:
-        """What is known about a job now, without a request."""
+        """Return what is known about a job without a request."""
         known = self._known
         return Sources(
             pods=self._informers.pods(key),
@@ -185,14 +193,14 @@ class JobReader:
     def snapshot(
         self, job: Mapping[str, Any], key: JobKey, read: Mapping[str, Any] = NOTHING_READ
     ) -> Snapshot:
-        """The job with what is known about it now, and what was `read` for it."""
+        """Return the job with everything known about it, and the results of `read`."""
         sources = replace(self._sources(job, key), **read)
         return read_snapshot(job, sources, read=self._specs.examine, read_pod=self._read_pod)
 
     async def read(self, job: Mapping[str, Any], needed: Needs) -> Mapping[str, Any]:
-        """Read what a decision needs; returns fields of its sources.
+        """Read what a decision needs; return fields of `Sources`.
 
-        Raises ApiError if that is not possible now.
+        Raises ApiError if a request fails.
         """
         read: dict[str, Any] = {}
         if needed.aggregator:
@@ -206,7 +214,7 @@ class JobReader:
         return read
 
     async def refresh(self, key: JobKey, uid: str) -> None:
-        """Read the job from the API server."""
+        """Read the job from the API server into the cache."""
         try:
             job = await self._client.get(DIJOBS, key.name, key.namespace)
         except NotFound:
@@ -215,23 +223,26 @@ class JobReader:
             self._informers.observe(DIJOBS, job)
 
     async def missing_pods(self, snapshot: Snapshot, key: JobKey) -> list[dict[str, Any]]:
-        """Read the pods that are missing in a snapshot; takes in those that exist.
+        """Read the pods that are missing in a snapshot; store and return those that exist.
 
-        Some may be out of sight of every watch, because their labels or their owner were removed.
+        Pods can be invisible to every watch because their labels or their owner reference were
+        removed.
         """
         missing = {slot.name for slot in snapshot.missing}
         listed, version = await self._client.list(
             PODS,
             key.namespace,
             label_selector=f"{LABEL_JOB}={key.name}",
-            # Whole, as it may have to be put right; the others are thousands, and known.
+            # The missing pods are kept whole, because they may need repair; the others are
+            # thousands, and known.
             transform=lambda pod: pod if pod["metadata"]["name"] in missing else {},
         )
         listed = [pod for pod in listed if pod]
         names = {pod["metadata"]["name"] for pod in listed}
         unlisted = [slot.name for slot in snapshot.missing if slot.name not in names]
         found = [*listed, *await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)]
-        # The cache keeps what the watch selects, and nothing that the watch would never bury.
+        # The cache stores only what its watch selects, because the watch would never remove
+        # anything else.
         seen = [
             self._informers.recognise(PODS, pod)
             for pod in listed
@@ -241,7 +252,7 @@ class JobReader:
         return found
 
     async def _aggregator(self) -> Template | None:
-        """Read the template of aggregators, for the few moments when one is made."""
+        """Read the pod template of aggregators, which is rarely needed."""
         namespace, name = self._unwatched.aggregator_config
         try:
             found = await self._client.get(AGGREGATOR_CONFIGS, name, namespace)
@@ -270,6 +281,6 @@ class JobReader:
 
 
 async def stand_back() -> None:
-    """Let everybody have a turn who became ready meanwhile: they queue behind the first pass."""
+    """Let all tasks run that became ready meanwhile: they queue behind the first pass."""
     for _ in range(2):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""One reconcile: read, decide, act, write one status, then tell."""
+"""One reconcile: read, decide, act, write one status, then record events."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from di_operator.reconcile.traces import ScalingTraces
 
 log = structlog.get_logger(__name__)
 
-# How often a decision is made anew within one reconcile when objects changed under it. Another
-# writer who touches the job all the time must not hold a worker: the key then takes its back-off.
+# How often one reconcile decides again when objects changed meanwhile. A client that changes the
+# job all the time must not occupy a worker: the key then takes its backoff.
 ATTEMPTS = 5
-# Seconds; the longest pause before deciding again, so that two writers fall out of step.
+# Seconds; maximum delay before the next decision, so that two writers fall out of step.
 RETRY_PAUSE = 0.05
-# Seconds until a look at a job of which a read has shown more than the watch; the watch may bring
-# it earlier.
+# Seconds until the next reconcile of a job of which a read has shown more than the watch; a watch
+# event can start it earlier.
 NEXT_LOOK = 0.5
 
 
 class Reconciler:
-    """Brings one job one step further; called again for every change and at every poll."""
+    """Executes the next step of one job; called again for every change and at every resync."""
 
     def __init__(
         self,
@@ -60,8 +60,9 @@ class Reconciler:
         rng: Random,
         traces: ScalingTraces | None = None,
     ) -> None:
-        """`emit` gets a job and an event about it; `traces` are of jobs that were scaled, None:
-        there are none."""
+        """`emit` records an event on a job; `traces` are of jobs that were scaled, None: no
+        traces.
+        """
         self._reader = reader
         self._executor = executor
         self._status = status
@@ -72,12 +73,13 @@ class Reconciler:
         self._reading = asyncio.Lock()
 
     async def reconcile(self, key: JobKey) -> float | None:
-        """Do what is to be done for the job now; returns when to look again, in seconds.
+        """Execute what the job needs now; return the delay in seconds until the next reconcile, or
+        None.
 
         Raises:
             NotLeading: the lease was lost.
-            Outdated: what belongs to the job kept changing; try again later.
-            ApiError: the API server is away, or the job kept changing; try again later.
+            Outdated: the job's objects kept changing; try again later.
+            ApiError: the API server is unreachable, or the job kept changing; try again later.
         """
         for attempt in range(1, ATTEMPTS + 1):
             job = await self._reader.read_ahead(key)
@@ -87,7 +89,7 @@ class Reconciler:
             if queue_of(job) is not None and self._reader.kueue(key) is None:
                 return NEXT_LOOK
             if self._reading.locked() and not self._reader.is_read(job):
-                # Heavy jobs of one user must not hold all workers.
+                # Large jobs of one user must not occupy all workers.
                 return self._rng.uniform(NEXT_LOOK, 2 * NEXT_LOOK)
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
@@ -101,7 +103,7 @@ class Reconciler:
                 if attempt == ATTEMPTS:
                     raise
             except Conflict:
-                # Our read is behind, and the watch may be slow: read this one job now.
+                # The cached job is behind, and the watch can be slow: read this job now.
                 await self._reader.refresh(key, job["metadata"]["uid"])
                 if attempt == ATTEMPTS:
                     raise
@@ -109,7 +111,7 @@ class Reconciler:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def report(self, key: JobKey, error: Exception) -> None:
-        """Tell of a reconcile that failed by a mistake of ours: an event and a condition.
+        """Record a reconcile that failed by a defect of the operator, as an event and a condition.
 
         Raises:
             NotLeading: the lease was lost.
@@ -132,11 +134,11 @@ class Reconciler:
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         began = self._clock.now()
         if not self._reader.is_read(job):
-            # One at a time, for each thread more would have the loop wait longer for its turn.
+            # One at a time, because each further thread delays the event loop more.
             async with self._reading:
                 await self._reader.examine(job)
         snapshot, decision = await self._decide(job, key)
-        # The first objects of a new job are not worth a read: it was there a moment ago.
+        # The first objects of a new job are not worth a read: it existed a moment ago.
         is_again = snapshot.status.phase is not None and decision.creates
         if is_again and not await self._is_current(job, key):
             return 0.0
@@ -155,7 +157,7 @@ class Reconciler:
         wrote = decision.status is not None and await self._status.write(job, decision.status)
         if wrote and decision.status is not None:
             _log_phase(snapshot.status, decision.status["phase"])
-        # Only now: an event about a phase that was never written would be a lie.
+        # Recorded only now: an event about a phase that was never written would be false.
         for event in decision.events:
             self._emit(job, event)
         if self._traces is not None:
@@ -167,9 +169,9 @@ class Reconciler:
                 return 0.0 if wrote else kept_up.requeue_after
             acted = True
         if acted or wrote:
-            # What was written does not wake us when the watch brings it (it is no news), and many
-            # decisions come in steps: count first, delete next. So look again at once, until a
-            # decision wants nothing; then the delay it asks for is the one that counts.
+            # The watch event of our own write does not start a reconcile, and many decisions come
+            # in steps: count first, delete next. So reconcile again at once until a decision
+            # changes nothing; then the delay that it requests counts.
             return 0.0
         return decision.requeue_after
 
@@ -181,7 +183,9 @@ class Reconciler:
         *,
         is_wanted: Callable[[], bool],
     ) -> Decision | None:
-        """Do what comes last; returns what a refusal leads to, and None if there was none."""
+        """Execute the late actions of a decision; return the decision that a refusal leads to, None
+        without a refusal.
+        """
         refused = await self._executor.run(decision.upkeep, job=key, is_wanted=is_wanted)
         if not refused:
             return None
@@ -193,10 +197,10 @@ class Reconciler:
         return answer
 
     async def _decide(self, job: dict[str, Any], key: JobKey) -> tuple[Snapshot, Decision]:
-        """Decide, after reading whatever nobody watches and the decision needs."""
+        """Decide, after reading what the decision needs and no cache has."""
         settings = await self._reader.settings()
-        # What is made for one decision about four thousand pods would set the collector going
-        # again and again, each time over all that the caches hold.
+        # The temporary objects of one decision about four thousand pods would start the garbage
+        # collector again and again, each time over everything that the caches hold.
         with collector_paused():
             snapshot = self._reader.snapshot(job, key)
             needed = needs(snapshot, self._clock.now(), settings)
@@ -213,7 +217,7 @@ class Reconciler:
         return decide(snapshot, self._clock.now(), settings)
 
     async def _after_the_job(self, key: JobKey) -> None:
-        """Give back the quota of a job that is gone, once its pods are."""
+        """Release the quota of a deleted job, once its pods are gone."""
         kueue = self._reader.kueue(key)
         if kueue is None or not kueue.workloads:
             return
@@ -221,18 +225,21 @@ class Reconciler:
         await self._executor.run(actions, job=key, is_wanted=lambda: self._reader.job(key) is None)
 
     def _is_as_decided(self, job: Mapping[str, Any], key: JobKey) -> bool:
-        """Tell whether, as far as is known, the job still wants what was decided for it.
+        """Return whether the cached job still has the identity, spec and deletion state that the
+        decision was made for.
 
-        Making four thousand pods takes a minute, in which it may be deleted or get another spec.
+        Creating four thousand pods takes a minute, in which the job can be deleted or get another
+        spec.
         """
         now = self._reader.job(key)
         return now is not None and _wish(now) == _wish(job)
 
     async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
-        """Tell whether the job is as it was decided from; else the next decision knows better.
+        """Return whether the job is unchanged since the decision; otherwise the next decision knows
+        better.
 
-        The watch of jobs may lag behind that of pods. A job that was deleted would then be taken
-        for one that lost its pods, and get new ones.
+        The watch of jobs can lag behind that of pods. A deleted job would then look like one that
+        lost its pods, and get new ones.
         """
         seen = job["metadata"]["resourceVersion"]
         await self._reader.refresh(key, job["metadata"]["uid"])
@@ -240,7 +247,9 @@ class Reconciler:
         return now is not None and now["metadata"]["resourceVersion"] == seen
 
     async def _are_gone(self, snapshot: Snapshot, key: JobKey) -> bool:
-        """Tell whether the pods that are not seen do not exist; puts back the marks of others."""
+        """Return whether the pods that are not in the cache do not exist; repairs the labels of
+        those that do.
+        """
         missing = {slot.name: slot for slot in snapshot.missing}
         found = await self._reader.missing_pods(snapshot, key)
         marks = [
@@ -258,7 +267,9 @@ class Reconciler:
 
 
 def _wish(job: Mapping[str, Any]) -> tuple[object, ...]:
-    """What of a job its user decides: which one it is, its spec, and whether it is to go."""
+    """Return the parts of a job that its user decides: its UID, its spec, and whether it is being
+    deleted.
+    """
     metadata = job["metadata"]
     return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
 

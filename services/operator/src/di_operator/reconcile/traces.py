@@ -1,8 +1,9 @@
-"""From a request that scaled a job to the pods that are ready for it: the operator's spans.
+"""The operator's spans of a scale request: from the request to the ready pods.
 
-di-server notes the request's span on the job. Each reconcile that then does something is a span of
-that trace, and so is each new pod, from the reconcile that made it until it is seen ready. Nothing
-is stored: who comes to lead goes on with requests that are minutes old, and repeats their pods.
+di-server stores the span of the request on the job. Each reconcile that acts on it is a span of
+that trace, and so is each new pod, from the reconcile that created it until it is ready. Nothing
+else is stored: a new leader continues with requests that are minutes old, and repeats the spans of
+their pods.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from di_service.spans import TRACEPARENT, Tracing
 
 NEWS: Final = timedelta(minutes=15)
-"""A request that is older when it is first seen was done with by somebody else."""
+"""A request that is older when it is first seen was handled by an earlier leader."""
 LONGEST: Final = timedelta(hours=1)
-"""After which nobody waits any more for a job to be whole."""
+"""Time after which a trace no longer waits for the job to be complete."""
 MOST_JOBS: Final = 1024
-"""Traces that are followed at a time; of more the oldest are given up."""
+"""Maximum number of open traces; the oldest are dropped."""
 MOST_PODS: Final = 32
-"""Pods of one request that have spans of their own."""
+"""Pods of one request that get spans of their own."""
 MOST_RECONCILES: Final = 32
 
 
@@ -33,16 +34,16 @@ class _Open:
     parent: str
     asked: datetime
     before: frozenset[str]
-    """Pods that were ready when it was first seen."""
+    """Pods that were ready when the request was first seen."""
     made: dict[str, datetime] = field(default_factory=dict)
-    """New pods, and the end of the reconcile that made them."""
+    """New pods, with the end of the reconcile that created them."""
     ready: set[str] = field(default_factory=set)
     reconciles: int = 0
     is_over: bool = False
 
 
 class ScalingTraces:
-    """The traces of jobs that have been scaled lately; belongs to the event loop."""
+    """The traces of recently scaled jobs; belongs to the event loop."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
@@ -51,12 +52,12 @@ class ScalingTraces:
     def reconciled(
         self, snapshot: Snapshot, *, acted: int, began: datetime, ended: datetime
     ) -> None:
-        """Take in one step of a job.
+        """Record one step of a job.
 
         Args:
-            snapshot: what was decided from.
-            acted: how many actions were done.
-            began: when, and `ended`, by one clock.
+            snapshot: the input of the decision.
+            acted: number of executed actions.
+            began: start of the step, and `ended` its end, by one clock.
         """
         trace = self._trace_of(snapshot, began)
         if trace is None or trace.is_over:

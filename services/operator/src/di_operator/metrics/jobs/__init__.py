@@ -1,5 +1,5 @@
-"""Metrics of single jobs, for people who watch them with Prometheus.
+"""Metrics of single jobs for Prometheus.
 
-What they show is read when a job changes and kept as numbers, so a scrape reads no job. Which jobs
-are shown is chosen by a budget of series.
+Values are read when a job changes and stored as numbers, so a scrape reads no job. A limit on the
+number of series decides which jobs have metrics.
 """

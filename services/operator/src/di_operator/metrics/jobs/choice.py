@@ -1,4 +1,6 @@
-"""Which jobs have metrics of their own: as many as a budget of series allows. Pure."""
+"""Selection of the jobs with metrics of their own, within a limit on the number of series. Pure
+functions.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +12,26 @@ from typing import Final, NamedTuple
 from di_operator.metrics.jobs.numbers import JobNumbers
 
 SERIES_OF_A_JOB: Final = 25
-"""Series of a job of three tasks that reports; of more tasks there are more."""
+"""Series of a job with three tasks that reports; a job with more tasks has more."""
 MOST_NAMESPACES: Final = 200
-"""Namespaces whose jobs without metrics are counted each by itself."""
+"""Maximum number of namespaces whose jobs without metrics are counted separately."""
 OTHERS: Final = ""
-"""Namespace under which those of all others are counted."""
+"""Namespace value for the jobs of all further namespaces together."""
 
 
 class Choice(NamedTuple):
-    """The jobs that are shown, and how many are not, by namespace."""
+    """The jobs with metrics, and the number of jobs without them by namespace."""
 
     shown: Sequence[JobNumbers]
     left_out: Mapping[str, int]
 
 
 def choose(jobs: Iterable[JobNumbers], *, most_series: int) -> Choice:
-    """Choose the jobs that are shown, the same ones for the same jobs.
+    """Select the jobs with metrics; the result is the same for the same jobs.
 
-    Up to half of the series go to jobs that hang, then to jobs that fail; the rest to all others.
-    In each of these groups namespaces take turns, so no number of jobs in one of them silences
-    another.
+    Up to half of the series go to jobs that hang, then to jobs that fail; the rest go to all
+    others. In each group namespaces take turns, so that many jobs in one namespace displace no
+    other namespace's.
     """
     groups = _Groups()
     for job in jobs:
@@ -63,7 +65,9 @@ class _Groups:
 
 
 def _turns(jobs: Iterable[JobNumbers]) -> Iterator[JobNumbers]:
-    """One job of each namespace, then a second one, and so on; urgent ones first, then by name."""
+    """Return one job of each namespace, then a second one, and so on; urgent ones first, then by
+    name.
+    """
     queues: defaultdict[str, list[JobNumbers]] = defaultdict(list)
     for job in jobs:
         queues[job.namespace].append(job)

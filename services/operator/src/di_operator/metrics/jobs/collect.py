@@ -1,4 +1,4 @@
-"""The families of the metrics of single jobs, from the numbers that are kept."""
+"""The metric families of single jobs, built from stored numbers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _JOB: Final = ("namespace", "dijob")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What jobs' metrics depend on beside the jobs.
+    """Inputs of jobs' metrics besides the jobs.
 
     Attributes:
-        leads: whether this replica is the leader; another one shows nothing, or all would count
+        leads: whether this replica is the leader; other replicas show nothing, or all would count
             twice.
         now: the API server's time.
-        most: how many jobs of three tasks are shown; of larger ones fewer.
-        goodput: what the allocator takes a job's goodput for, by its key and UID; None: it does
-            not know. Called beside the event loop.
+        most: number of jobs with three tasks that get metrics; fewer if jobs are larger.
+        goodput: the allocator's goodput of a job, by its key and UID; None: unknown. Called outside
+            the event loop's thread.
     """
 
     leads: Callable[[], bool]
@@ -41,14 +41,14 @@ class Source:
 
 
 class JobMetrics:
-    """Keeps the numbers of all jobs that have not ended."""
+    """Stores the numbers of all jobs that have not ended."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._jobs: dict[tuple[str, str], JobNumbers] = {}
 
     def follow(self, kind: str, job: Mapping[str, Any]) -> None:
-        """Take in a change of a job, as the cache reports it."""
+        """Record a change of a job, as the cache reports it."""
         metadata = job["metadata"]
         key = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
         numbers = None
@@ -60,8 +60,9 @@ class JobMetrics:
             self._jobs[key] = numbers
 
     def begin(self) -> Callable[[], list[Metric]]:
-        """Take the numbers of this moment; what is returned makes families of them, in any
-        thread."""
+        """Take a snapshot of the numbers; return a function that builds the families in any
+        thread.
+        """
         source = self._source
         jobs = list(self._jobs.values()) if source.leads() else []
         now = source.now()

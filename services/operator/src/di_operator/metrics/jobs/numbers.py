@@ -1,6 +1,6 @@
-"""The numbers of a job that its metrics show, read once at each of its changes.
+"""The numbers of a job that its metrics show, read at each change of the job.
 
-The label of a job is `dijob`: `job` is what Prometheus calls the service that it asks.
+The label of a job is `dijob`, because Prometheus uses `job` for the scraped service.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from di_api.timestamps import parse_time
 
 Object = Mapping[str, Any]
 Layout: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""Of each series its family, and the values of the labels beside those of the job."""
+"""For each series its family, and the values of the labels besides those of the job."""
 
 LONGEST_NAME: Final = 63
-"""Characters of a task's name, as admission has it; a status that says more was edited."""
+"""Maximum length of a task's name, as admission checks it; a status with a longer one was
+edited.
+"""
 
 
 class Family(NamedTuple):
-    """A metric of single jobs; `labels` are those beside the job's own."""
+    """A metric of single jobs; `labels` are those besides the job's own."""
 
     text: str
     labels: tuple[str, ...] = ()
@@ -86,13 +88,13 @@ _LARGEST: Final = 1.7e308
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNumbers:
-    """What the metrics of a job that has not ended show.
+    """The values of the metrics of a job that has not ended.
 
     Attributes:
         is_hung: its reported step does not grow.
         is_failing: it has been restarted, or is about to be.
         since: when a waiting job began to wait; None: it does not wait.
-        layout: which series there are.
+        layout: the series.
         values: their values, in that order.
     """
 
@@ -107,7 +109,9 @@ class JobNumbers:
 
     @property
     def series(self) -> int:
-        """How many series it has at most; its goodput and wait are known at the scrape."""
+        """Return the maximum number of its series; whether goodput and wait exist is known at the
+        scrape.
+        """
         return len(self.layout) + 2
 
 
@@ -136,7 +140,9 @@ def read_numbers(job: Object) -> JobNumbers | None:
 
 @lru_cache(maxsize=4096)
 def _shared(layout: Layout) -> Layout:
-    """The same for all jobs with the same tasks and reports: it takes most of the memory."""
+    """Return one shared object for all jobs with the same tasks and reports: it takes most of the
+    memory.
+    """
     return layout
 
 
@@ -165,14 +171,14 @@ def _read(status: Object) -> Iterator[tuple[str, tuple[str, ...], object]]:
 
 
 def _number(value: object) -> float | None:
-    # What was written by hand may be no number of pods.
+    # A value that was written by hand may not be a number of pods.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -_LARGEST <= value <= _LARGEST else None
 
 
 def _since(metadata: Object, status: Object) -> datetime | None:
-    """Since when it waits: since it was preempted or suspended, or made."""
+    """Return since when a job waits: since it was preempted or suspended, or created."""
     pending = _condition(status, Phase.PENDING.value)
     found = (
         metadata.get("creationTimestamp") if pending is None else pending.get("lastTransitionTime")
