@@ -144,7 +144,7 @@ class JobReader:
         """Record that the object of that UID is gone."""
         self._informers.forget(uid)
 
-    def is_read(self, job: Mapping[str, Any]) -> bool:
+    def has_cheap_spec(self, job: Mapping[str, Any]) -> bool:
         """Return whether the job's spec is already parsed, or small enough to parse on the event
         loop.
         """

@@ -88,7 +88,7 @@ class Reconciler:
                 return None
             if queue_of(job) is not None and self._reader.kueue(key) is None:
                 return NEXT_LOOK
-            if self._reading.locked() and not self._reader.is_read(job):
+            if self._reading.locked() and not self._reader.has_cheap_spec(job):
                 # Large jobs of one user must not occupy all workers.
                 return self._rng.uniform(NEXT_LOOK, 2 * NEXT_LOOK)
             try:
@@ -133,7 +133,7 @@ class Reconciler:
 
     async def _step(self, job: dict[str, Any], key: JobKey) -> float | None:
         began = self._clock.now()
-        if not self._reader.is_read(job):
+        if not self._reader.has_cheap_spec(job):
             # One at a time, because each further thread delays the event loop more.
             async with self._reading:
                 await self._reader.examine(job)
@@ -232,7 +232,7 @@ class Reconciler:
         spec.
         """
         now = self._reader.job(key)
-        return now is not None and _wish(now) == _wish(job)
+        return now is not None and _wanted_by_user(now) == _wanted_by_user(job)
 
     async def _is_current(self, job: Mapping[str, Any], key: JobKey) -> bool:
         """Return whether the job is unchanged since the decision; otherwise the next decision knows
@@ -266,7 +266,7 @@ class Reconciler:
         return not there and not marks
 
 
-def _wish(job: Mapping[str, Any]) -> tuple[object, ...]:
+def _wanted_by_user(job: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the parts of a job that its user decides: its UID, its spec, and whether it is being
     deleted.
     """
