@@ -1,1 +1,1 @@
-"""The DIJob contract: names, model, schema, defaults and validation, all pure."""
+"""The DIJob contract: names, model, schema, defaults and validation. All functions are pure."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from di_api.names import ANNOTATION_CHANGED_BY, GROUP, LABEL_QUEUE, PLURAL, VERSION
 
 ADMISSION_RULES: Final[list[dict[str, Any]]] = [
-    # Not dijobs/status, which the operator writes, and never pods.
+    # Neither dijobs/status, which the operator writes, nor pods.
     {
         "apiGroups": [GROUP],
         "apiVersions": [VERSION],
@@ -16,20 +16,21 @@ ADMISSION_RULES: Final[list[dict[str, Any]]] = [
         "scope": "Namespaced",
     }
 ]
-"""As the API server returns them. The chart renders the same rules where the operator does not
-publish them: a test compares both."""
+"""The rules in the form that the API server returns. The chart renders the same rules if the
+operator does not publish them; a test compares both.
+"""
 
 _JUDGED: Final = (
     ".?spec",
     f".metadata.?labels[?'{LABEL_QUEUE}']",
     f".metadata.?annotations[?'{ANNOTATION_CHANGED_BY}']",
 )
-"""Parts of a job that admission judges or fills in when it changes."""
+"""CEL: the parts of a job that admission judges or fills in when they change."""
 _OWNED: Final = (
     "object.metadata.?managedFields.orValue([]).exists(entry, "
     "has(entry.fieldsV1) && 'f:spec' in entry.fieldsV1 && 'f:tasks' in entry.fieldsV1['f:spec'])"
 )
-"""That a field manager owns the tasks of a job, which admission takes from it."""
+"""CEL: whether a field manager owns the tasks of a job; admission removes that ownership."""
 MATCH_CONDITIONS: Final[list[dict[str, str]]] = [
     {
         "name": "judged-part-changes",
@@ -42,6 +43,7 @@ MATCH_CONDITIONS: Final[list[dict[str, str]]] = [
         ),
     }
 ]
-"""What leaves out changes of anything else, such as labels: a webhook that is slow or away does not
-hold them up. The API server compares the stored version, defaults filled in. The chart has the
-same."""
+"""Conditions that exclude changes of anything else, such as labels: a slow or unreachable webhook
+does not block them. The API server compares the stored version with defaults. The chart has the
+same conditions.
+"""

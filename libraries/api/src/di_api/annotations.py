@@ -1,4 +1,4 @@
-"""Annotations as operations on the object that is to have them."""
+"""JSON patches that add annotations to an object."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from di_api.field_error import mapping
 
 
 def annotation_patch(obj: Mapping[str, Any], wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The operations (RFC 6902) that give an object annotations beside its own; those that it has
-    already cost none."""
+    """Return the RFC 6902 operations that add the wanted annotations; empty if the object already
+    has them.
+    """
     present = mapping(mapping(obj.get("metadata")).get("annotations"))
     operations: list[dict[str, Any]] = [
         {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": value}

@@ -1,9 +1,10 @@
-"""Who changed a job's spec last: an annotation that the webhook writes, and the history reads.
+"""The annotation with the author of the last change of a job's spec; the webhook writes it, and the
+history reads it.
 
-`GENERATION NAME`: the `metadata.generation` that the spec has since, and the user's name as the
-API server knows it. Who asks di-server is no user of the API server there, so di-server writes it,
-and the webhook takes its word. Whatever others write is replaced. A name with another generation
-than the job's says nothing: the webhook was away when the spec changed.
+`GENERATION NAME`: the `metadata.generation` since which the spec is unchanged, and the author's
+user name at the API server. A user of di-server has no user name there, so di-server writes the
+annotation and the webhook accepts it. A value from any other client is replaced. A value whose
+generation differs from the job's is outdated: the webhook was unreachable when the spec changed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _LONGEST: Final = 253
 
 
 def changed_by(job: Mapping[str, Any]) -> str:
-    """Who changed the spec of a job of any shape last; empty: nobody knows."""
+    """Return the author of the last change of a job of any shape; empty if unknown."""
     return _named(job, _generation(job))
 
 
 def change_note(generation: object, who: str) -> dict[str, str]:
-    """The annotation of a change of a job that has had that generation; none without a name."""
+    """Return the annotation for a change of a job with this generation; empty without a name."""
     number = generation if isinstance(generation, int) else 0
     return {ANNOTATION_CHANGED_BY: f"{number + 1} {who[:_LONGEST]}"} if who else {}
 
@@ -35,13 +36,13 @@ def admitted_note(
     user: str,
     speakers: Collection[str] = (),
 ) -> dict[str, str]:
-    """The annotation that a job which is about to be written has to have.
+    """Return the annotation that a job has to have when it is written.
 
     Args:
-        job: as it is to be, with its defaults.
-        before: as it is; None: it is new.
-        user: who writes it; empty: that is not known.
-        speakers: users who write for others, and say for whom.
+        job: the new job, with defaults.
+        before: the existing job; None: the job is new.
+        user: the user of the request; empty: unknown.
+        speakers: users who write on behalf of others, and name them.
     """
     if before is not None and first_difference(before.get("spec"), job.get("spec")) is None:
         kept = _annotation(before)
@@ -57,10 +58,10 @@ def foreign_note(
     user: str,
     speakers: Collection[str] = (),
 ) -> FieldError | None:
-    """The error of an annotation that names another user than the one who writes.
+    """Return the error for an annotation that names another user than the one of the request.
 
-    The mutating webhook replaces such a one; where the API server went on without it, this is what
-    keeps a user from acting in the name of another. Parameters as of `admitted_note`.
+    The mutating webhook replaces such an annotation. If the API server skipped that webhook, this
+    check keeps a user from acting in the name of another. Parameters as in `admitted_note`.
     """
     found = _annotation(job)
     own = change_note(_generation(before or {}), user).get(ANNOTATION_CHANGED_BY)

@@ -1,12 +1,12 @@
-"""Texts that are kept."""
+"""Compact copies of byte strings that are kept in memory."""
 
 from __future__ import annotations
 
 
 def compact(written: bytes) -> bytes:
-    """The same bytes, in no more room than they need.
+    """Return a copy of the bytes that takes no more memory than it needs.
 
-    What `orjson.dumps` returns keeps the room that it was written in, which is 4 KiB at least. So
-    whoever keeps many of them keeps copies.
+    The result of `orjson.dumps` occupies its write buffer, which is 4 KiB at least. Code that keeps
+    many results has to keep copies.
     """
     return bytes(memoryview(written))

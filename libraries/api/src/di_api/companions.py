@@ -1,4 +1,4 @@
-"""The objects that a job brings along: which kinds there may be, and what they are called."""
+"""Companions, the objects that a job brings along: allowed kinds, and names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from di_api.field_error import mapping
 from di_api.names import DNS_LABEL, GROUP, JOB_PLACEHOLDER, MAX_LABEL
 
 COMPANION_NAME: Final = rf"\$\(JOB\)(-{DNS_LABEL})?"
-"""A regular expression of their names in the spec, the length aside; the CRD has it as a pattern. A
-name that is not made from the job's would be in the way of the next job of the same manifest."""
+"""Pattern of their names in the spec, without the length limit; the CRD has it too. A name that is
+not derived from the job's would collide with the next job of the same manifest.
+"""
 LONGEST_COMPANION_NAME: Final = len(JOB_PLACEHOLDER) + MAX_LABEL - 1
-"""In the spec, where the job's own name has one character at least."""
+"""Maximum length of a name in the spec; the job's own name has one character at least."""
 
 BUILT_IN: Final[Mapping[tuple[str, str], str]] = {
     ("", "ConfigMap"): "configmaps",
@@ -24,9 +25,11 @@ BUILT_IN: Final[Mapping[tuple[str, str], str]] = {
     ("resource.k8s.io", "ResourceClaim"): "resourceclaims",
     ("resource.k8s.io", "ResourceClaimTemplate"): "resourceclaimtemplates",
 }
-"""By group and kind, the names in paths of all that may be allowed of Kubernetes' own: data, and
-room or devices for pods. Many others would give who may create a DIJob more rights than that: read
-Secrets, run as any account, bind roles, change admission. The chart's schema says the same."""
+"""The built-in Kubernetes kinds that an administrator can allow, by group and kind, with their
+names in paths: data, and storage or devices for pods. Many other kinds would extend the permissions
+of users who can create a DIJob: to read Secrets, run as any account, bind roles, change admission.
+The chart's schema has the same list.
+"""
 
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _PLURAL: Final = re.compile(r"[a-z][a-z0-9]{0,62}")
@@ -38,23 +41,23 @@ _PLACEHOLDER: Final = re.compile(r"\$?\$\(JOB\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionKind:
-    """A kind of objects that jobs may bring along, namespaced."""
+    """An object kind, namespaced, that jobs can bring along."""
 
     api_version: str
     kind: str
     resource: str
-    """Its name in paths, in the plural."""
+    """Plural name in paths."""
 
     @override
     def __str__(self) -> str:
-        """As a message names it."""
+        """Return the kind as messages name it."""
         return f"{self.kind} ({self.api_version})"
 
 
 def read_kinds(found: object) -> Iterator[CompanionKind]:
-    """Kinds from JSON, a list of objects with apiVersion, kind and resource.
+    """Yield the kinds of a JSON list of objects with apiVersion, kind and resource.
 
-    Raises ValueError for anything else, and for a kind that may never be allowed.
+    Raises ValueError for any other value, and for a kind that can never be allowed.
     """
     if not isinstance(found, list):
         raise ValueError("no list")
@@ -81,10 +84,10 @@ def read_kinds(found: object) -> Iterator[CompanionKind]:
 
 
 def may_be_allowed(api_version: str, kind: str) -> bool:
-    """Whether a cluster may let its jobs bring along objects of the kind.
+    """Return whether an administrator can allow jobs to bring along objects of the kind.
 
-    Of Kubernetes' own groups, which have no dot or end in `.k8s.io`, those of BUILT_IN; of others,
-    whose kinds custom resource definitions make, all but ours: a job would make jobs.
+    From Kubernetes' own groups, which have no dot or end in `.k8s.io`, only BUILT_IN. From other
+    groups (custom resources) all except this project's, because a job could create jobs.
     """
     group, _, version = api_version.rpartition("/")
     if len(group) > _LONGEST_GROUP or not _VERSION.fullmatch(version):
@@ -96,9 +99,10 @@ def may_be_allowed(api_version: str, kind: str) -> bool:
 
 
 def with_job_name(value: Any, job: str) -> Any:
-    """A part of a companion with the job's name in all its texts; keys stay.
+    """Return a part of a companion with the job's name inserted into all its strings; keys are
+    unchanged.
 
-    As in Kubernetes' own `$(VARIABLE)` a second `$` before it keeps the placeholder, without that.
+    As in Kubernetes' own `$(VARIABLE)`, a second `$` before the placeholder escapes it.
     """
     match value:
         case str():

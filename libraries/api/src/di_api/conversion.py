@@ -1,10 +1,11 @@
-"""Conversion of DIJobs between the versions they are served in, without loss.
+"""Lossless conversion of DIJobs between the served API versions.
 
-The older versions know jobs with a coordinator only, and few of their fields. Whatever they have
-no field for, up to all of a job with tasks, travels in an annotation: a client that changes
-something else and writes the job back changes nothing of that. Pure, and for any JSON value.
+The older versions support only jobs with a coordinator, and few of their fields. Everything without
+a field there, up to all of a job with tasks, is stored in an annotation. A client that changes
+something else and writes the job back leaves it unchanged. The functions are pure and accept any
+JSON value.
 
-The way conversion webhooks must behave: https://kubernetes.io/docs/tasks/extend-kubernetes/
+Rules for conversion webhooks: https://kubernetes.io/docs/tasks/extend-kubernetes/
 custom-resources/custom-resource-definition-versioning/#webhook-conversion
 """
 
@@ -29,7 +30,7 @@ from di_api.phase import Phase
 VERSIONS: Final = tuple(
     f"{names.GROUP}/{version}" for version in (names.VERSION, *names.COORDINATED_VERSIONS)
 )
-"""Values of apiVersion that a job is converted from and to."""
+"""Values of apiVersion that a job can be converted from and to."""
 
 _SHARED: Final = frozenset({"group", "cleanPodPolicy", "volumes"})
 """Fields of the spec that all versions have in the same place."""
@@ -37,34 +38,35 @@ _COORDINATED: Final = frozenset({"coordinator", "collector", "learner", "priorit
 """Fields of `spec.coordinated` that the older versions have in the spec itself."""
 _STATUS: Final = frozenset({"phase", "conditions", "replicaStatus"})
 _CREATED: Final = "Created"
-"""What the older versions call a job whose coordinator does not run yet."""
+"""Phase name of the older versions for a job whose coordinator does not run yet."""
 _RENAMED: Final[Mapping[object, str]] = {
     Phase.STARTING.value: _CREATED,
     _CREATED: Phase.STARTING.value,
 }
-"""Phases and condition types that have another name in the other versions, both ways."""
+"""Phases and condition types with different names in the versions, in both directions."""
 _SHOWN_AS_CREATED: Final = frozenset(
     phase.value for phase in Phase if not (phase.is_up or phase.is_finished)
 )
 
 
 class ConversionFailed(ValueError):
-    """A job that cannot be converted; the message says why, without the job's name."""
+    """The job cannot be converted; the message has the reason, without the job's name."""
 
 
 def fields_of_older_versions() -> dict[str, frozenset[str]]:
-    """The fields that the older versions have, of the spec and of the status."""
+    """Return the fields of the spec and of the status that the older versions have."""
     return {"spec": _SHARED | _COORDINATED, "status": _STATUS}
 
 
 def convert(job: object, version: str) -> dict[str, Any]:
-    """A new job, `job` in the words of `version`, one of VERSIONS; shares what is the same.
+    """Return a new job: `job` in the form of `version`, one of VERSIONS; unchanged parts are
+    shared.
 
-    A job of the newest version that is too large for the annotation of an older one is shown
-    without what does not fit, and cannot be written so.
+    A job of the newest version that is too large for the annotation is returned without the excess,
+    and cannot be written back in an older version.
 
     Raises:
-        ConversionFailed: it is not a DIJob of one of VERSIONS, or one that was shown in part.
+        ConversionFailed: it is not a DIJob of one of VERSIONS, or one that was returned incomplete.
     """
     if version not in VERSIONS:
         raise ConversionFailed(f"there is no version {version[:80]!a}")
@@ -82,12 +84,12 @@ def convert(job: object, version: str) -> dict[str, Any]:
 
 
 def with_unseen(job: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """`job` with everything that the older versions have no field for taken from `old`.
+    """Return `job` with all fields that the older versions do not have taken from `old`.
 
-    Both are of the newest version; `job` is what a client of an older one wants to write. It has
-    not seen these fields, so it cannot want to change them: not even if it drops the annotation,
-    as a plain replace of a manifest does. The status is that of `old` as a whole, since only
-    writes to the status itself change it.
+    Both are of the newest version; `job` is what a client of an older version wants to write. The
+    client has not seen these fields, so it cannot intend to change them, even if it drops the
+    annotation, as a plain replace of a manifest does. The status is taken from `old` as a whole,
+    because only writes to the status subresource change it.
     """
     result = {**job, **_joined(_shown(job), _unseen(old, None))}
     result.pop("status", None)
@@ -95,7 +97,7 @@ def with_unseen(job: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
 
 
 def _older(job: Mapping[str, Any]) -> dict[str, Any]:
-    """`job`, of the newest version, as the older ones show it, the rest in its annotation."""
+    """Return a job of the newest version in the older form, with the rest in its annotation."""
     result = {**job, **_shown(job)}
     annotations = _annotations(job.get("metadata"))
     carried = _unseen(job, annotations.get(names.ANNOTATION_CONVERSION))
@@ -108,10 +110,10 @@ def _older(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_carried(annotations: dict[str, Any], carried: Carried) -> dict[str, Any]:
-    """The annotations of a job with what is carried among them.
+    """Return the annotations of a job with `carried` among them.
 
-    What does not fit is left out, and the job marked: an error would fail every list that the job
-    is in. `_newer` refuses a marked job, so that nothing of it is lost by a write.
+    Data that does not fit is left out, and the job is marked: an error would fail every list that
+    contains the job. `_newer` refuses a marked job, so that a write loses nothing.
     """
     key = names.ANNOTATION_CONVERSION
     others = {each: text for each, text in annotations.items() if each != key}
@@ -127,7 +129,7 @@ def _with_carried(annotations: dict[str, Any], carried: Carried) -> dict[str, An
 
 
 def _shown(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Spec and status as the older versions have them, if they are objects."""
+    """Return spec and status in the older form, if they are objects."""
     result: dict[str, Any] = {}
     spec, status = job.get("spec"), job.get("status")
     if isinstance(spec, Mapping):
@@ -143,9 +145,10 @@ def _shown(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
-    """What the older versions have no field for; None if they show all of the job.
+    """Return the data that the older versions have no field for; None if they have fields for all
+    of the job.
 
-    `text` is what the job itself has under the name of our annotation.
+    `text` is the job's own value under the key of our annotation.
     """
     spec, status = job.get("spec"), job.get("status")
     carried: Carried = {}
@@ -163,7 +166,7 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
             rest["phase"] = status["phase"]
         if rest:
             carried["status"] = rest
-    # Text that looks like ours would be taken for ours on the way back.
+    # A text in our format would be mistaken for ours when the job is converted back.
     is_ours = is_too_large(text) or unpack(text) is not None
     if carried in ({}, {"coordinated": {}}) and not is_ours:
         return None
@@ -173,7 +176,7 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
 
 
 def _newer(job: Mapping[str, Any]) -> dict[str, Any]:
-    """`job`, of an older version, in the newest one, what its annotation carries put in place."""
+    """Return a job of an older version in the newest form, with the annotation's data in place."""
     annotations = _annotations(job.get("metadata"))
     if is_too_large(annotations.get(names.ANNOTATION_CONVERSION)):
         message = f"the job is too large for this version; write it as {names.API_VERSION}"
@@ -190,10 +193,11 @@ def _newer(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
-    """Spec and status of `job`, of an older version, with `carried` in place in the newest one.
+    """Return spec and status of `job`, of an older version, in the newest form with `carried` in
+    place.
 
-    A field that the older versions have is never taken from what is carried: it may have been
-    changed since.
+    A field of the older versions is never taken from `carried`, because it may have been changed
+    since.
     """
     result: dict[str, Any] = {}
     spec, status = job.get("spec"), job.get("status")
@@ -201,12 +205,12 @@ def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
     if isinstance(spec, Mapping):
         result["spec"] = _only(spec, _SHARED) | _without(unseen.get("spec", {}), _SHARED)
         coordinated = _only(spec, _COORDINATED)
-        # Who knows nothing of the newest version can only mean a job with a coordinator.
+        # A client that does not know the newest version can only mean a job with a coordinator.
         if coordinated or carried is None or "coordinated" in carried:
             more = _without(unseen.get("coordinated", {}), _COORDINATED)
             result["spec"]["coordinated"] = coordinated | more
     if isinstance(status, Mapping):
-        # Without a status nothing is carried into it: a job that is created anew has none.
+        # Without a status nothing is carried into it: a job that is created again has none.
         rest = unseen.get("status", {})
         result["status"] = _renamed(_only(status, _STATUS)) | _without(rest, _STATUS)
         if status.get("phase") == _CREATED and _is_shown_as_created(rest.get("phase")):
@@ -228,7 +232,7 @@ def _annotations(metadata: object) -> dict[str, Any]:
 
 
 def _renamed(status: dict[str, Any]) -> dict[str, Any]:
-    """`status` with phase and condition types in the words of the other versions."""
+    """Return `status` with the phase and condition types of the other versions."""
     if "phase" in status:
         status["phase"] = _other_name(status["phase"])
     conditions = status.get("conditions")

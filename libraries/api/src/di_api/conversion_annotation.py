@@ -1,4 +1,4 @@
-"""The text of the annotation that carries what a version of the API has no field for."""
+"""Encoding of the annotation that carries data without a field in an API version."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from di_api import strict_json
 
 
 class Carried(TypedDict, total=False):
-    """What a text carries, each of it objects of the newest version."""
+    """The carried data, in the form of the newest version."""
 
     spec: Mapping[str, Any]
     coordinated: Mapping[str, Any]
-    """Of `spec.coordinated`; not there if the job has none."""
+    """Parts of `spec.coordinated`; absent if the job has none."""
     status: Mapping[str, Any]
     annotation: object
-    """What the job itself had under the name of the annotation."""
+    """The job's own value under the key of the annotation."""
 
 
 COMPRESSED: Final = "zlib:"
-"""How a compressed text begins, base64 of a zlib stream; any other one is plain JSON."""
+"""Prefix of a compressed text, which is base64 of a zlib stream; any other text is plain JSON."""
 LONGEST_PLAIN: Final = 32 * 1024
-"""Bytes. Shorter texts stay readable for people."""
+"""Size in bytes up to which a text stays uncompressed and readable."""
 LONGEST: Final = 240 * 1024
-"""Bytes of a text, less where the other annotations of the job need the place."""
+"""Maximum size of a text in bytes; less if the job's other annotations need the space."""
 TOO_LARGE: Final = "too-large: "
-"""How the text begins of a job that does not fit: it carries nothing, and the job cannot be
-written."""
+"""Prefix of the text of a job that does not fit: it carries nothing, and the job cannot be
+written.
+"""
 MOST_ANNOTATIONS: Final = 256 * 1024
-"""Bytes of all annotations of an object, their keys included, that the API server takes."""
+"""Maximum bytes of all annotations of an object, keys included, that the API server accepts."""
 LARGEST: Final = 4 * 1024 * 1024
-"""Bytes of JSON a text may hold; the API server takes objects of 3 MiB."""
+"""Maximum bytes of JSON in a text; the API server accepts objects of 3 MiB."""
 _MOST_VALUES: Final = 384 * 1024
-"""Values of JSON a text may hold, as many as a review."""
+"""Maximum number of JSON values in a text, as in a review."""
 _OBJECTS: Final = ("spec", "coordinated", "status")
 
 
 class Oversized(ValueError):
-    """More than an annotation can carry."""
+    """The data exceeds what an annotation can carry."""
 
 
 def pack(carried: Carried, longest: int = LONGEST) -> str:
-    """The text, always the same for the same content.
+    """Return the text, which is always the same for the same content.
 
     Raises:
         Oversized: the text would be longer than `longest`, or nested too deeply to be written.
@@ -68,16 +69,16 @@ def pack(carried: Carried, longest: int = LONGEST) -> str:
 
 
 def is_too_large(text: object) -> bool:
-    """Whether the text stands for a job that did not fit."""
+    """Return whether the text marks a job that did not fit."""
     return isinstance(text, str) and text.startswith(TOO_LARGE)
 
 
 def unpack(text: object) -> Carried | None:
-    """What `text` carries; None if it is not one that `pack` can have written."""
+    """Return the data in `text`; None if `pack` cannot have written it."""
     if not isinstance(text, str):
         return None
     try:
-        # As strictly as a review: anybody may write this text, and it becomes part of the job.
+        # As strict as a review: any client can write this text, and it becomes part of the job.
         found = strict_json.loads(_plain(text), max_values=_MOST_VALUES)
     except (ValueError, zlib.error):
         return None

@@ -1,8 +1,8 @@
-"""The coordinator architecture: one coordinator pod asks for all the others while it trains.
+"""Names and addresses of coordinated jobs, in which one coordinator pod requests all others while
+it trains.
 
-Every name and address that follows from `spec.coordinated`. The server decides about replicas and
-answers with their addresses before they exist, the operator makes them, so both must agree to the
-letter; that is why it is here.
+They are derived from `spec.coordinated`. The server responds with the addresses of replicas before
+they exist, and the operator creates them, so both must compute exactly the same names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_PORTS: Final[Mapping[Role, int]] = {
     Role.AGGREGATOR: 22272,
     Role.COORDINATOR: 22273,
 }
-"""Where DI-engine listens unless the template names a `di-port`."""
+"""Port that DI-engine listens on by role, unless the template names a `di-port`."""
 PORT_VARIABLES: Final[Mapping[Role, str]] = {
     Role.COLLECTOR: "COLLECTOR_PORT",
     Role.LEARNER: "LEARNER_PORT",
@@ -31,13 +31,13 @@ PORT_VARIABLES: Final[Mapping[Role, str]] = {
     Role.AGGREGATOR: "AGGREGATOR_PORT",
     Role.COORDINATOR: "COORDINATOR_PORT",
 }
-"""The variable that tells a pod its own port."""
+"""Variable with the pod's own port, by role."""
 
 SUFFIX_LENGTH: Final = 5
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels and look-alikes, as in the API server's generated names."""
+"""No vowels and no similar-looking characters, as in the API server's generated names."""
 LONGEST_JOB_NAME: Final = MAX_LABEL - len(f"-{Role.DDP_LEARNER.value}-") - SUFFIX_LENGTH
-"""Of a coordinated job, so that every name made from it is a DNS label."""
+"""Maximum length of a coordinated job's name, so that every name derived from it is a DNS label."""
 
 _GENERATED: Final = re.compile(
     rf"(?P<job>.+)-(?P<role>aggregator)-[a-z0-9]{{{SUFFIX_LENGTH}}}", re.ASCII
@@ -45,23 +45,25 @@ _GENERATED: Final = re.compile(
 
 
 def is_coordinated(job: Mapping[str, Any]) -> bool:
-    """Whether a raw job has a coordinator."""
+    """Return whether a raw job has a coordinator."""
     spec = job.get("spec")
     return isinstance(spec, Mapping) and isinstance(spec.get("coordinated"), Mapping)
 
 
 def coordinator_name(job: str) -> str:
-    """Name of a job's coordinator pod and of its Service."""
+    """Return the name of a job's coordinator pod and of its Service."""
     return f"{job}-{Role.COORDINATOR.value}"
 
 
 def replica_name(job: str, role: Role, suffix: str) -> str:
-    """Name of a replica's pod and of its Service; `suffix` is SUFFIX_LENGTH characters."""
+    """Return the name of a replica's pod and of its Service; `suffix` is SUFFIX_LENGTH
+    characters.
+    """
     return f"{job}-{role.value}-{suffix}"
 
 
 def job_of(pod: str) -> str | None:
-    """The job that a coordinator or aggregator pod of that name would belong to."""
+    """Return the job that a coordinator or aggregator pod with this name would belong to."""
     job, dash, role = pod.rpartition("-")
     if dash and job and role == Role.COORDINATOR.value:
         return job
@@ -70,13 +72,15 @@ def job_of(pod: str) -> str | None:
 
 
 def port_of(template: Template | None, role: Role) -> int:
-    """Where a pod of that role listens: the port its template names, or the default."""
+    """Return the port of a pod with that role: the one that its template names, or the default."""
     number = named_port((template or {}).get("spec"))
     return DEFAULT_PORTS[role] if number is None else number
 
 
 def named_port(spec: object) -> int | None:
-    """The `di-port` of the `di-container` in a pod's spec of any shape, None if it has none."""
+    """Return the `di-port` of the `di-container` in a pod's spec of any shape, None if it
+    has none.
+    """
     for container in _objects(spec, "containers"):
         if container.get("name") == DI_CONTAINER:
             for port in _objects(container, "ports"):
@@ -87,7 +91,7 @@ def named_port(spec: object) -> int | None:
 
 
 def address(pod: str, namespace: str, port: int) -> str:
-    """`<pod>.<namespace>:<port>`: clients cut the last label and expect one colon."""
+    """Return `<pod>.<namespace>:<port>`: clients cut the last label and expect one colon."""
     return f"{pod}.{namespace}:{port}"
 
 

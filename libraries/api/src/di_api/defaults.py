@@ -1,9 +1,10 @@
-"""The defaults of a DIJob spec: one rule for the webhook, the operator and the server.
+"""Filling in the defaults of a DIJob spec, by one rule for webhook, operator and server.
 
-They are declared in `di_api.spec`. The CRD carries the same values (all but a task's name, which
-depends on its type), so a job comes out the same with the webhook away. A field that is null
-counts as missing, as it does for the API server. Input of any shape is taken; what is not
-understood, or is past the bound of its list, is left alone for validation to refuse.
+The defaults are those of the dataclass attributes in `di_api.spec`. The CRD has the same values
+(except a task's name, which depends on its type), so a job gets the same defaults while the webhook
+is unreachable. A null field counts as absent, as it does for the API server. Input of any shape is
+accepted; parts that are invalid, or beyond the bound of their list, stay unchanged for validation
+to refuse.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from di_api.spec.kinds import Kind, Struct, Structs
 from di_api.spec.task import Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
-"""Of cleanPodPolicy, in manifests of coordinated jobs."""
+"""Older spellings of cleanPodPolicy, in manifests of coordinated jobs."""
 _NAMED_TYPES: Final = frozenset(kind.value for kind in TaskType if kind is not TaskType.NONE)
 
 
 def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A new spec with the missing fields filled in; idempotent.
+    """Return a new spec with the missing fields filled in; idempotent.
 
-    Only the objects that gain a field are copied; the rest (pod templates) is shared with
-    `spec` and must not be modified through the result.
+    Only objects that gain a field are copied; the rest (pod templates) is shared with `spec` and
+    must not be modified through the result.
     """
     result = {**spec, **_missing_beside_tasks(spec)}
     tasks = spec.get("tasks")
@@ -41,10 +42,10 @@ def with_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A new spec without what `with_defaults` fills in, and without what is null.
+    """Return a new spec without the defaults of `with_defaults`, and without null fields.
 
-    So it stays as it is when a later version has further defaults, which the API server shows of
-    jobs that are older.
+    So the result stays the same when a later version adds defaults, which the API server fills in
+    for older jobs too.
     """
     result = _told(JobSpec, {field: value for field, value in spec.items() if field != "tasks"})
     tasks = spec.get("tasks")
@@ -54,14 +55,14 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that turn a job's spec into `with_defaults` of it.
+    """Return the RFC 6902 operations that turn a job's spec into `with_defaults` of it.
 
     Empty when nothing is missing, so applying the patch twice changes nothing.
     """
     spec = job.get("spec") if isinstance(job, Mapping) else None
     if not isinstance(spec, Mapping):
         return []
-    # "add" replaces a value that is there.
+    # "add" replaces an existing value.
     return [
         {"op": "add", "path": path, "value": value} for path, value in _missing_by_pointer(spec)
     ]
@@ -70,10 +71,11 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
 def success_policy_patch(
     job: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that give a job the success policy it lacks: a new one with
-    learners that of all its learner tasks, and one that is replaced (`old`) the one it had.
+    """Return the RFC 6902 operations that add a missing success policy: to a new job with learners
+    one that names all learner tasks, to a replaced job (`old`) its previous one.
 
-    No default of `with_defaults`: jobs of earlier versions, which have none, go on without.
+    It is not among `with_defaults`, because jobs of earlier versions have none and continue
+    without.
     """
     spec = mapping(job.get("spec"))
     if spec.get("successPolicy") is not None or is_coordinated(job):
@@ -100,7 +102,7 @@ def _missing_by_pointer(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _missing_beside_tasks(spec: Mapping[str, Any]) -> dict[str, Any]:
-    # Of a task one default depends on its type, and each has a place of its own in a patch.
+    # One default of a task depends on its type, and each task has a path of its own in a patch.
     others = {field: value for field, value in spec.items() if field != "tasks"}
     return {**_missing(JobSpec, others), **_respelt(spec)}
 
@@ -109,7 +111,7 @@ def _respelt(spec: Mapping[str, Any]) -> dict[str, Any]:
     policy = spec.get("cleanPodPolicy")
     if not (is_coordinated({"spec": spec}) and isinstance(policy, str)):
         return {}
-    # Go programs write an empty string for what is missing.
+    # Go programs write an empty string for an absent value.
     known = {**_OLD_SPELLINGS, "": CleanPodPolicy.RUNNING.value}
     return {"cleanPodPolicy": known[policy]} if policy in known else {}
 
@@ -123,8 +125,9 @@ def _missing_in_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _missing(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults that `owner` declares of the fields that `raw` lacks, and those of its objects
-    of ours and lists of them that lack some, whole."""
+    """Return the declared defaults for fields that `raw` lacks, and whole objects and lists of ours
+    in which some are filled in.
+    """
     missing: dict[str, Any] = {}
     for name, field in fields_of(owner).items():
         value = raw.get(name)
@@ -139,7 +142,9 @@ def _missing(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filled(kind: Struct | Structs, value: Any) -> Any:
-    """An object of ours, or a list of them, with what it lacks; itself if it lacks nothing."""
+    """Return an object of ours, or a list of them, with defaults; the same object if nothing is
+    missing.
+    """
     if isinstance(kind, Struct) and isinstance(value, Mapping):
         inner = _missing(kind.of, value)
         return {**value, **inner} if inner else value
@@ -160,8 +165,9 @@ def _told_of_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(owner: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an object that `owner` declares what is not a default, those in it and in lists of them
-    likewise."""
+    """Return the fields of an object that differ from their defaults, and likewise in nested
+    objects and lists.
+    """
     fields = fields_of(owner)
     told: dict[str, Any] = {}
     for name, value in raw.items():

@@ -1,4 +1,4 @@
-"""Where two JSON values first differ."""
+"""The first difference between two JSON values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 
 class _Step(NamedTuple):
-    """A key below another step; a chain, because copying whole paths would be quadratic."""
+    """A key below another step; a linked list, because copying whole paths would be quadratic."""
 
     above: _Step | None
     key: str | int
@@ -17,16 +17,18 @@ class _Step(NamedTuple):
 
 _END: Final = object()
 _PLAIN_FORMAT: Final = 2
-"""Of marshal: the last one without references, which differ for values that are equal."""
+"""Version of the marshal format: the last one without references, which differ for equal values."""
 _COMPARED_WHOLE: Final = 4
-"""Levels at which values are compared as wholes first; each one writes the whole once more."""
+"""Levels at which values are compared as a whole first; each level serializes the whole
+once more.
+"""
 
 
 def written(value: Any) -> bytes | None:
-    """A JSON value in Python's own binary form, a hundred times as fast as walking through it.
+    """Return a JSON value in Python's marshal format, a hundred times as fast as traversing it.
 
-    The same for values that are equal as JSON and have their keys in the same order. None: it is
-    nested too deeply.
+    Equal for values that are equal as JSON with their keys in the same order. None: it is nested
+    too deeply.
     """
     try:
         return marshal.dumps(value, _PLAIN_FORMAT)
@@ -35,11 +37,11 @@ def written(value: Any) -> bytes | None:
 
 
 def first_difference(old: object, new: object) -> tuple[str | int, ...] | None:
-    """Keys and indexes down to the first difference; None if there is none, () at the top.
+    """Return the keys and indexes of the first difference; None if there is none, () for the values
+    themselves.
 
-    A field that is null and one that is not there are the same, as they are to the API server.
-    Written without recursion: Python's own `==` gives up on values nested a thousand deep,
-    which a request may be.
+    A null field equals an absent one, as it does for the API server. Written without recursion,
+    because Python's own `==` fails on values nested a thousand deep, which a request can contain.
     """
     pending: list[tuple[_Step | None, object, object]] = [(None, old, new)]
     while pending:
@@ -73,7 +75,7 @@ def _are_written_alike(left: object, right: object) -> bool:
 
 
 def _differ(left: object, right: object) -> bool:
-    # True equals 1 to Python and not to JSON. Containers of different kinds differ here too.
+    # True equals 1 in Python but not in JSON. Containers of different types also differ here.
     return isinstance(left, bool) != isinstance(right, bool) or left != right
 
 

@@ -11,7 +11,9 @@ from di_api.timestamps import format_time, parse_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCompletion:
-    """When a job will be complete: in four of five cases between `earliest` and `latest`."""
+    """The time at which a job will be complete: with 80 % probability between `earliest` and
+    `latest`.
+    """
 
     earliest: datetime
     expected: datetime
@@ -19,7 +21,7 @@ class ExpectedCompletion:
 
     @classmethod
     def read(cls, raw: object) -> ExpectedCompletion | None:
-        """Read a value of any shape; None if there is none that makes sense."""
+        """Parse a value of any shape; None if it is invalid."""
         fields = raw if isinstance(raw, Mapping) else {}
         times = (parse_time(fields.get(key)) for key in ("earliest", "expected", "latest"))
         earliest, expected, latest = times
@@ -30,7 +32,7 @@ class ExpectedCompletion:
         return cls(earliest=earliest, expected=expected, latest=latest)
 
     def dump(self) -> dict[str, str]:
-        """The value of the field, in whole seconds."""
+        """Return the field's value, in whole seconds."""
         return {
             "earliest": format_time(self.earliest),
             "expected": format_time(self.expected),

@@ -1,13 +1,14 @@
-"""What new jobs with tasks get about pods that fail, visible in the object.
+"""Failure handling that new jobs with tasks get by default, visible in the object.
 
-| for | what |
+| for | default |
 |---|---|
-| pods that the cluster ends | not counted |
-| a learner of several pods, if not elastic | replaced as a whole: it takes no member back |
+| pods that the cluster terminates | not counted |
+| a learner of several pods, if not elastic | restarted as a whole: it cannot take a member back |
 | a container with a memory limit that was OOM-killed | twice the memory |
-| collectors and evaluators | no limit of their restarts |
+| collectors and evaluators | unlimited restarts |
 
-No defaults of `with_defaults`: jobs of earlier versions, which have none, go on without.
+These are not among `with_defaults`, because jobs of earlier versions have none and continue
+without.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ Object = Mapping[str, Any]
 
 
 def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that give a job the failure policy that it lacks: a new one that of
-    above, one that is replaced (`old`) the one it had."""
+    """Return the RFC 6902 operations that add a missing failure policy: to a new job the one above,
+    to a replaced job (`old`) its previous one.
+    """
     spec = mapping(job.get("spec"))
     if is_coordinated(job) or not isinstance(spec.get("tasks"), list):
         return []
@@ -50,7 +52,7 @@ def failure_policy_patch(job: Object, old: Object | None) -> list[dict[str, Any]
 
 
 def limits_patch(job: Object) -> list[dict[str, Any]]:
-    """The RFC 6902 operations that give the tasks of a new job the limits that they lack."""
+    """Return the RFC 6902 operations that add missing restart limits to the tasks of a new job."""
     if is_coordinated(job):
         return []
     return [
@@ -91,8 +93,8 @@ def _rules(tasks: list[Object]) -> Iterator[dict[str, Any]]:
 
 
 def _is_group(task: Object) -> bool:
-    """Whether a task is a learner that may come to have several pods, and takes no member back."""
-    # Each replica of several pods is a group of its own, and begins anew as a whole by itself.
+    """Return whether a task is a learner that can get several pods, and takes no member back."""
+    # Each replica of several pods is a group of its own, and restarts as a whole by itself.
     if mapping(task.get("processGroup")).get("elastic") is True or pods_per_replica(task) > 1:
         return False
     sizes = (task.get("replicas"), task.get("maxReplicas"))

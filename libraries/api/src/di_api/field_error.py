@@ -1,4 +1,4 @@
-"""One thing wrong with a field, said in one line a user can act on."""
+"""An error in one field, with a one-line message for the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-# Longer texts are cut in messages: an answer of the API server must not echo megabytes.
+# Longer values are cut in messages: a response of the API server must not echo megabytes.
 _SHOWN = 80
 # difflib is quadratic in the length of the word; no field of ours is nearly as long as this.
 _LONGEST_SUGGESTED = 64
@@ -19,7 +19,7 @@ _LARGEST_SHOWN_BITS = 128
 
 
 class Absent:
-    """Stands for the value of a field that is not there; None is a JSON value."""
+    """Placeholder for the value of an absent field, because None is a JSON value."""
 
     @override
     def __repr__(self) -> str:
@@ -31,7 +31,7 @@ ABSENT = Absent()
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """A field, its value and what is allowed instead.
+    """A field, its value and the rule that it breaks.
 
     `path` is written as kubectl writes it, `spec.tasks[0].replicas`. `value` is the JSON value
     found, ABSENT if the field is missing.
@@ -41,18 +41,19 @@ class FieldError:
     value: object
     message: str
     passes: tuple[str, int] | None = None
-    """Of a size: the bound that is passed, and the amount that passes it. A job that was made under
-    another bound may keep its size, and become smaller."""
+    """For a size: the bound, and the amount that exceeds it. A job that was created under another
+    bound can keep its size, and become smaller.
+    """
     key: str = field(default="", compare=False)
-    """Of an unknown field: its name."""
+    """For an unknown field: its name."""
     known: Collection[str] = field(default=(), compare=False)
-    """Of an unknown field: the names that it can have been meant for."""
+    """For an unknown field: the names that may have been meant."""
 
     @property
     def advice(self) -> str:
-        """The message with the name that was probably meant.
+        """Return the message with the name that was probably meant.
 
-        The search for that name costs a thousand times what the error does, so it is done for
+        The search for that name costs a thousand times as much as the error, so it runs only for
         errors that are shown.
         """
         if not self.known:
@@ -77,7 +78,7 @@ class InvalidSpec(ValueError):
 
 
 def child(path: str, key: str | int) -> str:
-    """Path of the field or list item `key` below `path`."""
+    """Return the path of the field or list item `key` below `path`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     name = _cut(key)
@@ -87,7 +88,7 @@ def child(path: str, key: str | int) -> str:
 
 
 def unknown_field(path: str, key: str, value: object, known: Collection[str]) -> FieldError:
-    """The error for a field that does not exist; it shows the name probably meant."""
+    """Return the error for an unknown field, which can suggest the name that was probably meant."""
     return FieldError(child(path, key), value, "unknown field", key=key, known=known)
 
 
@@ -104,16 +105,16 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """`value` if it is an object, else an empty one.
+    """Return `value` if it is an object, else an empty object.
 
-    Rules look through fields whose own shape may be wrong; that error is reported by the
-    schema, and everything else is still to be checked.
+    Rules read fields whose own shape can be wrong. The schema reports that error, and the other
+    rules still run.
     """
     return value if isinstance(value, Mapping) else {}
 
 
 def items(value: object) -> list[Any]:
-    """`value` if it is a list, else an empty one; see `mapping`."""
+    """Return `value` if it is a list, else an empty list; see `mapping`."""
     return value if isinstance(value, list) else []
 
 
@@ -134,6 +135,6 @@ def _shown(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    # A lone surrogate is legal JSON, but the answer that quotes it could not be encoded.
+    # A lone surrogate is legal JSON, but a response that quotes it could not be encoded.
     shown = text[:_SHOWN].encode("utf-8", "replace").decode()
     return shown if len(text) <= _SHOWN else f"{shown[:-3]}..."

@@ -1,7 +1,7 @@
-"""`status.groups`: who belongs to a task's process group; the operator writes it alone.
+"""`status.groups`: the members of tasks' process groups; only the operator writes it.
 
-It is what the pods are told of, by file and by di-server. Tasks have one that say what group they
-are, or whose processes may be restarted in place.
+Pods get the same data, by file and from di-server. A task has a group if it declares one, or if its
+processes can be restarted in place.
 """
 
 from __future__ import annotations
@@ -17,43 +17,50 @@ from di_api.spec.bounds import MAX_PODS
 from di_api.spec.failure import FailurePolicy
 
 FIELD: Final = "groups"
-"""In the status of a job."""
+"""Field name in the status of a job."""
 
 
 _FAILURES: Final = re.compile("[0-9]{1,9}")
 _MOST: Final = 2**53
-"""A generation above it was written by hand: JSON has none, and the next one may not fit."""
+"""Largest valid generation: a larger one was written by hand, because JSON has none and the next
+one may not fit.
+"""
 
 
 class GroupState(StrEnum):
-    """Where a group stands."""
+    """State of a process group."""
 
     FORMING = "Forming"
-    """A round is on: whoever runs joins, and the next world is not known yet."""
+    """A rendezvous round is running: every running pod joins, and the next world is not
+    known yet.
+    """
     FORMED = "Formed"
-    """There is a world."""
+    """The world is known."""
     INSUFFICIENT = "InsufficientReplicas"
-    """At the end of a round there were fewer than the least; whoever joins begins another one."""
+    """At the end of a round there were fewer members than the minimum; the next member to join
+    starts another round.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """The group of one task, times as text."""
+    """The process group of one task, with times as strings."""
 
     generation: int = 0
-    """How many worlds there have been."""
+    """Number of worlds so far."""
     state: GroupState = GroupState.FORMING
     members: Mapping[int, str]
-    """Those of the world, or those who have joined a round, as far as it is known: by local index
-    the UIDs of the pods, after a restart in place `<UID>/<failures>`."""
+    """Members of the world, or those that have joined the round so far: by local index the UIDs of
+    the pods, after a restart in place `<UID>/<failures>`.
+    """
     since: str | None = None
-    """When the state was entered; of a round, when it began."""
+    """When the state was entered; for a round, when it began."""
     last_join: str | None = None
-    """Of a round."""
+    """When the last member joined the round."""
 
     @classmethod
     def read(cls, raw: object) -> GroupStatus | None:
-        """Read the entry of a task; None if there is none that can be read."""
+        """Parse the entry of a task; None if it is missing or invalid."""
         fields = mapping(raw)
         generation, state = fields.get("generation"), fields.get("state")
         known = next((each for each in GroupState if each.value == state), None)
@@ -71,7 +78,7 @@ class GroupStatus:
         )
 
     def as_status(self) -> dict[str, Any]:
-        """What `read` reads."""
+        """Return the form that `read` parses."""
         status: dict[str, Any] = {
             "generation": self.generation,
             "state": self.state.value,
@@ -85,12 +92,12 @@ class GroupStatus:
 
     @property
     def world(self) -> Sequence[int]:
-        """The local indexes of the members by rank; none while there is no world."""
+        """Return the local indexes of the members by rank; empty while there is no world."""
         return sorted(self.members) if self.state is GroupState.FORMED else ()
 
 
 def read_member(member: str) -> tuple[str, int]:
-    """The UID of the pod that a member is, and how often a container of it had failed before."""
+    """Return the UID of a member's pod, and how often a container of it had failed before."""
     uid, _, failures = member.partition("/")
     return uid, int(failures) if _FAILURES.fullmatch(failures) else 0
 
@@ -98,15 +105,15 @@ def read_member(member: str) -> tuple[str, int]:
 def has_group(
     task: str, *, has_process_group: bool, pods_per_replica: int, policy: FailurePolicy | None
 ) -> bool:
-    """Whether a task's pods are told who belongs to them."""
-    # Each replica of several pods is a group of its own, and always whole.
+    """Return whether a task's pods get the list of their group's members."""
+    # Each replica of several pods is a group of its own, and always complete.
     return pods_per_replica == 1 and (
         has_process_group or (policy is not None and policy.may_restart_in_place(task))
     )
 
 
 def read_groups(status: object) -> dict[str, GroupStatus]:
-    """The groups in the status of a job, by task; those that cannot be read are left out."""
+    """Return the groups in the status of a job, by task; invalid ones are left out."""
     found = {
         task: GroupStatus.read(group) for task, group in mapping(mapping(status).get(FIELD)).items()
     }

@@ -1,6 +1,6 @@
-"""Every name the project and the outside world must agree on, and nothing else.
+"""Every name that the project and the outside world must agree on, and nothing else.
 
-Each constant says who writes it and who reads it. A changed value breaks running jobs and
+Each constant has a note on its writer and its readers. A changed value breaks running jobs and
 deployed clients, so nothing here changes within an API version.
 """
 
@@ -25,9 +25,11 @@ AGGREGATOR_CONFIG: Final = "aggregator-config"
 """Name of the AggregatorConfig that jobs use, in the release's namespace."""
 TASK_KIND: Final = "DIJobTask"
 TASK_PLURAL: Final = "dijobtasks"
-"""A task of a job on its own, with a scale subresource."""
+"""Plural name of the object for a single task of a job, with a scale subresource."""
 ANNOTATION_CONVERSION: Final = f"{GROUP}/{VERSION}"
-"""On a job read as one of COORDINATED_VERSIONS: what only VERSION has a field for."""
+"""Annotation on a job read as one of COORDINATED_VERSIONS: the data that only VERSION has a field
+for.
+"""
 
 # --- Programs. ---
 OPERATOR_NAME: Final = "di-operator"
@@ -39,16 +41,18 @@ WEBHOOK_NAME: Final = "di-webhook"
 HISTORY_NAME: Final = "di-history"
 """Name of the history's Service, and the audience of tokens for it."""
 DASHBOARD_NAME: Final = "di-dashboard"
-"""Name of the Service of the page for many; part of its certificate."""
+"""Name of the dashboard's Service; part of its certificate."""
 SERVER_PORT: Final = 8081
-"""Of plain HTTP."""
+"""Port for plain HTTP."""
 SERVER_TLS_PORT: Final = 8443
 
 SYSTEM_NAMESPACE: Final = "di-system"
-"""Where the documents install a release. Read by the command, where nothing says another."""
+"""Default namespace of a release in the documents. The `di` command reads it if no other is
+configured.
+"""
 
 JOB_PLACEHOLDER: Final = "$(JOB)"
-"""What stands for the job's name in its companions. Written by users, read by the operator."""
+"""Placeholder for the job's name in its companions. Users write it, the operator reads it."""
 
 # --- Labels: the operator writes them on every object of a job. ---
 RESERVED_PREFIX: Final = "diengine/"
@@ -64,35 +68,41 @@ LABEL_TASK_TYPE: Final = "diengine/task-type"
 LABEL_TASK_NAME: Final = "diengine/task-name"
 """Task name. Read by the operator, the server and users."""
 LABEL_TIER: Final = "diengine/tier"
-"""CORE or ELASTIC, on the pods of tasks with an elastic tier: what the pod was made as. Read by
-users."""
+"""CORE or ELASTIC, on the pods of tasks with an elastic tier: the tier for which the pod was
+created. Users read it.
+"""
 CORE: Final = "core"
 ELASTIC: Final = "elastic"
 LABEL_STANDBY: Final = "diengine/standby"
-"""MARKED on pods that stand by, until one takes the place of a replica. Read by the operator when
-the job has ended, and by users."""
+"""MARKED on standby pods, until one is promoted to a replica. The operator reads it when the job
+has ended; users read it too.
+"""
 
 LABEL_IN_SERVICE: Final = "diengine/in-service"
-"""MARKED on the pods that their task's Service is to list, once they are ready. Read by that
-Service's selector."""
+"""MARKED on the pods that their task's Service selects, once they are ready."""
 LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
-"""MARKED on the first pod of each replica of a task whose Service selects leaders. Read by that
-Service's selector."""
+"""MARKED on the first pod of each replica of a task whose Service selects leaders; that Service's
+selector reads it.
+"""
 LABEL_REPLICA: Final = "diengine/replica-index"
-"""Which replica a pod is of, on those that are to be near the others of it. Read by the affinity of
-those pods."""
+"""Index of a pod's replica, on pods that have to be near the others of it; the affinity of those
+pods reads it.
+"""
 MARKED: Final = "true"
 LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
-"""The PodGroup that a pod is scheduled with. The operator writes it; read by the scheduler of
-scheduler-plugins."""
+"""PodGroup that a pod is scheduled with. The operator writes it; the scheduler of scheduler-plugins
+reads it.
+"""
 ANNOTATION_PODS_MADE: Final = "diengine/pods-made"
-"""How many pods a PodGroup had when it last had all of them. The operator writes it, on PodGroups;
-a scheduler is told by that of pods that it refused before the last of them was made."""
+"""Annotation of a PodGroup: the number of its pods when it was last complete. The operator writes
+it; the change makes a scheduler retry pods that it refused before the group was complete.
+"""
 ANNOTATION_ASKED_AT: Final = "diengine/asked-at"
-"""When a PodGroup was last changed for no other reason than that its scheduler looks again at pods
-that it refused. The operator writes and reads it, on PodGroups."""
+"""Annotation of a PodGroup: when it was last changed only to make its scheduler retry refused pods.
+The operator writes and reads it.
+"""
 ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
-"""The same; read by Volcano."""
+"""PodGroup that a pod is scheduled with; Volcano reads it."""
 
 # --- Labels of coordinated jobs: the operator writes them, on pods and Services, beside
 # LABEL_JOB and LABEL_OPERATOR. ---
@@ -113,86 +123,105 @@ DDP_WORKER: Final = "ddp-learner-worker"
 
 # --- Annotations that users write on jobs. ---
 ANNOTATION_NOTIFY: Final = "diengine/notify"
-"""Names of the targets that are told of the job, with commas. Read by the operator."""
+"""Comma-separated names of the targets that get notifications of the job. The operator reads it."""
 
 # --- Queues of Kueue, https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/. ---
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-"""The LocalQueue that admits a job. Written by users, read by the webhook and the operator; never
-on pods, which Kueue would then admit one by one."""
+"""LocalQueue that admits a job. Users write it, webhook and operator read it. Never on pods, which
+Kueue would then admit one by one.
+"""
 LABEL_QUEUE_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
-"""The WorkloadPriorityClass of a job with a queue. Written by users, read by the operator."""
+"""WorkloadPriorityClass of a job with a queue. Users write it, the operator reads it."""
 ANNOTATION_SUSPENDED_BY: Final = "diengine/suspended-by"
-"""SUSPENDED_BY_QUEUE on a job whose `suspend` its queue has set, not a user. Written by the webhook
-when the job is created, by the operator when it is admitted or evicted, by the command; read by the
-operator and the command."""
+"""SUSPENDED_BY_QUEUE on a job whose `suspend` was set for its queue and not by a user. The webhook
+writes it when the job is created, the operator when it is admitted or evicted, and the command;
+operator and command read it.
+"""
 SUSPENDED_BY_QUEUE: Final = "queue"
 FINALIZER_QUOTA: Final = f"{GROUP}/holds-quota"
-"""On Workloads: what they have of a quota is not free before the pods are gone. Written and read by
-the operator."""
+"""Finalizer of Workloads: their quota is released only when the pods are gone. The operator writes
+and reads it.
+"""
 PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
-"""A label, or an annotation where it is too long for one, of a job that MultiKueue has made here
-for another cluster: the Workload that it made with it. Written by Kueue, read by the operator."""
+"""Label, or annotation if the value is too long for a label, of a job that MultiKueue created here
+for another cluster: the name of its Workload. Kueue writes it, the operator reads it.
+"""
 DISPATCHER: Final = "kueue.x-k8s.io/multikueue"
-"""`spec.managedBy` of a job that MultiKueue has run in another cluster. Written by users, read by
-the webhook and the operator."""
+"""`spec.managedBy` of a job that MultiKueue runs in another cluster. Users write it, webhook and
+operator read it.
+"""
 MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
-"""`spec.managedBy` of a job that the operator runs, as is one that has none. Read by the
-operator."""
+"""`spec.managedBy` of a job that the operator runs, which is also the default. The operator reads
+it.
+"""
 
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
-"""On a pod: the ProvisioningRequest whose room it takes."""
+"""On a pod: the ProvisioningRequest whose capacity it uses."""
 ANNOTATION_PROVISIONING_CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
-"""On a pod: the class of that."""
+"""On a pod: the class of that ProvisioningRequest."""
 ANNOTATION_CHANGED_BY: Final = "diengine/changed-by"
-"""On a job: the generation that its spec has, and who gave it that; see `changed_by.py`."""
+"""On a job: the generation of its spec, and the author of that generation; see `changed_by.py`."""
 ANNOTATION_REPLICAS: Final = "diengine/replicas"
-"""R, the job's replica count, when the pod was made. Read by the operator."""
+"""Number of the job's replicas when the pod was created. The operator reads it."""
 ANNOTATION_RANK: Final = "diengine/rank"
 """Global rank. Read by the operator and the server."""
 ANNOTATION_TASK_RANK: Final = "diengine/task-rank"
 """Local index within the task. Read by the operator."""
 ANNOTATION_TASK_REPLICAS: Final = "diengine/task-replicas"
-"""How many replicas the pod's task had when the pod was made. Read by the operator."""
+"""Number of the task's replicas when the pod was created. The operator reads it."""
 ANNOTATION_RESTART_ATTEMPT: Final = "diengine/restart-attempt"
-"""How often the pod's task had been restarted as a whole when the pod was made; absent: never. Read
-by the operator."""
+"""Restarts of the pod's task as a whole when the pod was created; absent: none. The operator reads
+it.
+"""
 ANNOTATION_REPLICA_ATTEMPT: Final = "diengine/replica-attempt"
-"""How often the pod's replica of several pods had been made anew when the pod was made; absent:
-never. Read by the operator."""
+"""Restarts of the pod's replica (of several pods) when the pod was created; absent: none. The
+operator reads it.
+"""
 ANNOTATION_LEFT_SERVICE: Final = "diengine/left-service"
-"""When the pod was taken out of its task's Service (RFC 3339), since it is to go; absent: it was
-not. Written and read by the operator."""
+"""Time (RFC 3339) at which the pod was removed from its task's Service before its deletion; absent:
+it was not. The operator writes and reads it.
+"""
 ANNOTATION_GRACE_SECONDS: Final = "diengine/grace-seconds"
-"""Of a pod that is asked to drain: the grace period of its template, which its own is longer than.
-Read by the operator."""
+"""On a pod that is asked to drain: the grace period of its template, which the pod's own exceeds.
+The operator reads it.
+"""
 ANNOTATION_NODE: Final = "diengine/node"
-"""Node chosen by the allocator, or empty. Read by the operator."""
+"""Node chosen by the allocator, or empty. The operator reads it."""
 ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
-"""Authorities to know di-server by, PEM. Written by the operator, also to pods that run; the
-kubelet makes the file of ENV_SERVER_CA_FILE of it."""
+"""CA certificates of di-server, PEM. The operator writes them, on running pods too; the kubelet
+copies them to the file of ENV_SERVER_CA_FILE.
+"""
 ANNOTATION_JOB_SECRET: Final = "diengine/job-secret"
-"""MARKED on pods that have ENV_JOB_SECRET. Read by the operator: pods with and without could not
-ask each other."""
+"""MARKED on pods that have ENV_JOB_SECRET. The operator reads it, because pods with and without the
+secret cannot authenticate to each other.
+"""
 ANNOTATION_DIGEST: Final = "diengine/digest"
-"""On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. Written and
-read by the operator."""
+"""On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. The operator
+writes and reads it.
+"""
 ANNOTATION_SENT: Final = "diengine/sent"
-"""On the Workload of a job that MultiKueue has run in another cluster: SHA-256 of the spec that is
-sent there. Written and read by the operator."""
+"""On the Workload of a job that MultiKueue runs in another cluster: SHA-256 of the spec that is
+sent there. The operator writes and reads it.
+"""
 ANNOTATION_GROUPS: Final = "diengine/groups"
-"""On that ConfigMap: SHA-256 of what process groups are told. Written and read by the operator."""
+"""On the ConfigMap of node lists: SHA-256 of the process groups' data. The operator writes and
+reads it.
+"""
 ANNOTATION_TRACE: Final = "diengine/trace"
-"""On the job: the span of the request that scaled it last (traceparent), and when that was. Written
-by the server where there are traces, read by the operator."""
+"""On the job: the span (traceparent) and time of the last scale request. The server writes it if
+tracing is enabled, the operator reads it.
+"""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
-"""On the job: answers already given, by Idempotency-Key. Written and read by the server."""
+"""On the job: previous responses by Idempotency-Key. The server writes and reads it."""
 ANNOTATION_SCALED: Final = "diengine/scaled"
-"""On the job: by task, which number written to its DIJobTask was carried out last,
-`{"collector": "<UID>:<generation>"}`. Written and read by the operator."""
+"""On the job: by task, the last executed request of its DIJobTask, `{"collector":
+"<UID>:<generation>"}`. The operator writes and reads it.
+"""
 ANNOTATION_SHOWN: Final = "diengine/shown"
-"""On a DIJobTask: the replicas that the operator wrote last; another number in its spec was written
-by somebody else. Written and read by the operator."""
+"""On a DIJobTask: the replicas that the operator wrote last; a different number in the spec comes
+from another client. The operator writes and reads it.
+"""
 
 # --- Environment of every container: the operator writes it, training programs read it. ---
 ENV_JOB_ID: Final = "DI_JOB_ID"
@@ -200,10 +229,13 @@ ENV_JOB_ID: Final = "DI_JOB_ID"
 ENV_SERVER_URL: Final = "DI_SERVER_URL"
 """Base URL of di-server, no trailing slash."""
 ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"
-"""Path of the authorities to know di-server by, PEM; set where ENV_SERVER_URL is HTTPS. The file
-changes while the pod runs."""
+"""Path of di-server's CA certificates, PEM; set if ENV_SERVER_URL is HTTPS. The file changes while
+the pod runs.
+"""
 ENV_JOB_SECRET: Final = "DI_JOB_SECRET"
-"""What pods of the job prove to each other that they know; absent in jobs of earlier versions."""
+"""Secret by which pods of the job authenticate to each other; absent in jobs of earlier
+versions.
+"""
 ENV_RANK: Final = "DI_RANK"
 """Global rank of the pod."""
 ENV_NODES: Final = "DI_NODES"
@@ -215,14 +247,15 @@ ENV_TASK_TYPE: Final = "DI_TASK_TYPE"
 ENV_TASK_RANK: Final = "DI_TASK_RANK"
 """Local index of the pod within its task."""
 ENV_NODE_KIND: Final = "DI_NODE_KIND"
-"""Kind of the pod's node; set where the allocator knows it."""
+"""Type of the pod's node; set if the allocator knows it."""
 ENV_RESTARTS: Final = "DI_RESTARTS"
-"""How many restarts the job had had when the pod was made; absent: none."""
+"""Number of the job's restarts when the pod was created; absent: none."""
 ENV_REPLICA_INDEX: Final = "DI_REPLICA_INDEX"
-"""Index of the pod's replica within its task, in tasks whose replicas are of several pods, as those
-below."""
+"""Index of the pod's replica within its task. Set, as those below, in tasks whose replicas have
+several pods.
+"""
 ENV_REPLICA_RANK: Final = "DI_REPLICA_RANK"
-"""Index of the pod within its replica; 0 is the leader's."""
+"""Index of the pod within its replica; the leader has 0."""
 ENV_REPLICA_SIZE: Final = "DI_REPLICA_SIZE"
 """Pods of each replica."""
 ENV_REPLICA_LEADER: Final = "DI_REPLICA_LEADER"
@@ -230,17 +263,17 @@ ENV_REPLICA_LEADER: Final = "DI_REPLICA_LEADER"
 ENV_TIER: Final = "DI_TIER"
 """CORE or ELASTIC, in tasks with an elastic tier."""
 ENV_STANDBY: Final = "DI_STANDBY"
-"""MARKED in pods that were made to stand by, in place of ENV_RANK and ENV_TASK_RANK."""
+"""MARKED in pods that were created as standby pods, in place of ENV_RANK and ENV_TASK_RANK."""
 ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
 """Directory of the job's checkpoints, in learners of a job that has one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
-"""Step of the last checkpoint that the job has reported, as the report says it; not set without."""
+"""Step of the last checkpoint that the job reported, unchanged; absent if there is none."""
 ENV_NODE_NAME: Final = "DI_NODE_NAME"
 """Name of the pod's node, in NODE_CHECK."""
 ENV_NODE_CHECK_WAIT: Final = "DI_NODE_CHECK_WAIT"
-"""Seconds that NODE_CHECK may wait for the task's other pods; 0: they do not come any more."""
+"""Seconds that NODE_CHECK can wait for the task's other pods; 0: they will not come."""
 NODE_HOLE: Final = "localhost"
-"""What stands for a rank nobody holds: resolvable, and nothing listens there."""
+"""Placeholder for a rank without a pod: it resolves, and nothing listens there."""
 
 # --- Environment of every container of a coordinated job. ---
 ENV_POD_NAMESPACE: Final = "KUBERNETES_POD_NAMESPACE"
@@ -248,11 +281,13 @@ ENV_POD_NAME: Final = "KUBERNETES_POD_NAME"
 ENV_COORDINATED_SERVER_URL: Final = "KUBERNETES_SERVER_URL"
 """Base URL of di-server; clients split it at colons, so it has no user, path or slash."""
 ENV_COORDINATOR_URL: Final = "KUBERNETES_COORDINATOR_URL"
-"""`<pod>.<namespace>:<port>` of the coordinator, in itself."""
+"""`<pod>.<namespace>:<port>` of the coordinator, in the coordinator's own pod."""
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
-"""GPUs of all ddp learners of one aggregator; as torch.distributed reads it, like those below."""
+"""Number of GPUs of all ddp learners of one aggregator; torch.distributed reads it, and those
+below.
+"""
 ENV_LOCAL_WORLD_SIZE: Final = "LOCAL_WORLD_SIZE"
-"""GPUs of this ddp learner."""
+"""Number of GPUs of this ddp learner."""
 ENV_START_RANK: Final = "START_RANK"
 """Rank of this ddp learner's first process."""
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
@@ -263,52 +298,55 @@ ENV_MASTER_PORT: Final = "MASTER_PORT"
 ENV_GROUP_RANK: Final = "RANK"
 ENV_LOCAL_RANK: Final = "LOCAL_RANK"
 PREFIX_TORCHRUN: Final = "PET_"
-"""Before the name of an option of torchrun, in capitals."""
+"""Prefix for an option of torchrun in capitals."""
 ENV_JAX_COORDINATOR: Final = "JAX_COORDINATOR_ADDRESS"
 ENV_JAX_PROCESSES: Final = "JAX_NUM_PROCESSES"
 ENV_JAX_PROCESS: Final = "JAX_PROCESS_ID"
 
 ENV_GROUP_FILE: Final = "DI_GROUP_FILE"
-"""Path of the file that says who belongs to the pod's process group. It changes while the
-pod runs."""
+"""Path of the file with the members of the pod's process group. It changes while the pod runs."""
 
 # --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
 NODES_FILE_THRESHOLD: Final = 100
-"""With more replicas than this the lists come by file; in the environment they would grow the
-pod objects as the square of the replicas, past the API server's 1.5 MB an object."""
+"""Jobs with more replicas than this get the node lists by file: in the environment the lists would
+grow the pod objects with the square of the replicas, beyond the API server's 1.5 MB per object.
+"""
 NODES_FILE_DIR: Final = "/etc/diengine/nodes"
 NODES_FILE_KEY: Final = "nodes"
-"""Key of the list of all ranks in the ConfigMap; a task's list is kept under `tasks.<task>`."""
+"""Key of the list of all ranks in the ConfigMap; a task's list has the key `tasks.<task>`."""
 NODES_VOLUME: Final = "di-nodes"
 
 # --- Other volumes: the operator adds them to pods, training programs read the files. ---
 SERVER_ACCESS_DIR: Final = "/var/run/secrets/di-server"
-"""Where the token for di-server is, and the authorities to know it by."""
+"""Directory of the token for di-server, and of its CA certificates."""
 CHECKPOINT_VOLUME: Final = "di-checkpoint"
-"""Of the claim that checkpoints are in."""
+"""Name of the volume of the claim that contains checkpoints."""
 REPORTED_STEP: Final = "checkpointStep"
-"""Key of a report: the step of the last checkpoint. Read by the operator for ENV_RESTORE_STEP."""
+"""Key of a report: the step of the last checkpoint. The operator reads it for ENV_RESTORE_STEP."""
 
 # --- Ports and containers. ---
 DI_PORT: Final = 22270
-"""Where DI-engine listens unless the template says otherwise."""
+"""Port that DI-engine listens on unless the template sets another."""
 DI_PORT_NAME: Final = "di-port"
 """Port name on the Service; on DI_CONTAINER it overrides the port the server reports."""
 DI_CONTAINER: Final = "di-container"
 NODE_CHECK: Final = "di-node-check"
-"""The init container of a task with a `nodeCheck`. Its termination message is read by the operator:
-`{"seconds": 1.5, "exchanges": [{"with": 1, "seconds": 0.1}]}`."""
+"""Name of the init container of a task with a `nodeCheck`. The operator reads its termination
+message: `{"seconds": 1.5, "exchanges": [{"with": 1, "seconds": 0.1}]}`.
+"""
 GPU_PORT_PREFIX: Final = "gpu-port-"
-"""Ports of a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
+"""Port name prefix for a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
 MASTER_PORT_NAME: Final = "master-port"
 MASTER_PORT: Final = 10314
-"""Where the first pod of a process group coordinates the others: of the ddp learners of an
-aggregator, and of a task unless its template names a port MASTER_PORT_NAME."""
+"""Port on which the first pod of a process group coordinates the others: of the ddp learners of an
+aggregator, and of a task unless its template names a port MASTER_PORT_NAME.
+"""
 JOB_PORTS: Final = range(23_000, 24_024)
-"""Of ports of scope Job: as many as the tasks of a job may ask for."""
+"""Numbers for ports of scope Job: as many as the tasks of a job can request."""
 POD_PORTS: Final = range(24_100, 29_100)
-"""Of ports of scope Pod. Both ranges keep off DI_PORT and the ports beside it, torch's 29500, node
-ports (from 30000) and those that Linux gives to clients (from 32768)."""
+"""Numbers for ports of scope Pod. Both ranges avoid DI_PORT and the ports beside it, torch's 29500,
+node ports (from 30000) and Linux's ephemeral ports (from 32768).
+"""
 COORDINATED_SERVER_PORT: Final = 8080
 """Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -318,49 +356,50 @@ DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
 MAX_LABEL: Final = 63
 """Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
 _MAX_DIGITS: Final = 5
-"""Of a number in the name of a pod: more than any job has pods."""
+"""Maximum number of digits of an index in a pod's name: more than any job needs."""
 DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-"""A regular expression of DNS labels, their length aside; the CRD has it as a pattern."""
+"""Pattern of DNS labels, without the length limit; the CRD has it too."""
 PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
-"""A regular expression of IANA service names (RFC 6335), which the names of a container's ports
-are, their length aside; the CRD has it as a pattern."""
+"""Pattern of IANA service names (RFC 6335), which are the names of a container's ports, without the
+length limit; the CRD has it too.
+"""
 LONGEST_PORT_NAME: Final = 15
 _SERVICE_PREFIX: Final = "di-"
 _STANDBY: Final = "standby"
 
 
 def service_name(job: str) -> str:
-    """Name of the job's headless Service, the subdomain of its pods."""
+    """Return the name of the job's headless Service, the subdomain of its pods."""
     return f"{_SERVICE_PREFIX}{job}"
 
 
 def nodes_config_map_name(job: str) -> str:
-    """Name of the ConfigMap that carries the node lists of a job with many replicas."""
+    """Return the name of the ConfigMap with the node lists of a large job."""
     return f"{_SERVICE_PREFIX}{job}"
 
 
 def pod_name(job: str, task: str, index: int, size: int = 1) -> str:
-    """Name and host name of the pod at local index `index` of the task.
+    """Return the name and host name of the pod at local index `index` of the task.
 
-    `size` are the pods of each replica; of several each is named for its replica and its place in
-    there.
+    `size` is the number of pods per replica; with several, the name has the index of the replica
+    and the index in it.
     """
     place = f"{index}" if size == 1 else f"{index // size}-{index % size}"
     return f"{job}-{task}-{place}"
 
 
 def standby_name(job: str, task: str, number: int) -> str:
-    """Name and host name of a pod of the task that was made to stand by."""
+    """Return the name and host name of a standby pod of the task."""
     return f"{job}-{task}-{_STANDBY}-{number}"
 
 
 def task_of_pod(
     job: str, pod: str, groups: Container[str] = (), standbys: Container[str] = ()
 ) -> str:
-    """The task a pod of that name belongs to, the inverse of `pod_name` and `standby_name`.
+    """Return the task of a pod with this name, the inverse of `pod_name` and `standby_name`.
 
-    `groups` are the tasks whose replicas are of several pods, `standbys` those that have pods which
-    stand by.
+    `groups` are the tasks whose replicas have several pods, `standbys` those that have standby
+    pods.
     """
     task = pod.removeprefix(f"{job}-").rpartition("-")[0]
     outer, _, replica = task.rpartition("-")
@@ -370,12 +409,12 @@ def task_of_pod(
 
 
 def standby_task(name: str) -> str:
-    """The task whose pods would be named as those that stand by for the task of this name."""
+    """Return the task name whose pods would have the names of this task's standby pods."""
     return f"{name}-{_STANDBY}"
 
 
 def index_of_pod(pod: str, size: int = 1) -> int:
-    """The local index of a pod of that name, as in `pod_name`; 0 of a name that has none."""
+    """Return the local index in a pod's name, as in `pod_name`; 0 if the name has none."""
     numbers = pod.rsplit("-", 1 if size == 1 else 2)[1:]
     if not all(number.isdecimal() and len(number) <= _MAX_DIGITS for number in numbers):
         return 0
@@ -384,94 +423,96 @@ def index_of_pod(pod: str, size: int = 1) -> int:
 
 
 def pod_fqdn(pod: str, job: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
-    """Full DNS name of a pod; `domain` is the cluster's service domain."""
+    """Return the full DNS name of a pod; `domain` is the cluster's service domain."""
     return f"{pod}.{service_fqdn(service_name(job), namespace, domain)}"
 
 
 def task_service_name(job: str, task: str) -> str:
-    """Name of the Service of a task that has one."""
+    """Return the name of the Service of a task."""
     return f"{job}-{task}"
 
 
 def job_task_name(job: str, task: str) -> str:
-    """Name of the DIJobTask of a task that has one."""
+    """Return the name of the DIJobTask of a task."""
     return f"{job}-{task}"
 
 
 def service_fqdn(service: str, namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN) -> str:
-    """Full DNS name of a Service; `domain` is the cluster's service domain."""
+    """Return the full DNS name of a Service; `domain` is the cluster's service domain."""
     return f"{service}.{namespace}.{domain}"
 
 
 def job_id(namespace: str, job: str) -> str:
-    """Value of DI_JOB_ID, an id that the server's REST paths take as it stands below `job/`."""
+    """Return the value of DI_JOB_ID, which the server's REST paths accept unchanged below
+    `job/`.
+    """
     return f"{namespace}/{job}"
 
 
 def server_url(namespace: str, domain: str = DEFAULT_SERVICE_DOMAIN, *, tls: bool = False) -> str:
-    """Default DI_SERVER_URL for a release in `namespace`."""
+    """Return the default DI_SERVER_URL for a release in `namespace`."""
     scheme, port = ("https", SERVER_TLS_PORT) if tls else ("http", SERVER_PORT)
     return f"{scheme}://{service_fqdn(SERVER_NAME, namespace, domain)}:{port}"
 
 
 def coordinated_server_url(namespace: str) -> str:
-    """Default ENV_COORDINATED_SERVER_URL for a release in `namespace`."""
+    """Return the default ENV_COORDINATED_SERVER_URL for a release in `namespace`."""
     return f"http://{SERVER_NAME}.{namespace}:{COORDINATED_SERVER_PORT}"
 
 
 def task_nodes_env(task: str) -> str:
-    """Variable that lists the FQDNs of one task, indexed by local index."""
+    """Return the variable with the FQDNs of one task, indexed by local index."""
     return f"DI_{_variable(task)}_NODES"
 
 
 def task_service_env(task: str) -> str:
-    """Variable with the address of the Service of a task, `<fqdn>:<port>`."""
+    """Return the variable with the address of a task's Service, `<fqdn>:<port>`."""
     return f"DI_{_variable(task)}_SERVICE"
 
 
 def port_env(name: str) -> str:
-    """Variable with the number of a port that a task asks for."""
+    """Return the variable with the number of a port that a task requests."""
     return f"DI_PORT_{_variable(name)}"
 
 
 def task_nodes_file_env(task: str) -> str:
-    """Variable with the path of a file that holds the list of `task_nodes_env`."""
+    """Return the variable with the path of the file that has the list of `task_nodes_env`."""
     return f"{task_nodes_env(task)}_FILE"
 
 
 def task_nodes_file_key(task: str) -> str:
-    """Key of one task's list in the ConfigMap of the node lists."""
+    """Return the key of one task's list in the ConfigMap of node lists."""
     return f"tasks.{task}"
 
 
 def group_file_key(task: str) -> str:
-    """Key of what a process group is told in the ConfigMap of the node lists."""
+    """Return the key of a process group's data in the ConfigMap of node lists."""
     return f"groups.{task}"
 
 
 def longest_job_name(suffixes: Iterable[str]) -> int:
-    """Length of the longest job name whose Service and pod names fit MAX_LABEL.
+    """Return the length of the longest job name whose Service and pod names fit MAX_LABEL.
 
-    `suffixes` are the names of the last pods that the tasks may reach, less the job's. Zero or
-    less means that no job name fits: a task's own name is too long.
+    `suffixes` are the names of the last pods that the tasks can reach, without the job's name. Zero
+    or less means that no job name fits: a task's own name is too long.
     """
     longest = MAX_LABEL - len(service_name(""))
     return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])
 
 
 def is_dns_label(text: object) -> bool:
-    """Whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
-    # The length is looked at first, so the expression never sees a long text.
+    """Return whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
+    # The length is checked first, so the expression never sees a long text.
     return isinstance(text, str) and len(text) <= MAX_LABEL and bool(re.fullmatch(DNS_LABEL, text))
 
 
 def is_port_name(text: object) -> bool:
-    """Whether `text` may be the name of a container's port."""
+    """Return whether `text` is a valid name of a container's port."""
     if not isinstance(text, str) or len(text) > LONGEST_PORT_NAME:
         return False
     return bool(re.fullmatch(PORT_NAME, text))
 
 
 def _variable(name: str) -> str:
-    """A DNS label as a part of the name of a variable; different labels stay different."""
+    """Return a DNS label as part of a variable's name; different labels give different results."""
     return name.upper().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Where a job stands."""
+"""The phases of a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """Where a job stands; written by the operator to `status.phase`."""
+    """Phase of a job; the operator writes it to `status.phase`."""
 
     PENDING = "Pending"
     STARTING = "Starting"
@@ -18,25 +18,25 @@ class Phase(StrEnum):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job has no pods to speak of, or waits for some as long as it takes."""
+        """Return whether the job has no pods, or can wait for some without a time limit."""
         return self is Phase.PENDING
 
     @property
     def is_up(self) -> bool:
-        """Whether every pod that the spec asks for has been made."""
+        """Return whether every pod that the spec requests has been created."""
         return self in (Phase.STARTING, Phase.RUNNING)
 
     @property
     def is_replacing(self) -> bool:
-        """Whether pods are replaced, and counted that have to be."""
+        """Return whether pods are being replaced, and new failures are counted."""
         return self in (Phase.RESTARTING, Phase.RESCHEDULING)
 
     @property
     def is_placed(self) -> bool:
-        """Whether the job has pods, and a change of them is counted."""
+        """Return whether the job has pods, and a change of its placement counts as a reschedule."""
         return self.is_up or self.is_replacing
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has ended and will never run again."""
+        """Return whether the job has ended and will never run again."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)

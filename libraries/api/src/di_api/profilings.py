@@ -1,8 +1,7 @@
-"""What a job reports about itself, `status.profilings`: the known keys and what they hold.
+"""The report of a job about itself, `status.profilings`: known keys and their values.
 
-The object is free-form: keys that are not known here are the job's own affair. Those that are known
-must make sense: di-server refuses a report in which one does not, and the operator puts one aside
-that got past it.
+The object is free-form: unknown keys are the job's own. Known keys must be valid: di-server refuses
+a report with an invalid one, and the operator ignores one that bypassed di-server.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from typing import Any, Final
 from di_api.names import REPORTED_STEP
 
 MAX_KINDS: Final = 16
-"""Bounds what is kept of a report."""
+"""Maximum number of node types in a report."""
 MAX_FAULTS: Final = 64
-"""Observations are not read any further once so many things are wrong: it bounds the work."""
+"""Observations are not read any further after this number of faults, which bounds the work."""
 _LONGEST_KIND: Final = 63
-"""The longest value of a label."""
+"""Maximum length of a label value."""
 _LONGEST_PHASE: Final = 63
 
 
 def read_profilings(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What is known of a report, and what is wrong with it, each with its path.
+    """Return the known values of a report, and its faults, each with its path.
 
-    The values have the keys in snake case; numbers are floats, counts integers, `reported_at` is a
-    time with a zone. Objects (`perf_params`, `grad_params`, the items of `observations`, the values
-    of `by_kind`) are dicts of the same form. What is not there, or is wrong, is left out.
+    The keys are in snake case. Numbers are floats, counts integers, `reported_at` is a time with a
+    zone. Objects (`perf_params`, `grad_params`, the items of `observations`, the values of
+    `by_kind`) are dicts of the same form. Absent or invalid values are left out.
     """
     wrong: list[str] = []
     found: dict[str, Any] = _read_numbers(_NUMBERS, raw, "", wrong)
@@ -48,7 +47,7 @@ def read_profilings(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A finite number within bounds; what JSON calls true or "1" is none."""
+    """A finite number within bounds; JSON's true and "1" are not numbers."""
 
     key: str
     name: str
@@ -59,7 +58,7 @@ class _Number:
     def fault_of(self, value: object) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return "must be a number"
-        # Of what is no number this is not true; an integer may be too large for a float.
+        # False for any non-number too; an integer can be too large for a float.
         if not -_LARGEST <= value <= _LARGEST:
             return "must be finite"
         if self.is_whole and value != int(value):
@@ -82,7 +81,7 @@ _NUMBERS: Final = (
     _Number("maxEnvSteps", "max_env_steps"),
     _Number("envStepsPerSec", "env_steps_per_sec"),
     _Number("trainStepsPerSec", "train_steps_per_sec"),
-    # A job whose collectors have not come yet has none.
+    # A job whose collectors have not started has none.
     _count("collectors", "collectors", least=0),
     _count("learners", "learners"),
     _Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
@@ -100,7 +99,7 @@ _NUMBERS: Final = (
     _count("staleDropped", "stale_dropped", least=0),
     _count("queueDepth", "queue_depth", least=0),
 )
-# A term of 0 would make logarithms and ratios of it infinite; no link takes no time at all.
+# A term of 0 would make its logarithms and ratios infinite; no link takes no time at all.
 _PERF: Final = (
     _Number("alphaC", "alpha_c", 1e-12, 1e6),
     _Number("betaC", "beta_c", 1e-12, 1e6),
@@ -127,7 +126,7 @@ _OBSERVATION: Final = (
 def _read_numbers(
     numbers: Sequence[_Number], raw: Mapping[str, Any], path: str, wrong: list[str]
 ) -> dict[str, Any]:
-    """Those that are there, by name; what is wrong goes to `wrong`."""
+    """Return the numbers that are present, by name; faults are appended to `wrong`."""
     found: dict[str, Any] = {}
     for number in numbers:
         value = raw.get(number.key)
@@ -143,7 +142,7 @@ def _read_numbers(
 def _read_object(
     numbers: Sequence[_Number], raw: object, path: str, wrong: list[str]
 ) -> dict[str, Any] | None:
-    """An object of numbers that are all there; None if there is none, or if it is wrong."""
+    """Return an object in which all numbers are present; None if it is absent or invalid."""
     if raw is None:
         return None
     if not isinstance(raw, Mapping):
@@ -206,7 +205,7 @@ def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
     if raw is None:
         return None
     try:
-        # A date alone is none, nor are the shortest forms of ISO 8601.
+        # A date alone and the shortest forms of ISO 8601 are not times.
         found = datetime.fromisoformat(raw) if isinstance(raw, str) and "T" in raw else None
     except ValueError:
         found = None

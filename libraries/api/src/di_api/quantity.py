@@ -1,11 +1,10 @@
 """Kubernetes quantities: `500m`, `1.5Gi`, `2`, `1e3`.
 
-The grammar is that of the API server for the quantities of a pod, but for two bounds: LONGEST
-characters, and two digits of an exponent (one of ten digits keeps an API server busy for
-minutes). It is otherwise as lenient, spaces around and missing digits included: the CRD has it as
-a pattern, and a job that runs by what the API server took must not become one that cannot be
-scaled. Values are decimals in the base unit (cores, bytes, pieces) with 28 significant digits, so
-that sums of them do not drift.
+The grammar is the API server's for the quantities of a pod, with two bounds: LONGEST characters,
+and two digits of an exponent (ten digits keep an API server busy for minutes). It is otherwise as
+lenient, surrounding spaces and missing digits included. The CRD has it as a pattern, and a running
+job with a quantity that the API server accepted must stay scalable. Values are decimals in the base
+unit (cores, bytes, pieces) with 28 significant digits, so that sums do not drift.
 """
 
 from __future__ import annotations
@@ -28,33 +27,37 @@ _DECIMAL: Final = {
     "E": Decimal(10**18),
 }
 LONGEST: Final = 64
-"""Characters. Longer ones are no sizes of anything; the bound keeps arithmetic on input cheap."""
+"""Maximum length in characters; longer texts are not real sizes, and the bound keeps arithmetic on
+input cheap.
+"""
 LARGEST: Final = Decimal(2**63 - 1)
 _SMALLEST: Final = Decimal("1e-9")
 
-# Any part may be missing, but not all of them: "m", "." and "+" are zero.
+# Any part can be missing, but not all of them: "m", "." and "+" are zero.
 _NUMBER: Final = "([+0-9][0-9]*[.]?|[.])[0-9]*"
 _SUFFIX: Final = "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})"
 AMOUNT_PATTERN: Final = f"^ *(({_NUMBER})?{_SUFFIX}|{_NUMBER}) *$"
-"""The texts of at most LONGEST characters that are quantities without a minus, whatever their
-value. For JSON schemas and regular expressions of Go; Python's `$` would let a newline pass."""
+"""Pattern of non-negative quantities of at most LONGEST characters, of any value. For JSON schemas
+and regular expressions of Go; Python's `$` would accept a newline.
+"""
 
-# What the API server serves in pods and nodes: of any length and sign, with any exponent.
+# Quantities that the API server returns in pods and nodes: of any length and sign, with any
+# exponent.
 _QUANTITY: Final = re.compile(
     r" *(?=[^ ])(?P<sign>[+-]?)(?P<whole>[0-9]*)([.](?P<fraction>[0-9]*))?"
     r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,19}))? *"
 )
 _LONGEST_EXPONENT: Final = 2
-# Powers of ten from which on a number is just too large, or too small, to be told from others.
+# Exponent from which on a number is treated as just too large, or too small.
 _FAR: Final = 40
 
 
 class QuantityRangeError(ValueError):
-    """A quantity, but larger than the API server can hold (2^63 - 1)."""
+    """The quantity is larger than the API server can hold (2^63 - 1)."""
 
 
 def parse_quantity(value: str | int | float) -> Decimal:
-    """The value of a quantity as it stands in a manifest, number or text.
+    """Return the value of a quantity in a manifest, number or text.
 
     Raises:
         QuantityRangeError: it is larger than the API server can hold.
@@ -71,7 +74,8 @@ def parse_quantity(value: str | int | float) -> Decimal:
 
 
 def read_quantity(value: str | int | float) -> Decimal:
-    """The value of a quantity that the API server has taken, cut to the range of 0 to 2^63 - 1.
+    """Return the value of a quantity that the API server accepted, limited to the range of 0 to
+    2^63 - 1.
 
     Raises:
         ValueError: it is not a quantity.
@@ -87,7 +91,7 @@ def read_quantity(value: str | int | float) -> Decimal:
 
 
 def fault_of_amount(value: object) -> str | None:
-    """What is wrong with the amount of a resource in a manifest, None if nothing is."""
+    """Return the fault of a resource amount in a manifest, None if it is valid."""
     try:
         parse_quantity(value)  # type: ignore[arg-type]  # any type: others are refused
     except QuantityRangeError:
@@ -107,7 +111,7 @@ def _text(value: str | int | float) -> str:
 
 
 def _number(found: re.Match[str]) -> Decimal:
-    """The value; infinite if it is far out of range."""
+    """Return the value; infinite if it is far out of range."""
     number = Decimal(f"{found['sign']}{found['whole']}.{found['fraction'] or 0}")
     if not number:
         return Decimal(0)
@@ -122,7 +126,7 @@ def _number(found: re.Match[str]) -> Decimal:
 
 
 def format_quantity(value: Decimal) -> str:
-    """The shortest exact text: whole Gi, Mi or Ki where it is one, else plain or milli.
+    """Return the shortest exact text: whole Gi, Mi or Ki if it is one, else plain or milli.
 
     Anything finer than a thousandth is rounded up, as the API server does.
     """

@@ -1,7 +1,8 @@
-"""Jobs with a queue of Kueue, as admission sees them: created suspended, and bound to their queue.
+"""Admission of jobs with a queue of Kueue: they are created suspended, and cannot change their
+queue.
 
-So no pod starts before the job is admitted, also where the operator is away or of a version that
-knows no queues.
+So no pod starts before Kueue admits the job, even if the operator is unreachable or does not
+support queues.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ QUEUE_PATH: Final = f"metadata.labels[{LABEL_QUEUE}]"
 
 
 def queue_of(job: Mapping[str, Any]) -> str | None:
-    """The queue that a job of any shape names, None if it has none."""
+    """Return the queue that a job of any shape names, None if it has none."""
     queue = mapping(mapping(job.get("metadata")).get("labels")).get(LABEL_QUEUE)
     return queue if isinstance(queue, str) and queue else None
 
 
 def is_suspended_by_queue(job: Mapping[str, Any]) -> bool:
-    """Whether it is its queue that keeps a job suspended, and not a user."""
+    """Return whether the queue keeps a job suspended, and not a user."""
     annotations = mapping(mapping(job.get("metadata")).get("annotations"))
     is_marked = annotations.get(ANNOTATION_SUSPENDED_BY) == SUSPENDED_BY_QUEUE
     return is_marked and mapping(job.get("spec")).get("suspend") is True
 
 
 def waits_in_queue(job: Mapping[str, Any]) -> bool:
-    """Whether a new job is to be suspended for its queue.
+    """Return whether a new job has to be suspended for its queue.
 
-    One that its user has suspended already waits in no queue before it is resumed.
+    A job that its user suspended enters the queue only when it is resumed.
     """
     spec = job.get("spec")
     has_queue = queue_of(job) is not None and isinstance(spec, Mapping)
@@ -39,11 +40,13 @@ def waits_in_queue(job: Mapping[str, Any]) -> bool:
 
 
 SUSPENSION_NOTE: Final = {ANNOTATION_SUSPENDED_BY: SUSPENDED_BY_QUEUE}
-"""The annotation of a job that its queue suspends."""
+"""Annotation of a job that its queue suspends."""
 
 
 def changed_queue(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
-    """The error of another queue for a job that is not suspended: its quota is of the old one."""
+    """Yield the error for a changed queue of a job that is not suspended: its quota belongs to the
+    old queue.
+    """
     before, after = queue_of(old), queue_of(new)
     if before == after or mapping(old.get("spec")).get("suspend") is True:
         return

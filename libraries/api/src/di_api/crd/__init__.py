@@ -1,5 +1,5 @@
-"""Keeps the generated parts of the custom resource definitions up to date.
+"""Generator of the derived parts of the custom resource definitions.
 
-The definitions are YAML files, written by hand but for the schemas of core/v1 types, which are
-taken from an API server's own OpenAPI document. Nothing here runs in a service.
+The definitions are YAML files, written by hand except for the schemas of core/v1 types, which come
+from an API server's OpenAPI document. No service runs this code.
 """

@@ -1,9 +1,9 @@
-"""Writes what is generated into the files that hold it, or checks that they are up to date.
+"""Command that writes the generated parts into their files, or checks that they are up to date.
 
 python -m di_api.crd charts/di-orchestrator/files/*-{crd,policy}.yaml docs/reference/dijob.md
 
-A file of YAML or Markdown has it between markers. A JSON file is the schema of a pod template as
-a whole, the only thing that needs an API server:
+A YAML or Markdown file has the generated part between markers. A JSON file is the schema of a pod
+template, and the only part that needs an API server:
 
 kubectl get --raw /openapi/v3/api/v1 | python -m di_api.crd --openapi - pod_template.json
 """
@@ -25,7 +25,7 @@ from di_api.validation.templates.core_types import pod_template
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0, or 1 if --check finds a file out of date."""
+    """Run the command; return the exit code: 0, or 1 if --check finds an outdated file."""
     parser = argparse.ArgumentParser(prog="python -m di_api.crd", description=__doc__)
     parser.add_argument(
         "--openapi",

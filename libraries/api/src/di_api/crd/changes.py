@@ -1,7 +1,8 @@
-"""The policy's rules about changes, from what may change; those of a DIJobTask are in its CRD.
+"""The policy's rules about changes of a job, derived from the fields that can change; those of a
+DIJobTask are in its CRD.
 
-They say with `has` what is not always there: with optionals (`.?`) the API server takes the cost
-of a CRD's rules for boundless.
+Rules test optional fields with `has`: for optionals (`.?`) the API server estimates an unbounded
+cost of a CRD's rules.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ _FIXED: Final = "may not change while the job exists; delete it and create it an
 
 
 def may_change(owner: type, *, with_lists: bool = False) -> Iterator[str]:
-    """The fields that may change while the job exists: `a`, `object.b`, and `c` of a list's items.
+    """Yield the fields that can change while the job exists: `a`, `object.b`, and `c` of a list's
+    items.
 
-    `with_lists` these are `list[].c`.
+    With `with_lists` the latter are `list[].c`.
     """
     for name, field in fields_of(owner).items():
         if field.declared.may_change:
@@ -49,7 +51,7 @@ def may_change(owner: type, *, with_lists: bool = False) -> Iterator[str]:
 
 
 def fixed_fields(owner: type) -> list[Rule]:
-    """Rules of an object: what in it may not change while the job exists."""
+    """Return the rules for the immutable fields of an object."""
     rules = {name: _same_field(field) for name, field in fields_of(owner).items()}
     return [
         {"rule": rule, "message": _FIXED, "fieldPath": f".{name}"}
@@ -59,7 +61,7 @@ def fixed_fields(owner: type) -> list[Rule]:
 
 
 def fixed_in_items(listed: Field) -> list[Rule]:
-    """Rules of a list of objects: its length, and what in its items may not change."""
+    """Return the rules for a list of objects: its length, and the immutable fields of its items."""
     assert isinstance(listed.kind, Structs)
     item, verb = listed.kind.item, "may not be added or removed while the job exists"
     rules = [
@@ -77,9 +79,9 @@ def fixed_in_items(listed: Field) -> list[Rule]:
 
 
 def finished_job() -> Rule:
-    """The rule of a whole job: once it has finished, nothing of its spec may change.
+    """Return the rule that a finished job's spec cannot change.
 
-    What may not change before either has rules of its own.
+    Fields that were immutable before have rules of their own.
     """
     phases = ", ".join(f"'{phase.value}'" for phase in Phase if phase.is_finished)
     same = [rule for field in fields_of(JobSpec).values() if (rule := _same_as_it_ended(field))]
@@ -92,7 +94,9 @@ def finished_job() -> Rule:
 
 
 def _same_field(field: Field) -> str | None:
-    """That a field did not change, as far as its schema shows; None if that is always so."""
+    """Return CEL that a field did not change, as far as its schema shows; None if that is always
+    true.
+    """
     if field.declared.may_change:
         return None
     is_unseen = any(_is_loose(each) for each in field.inner.values())
@@ -108,7 +112,7 @@ def _is_loose(field: Field) -> bool:
 
 
 def _same_as_it_ended(field: Field) -> str | None:
-    """That what may change in a field did not; None if nothing may."""
+    """Return CEL that the mutable parts of a field did not change; None if there are none."""
     if field.declared.may_change:
         return _same(field, "self.spec")
     inner = [each for each in field.inner.values() if each.declared.may_change]
@@ -118,7 +122,7 @@ def _same_as_it_ended(field: Field) -> str | None:
     if isinstance(field.kind, Struct):
         same = " && ".join(_same(each, where) for each in inner)
     else:
-        # One after the other: the items of a list in a rule are all of one type.
+        # One list after the other: all items of a list in a rule have one type.
         maps = [f".map(t, {_value_in_item(each)})" for each in inner]
         same = " && ".join(f"{where}{each} == {_old(where)}{each}" for each in maps)
     return f"(!has({where}) || !has({_old(where)}) || {same})"
@@ -139,10 +143,10 @@ def _same_presence(value: str) -> str:
 def _same_in_items(field: Field) -> str:
     presence = f"map(t, has(t.{field.name}))"
     if isinstance(field.kind, TemplatePatch):
-        # What is in it no rule can read.
+        # No rule can read its content.
         return f"self.{presence} == oldSelf.{presence}"
     if isinstance(field.kind, Struct | Structs):
-        # No value of its type stands for none, or none whose type a rule could tell.
+        # Its type has no value for an absent field, or none that a rule could distinguish.
         value = f"filter(t, has(t.{field.name})).map(t, t.{field.name})"
     else:
         value = f"map(t, {_value_in_item(field)})"
@@ -153,7 +157,7 @@ def _same_in_items(field: Field) -> str:
 
 
 def _value_in_item(field: Field) -> str:
-    """The value of a field of a list's item `t`."""
+    """Return CEL for the value of a field of a list's item `t`."""
     value = f"t.{field.name}"
     if field.declared.default_from:
         return f"has({value}) ? {value} : t.{field.declared.default_from}"
@@ -164,7 +168,7 @@ def _value_in_item(field: Field) -> str:
 
 
 def _nothing(field: Field) -> str:
-    """A value of the field's type that stands for none."""
+    """Return a value of the field's type that represents an absent field."""
     match field.kind:
         case Whole() | Limit():
             return "0"

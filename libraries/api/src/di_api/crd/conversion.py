@@ -1,4 +1,4 @@
-"""The definition of DIJobs for an API server that has a webhook to convert them."""
+"""The custom resource definition of DIJobs for an API server with a conversion webhook."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 def with_conversion(
     definition: Mapping[str, Any], client_config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The definition with every version served, converted by the webhook at `client_config`.
+    """Return the definition with every version served, converted by the webhook at `client_config`.
 
-    As it stands in its file the definition serves the stored version only: without a conversion
-    the API server would show jobs of one version as if they were of another.
+    The definition in the file serves only the stored version: without a conversion the API server
+    would return jobs of one version as if they were of another.
     """
     spec = definition["spec"]
     return {

@@ -1,8 +1,8 @@
 """Structural schemas of core/v1 types, derived from an API server's OpenAPI v3 document.
 
-A custom resource definition may not refer to other schemas and knows only part of OpenAPI, so
-references are followed and everything else is dropped. Descriptions go too: with them the
-definition would not fit in the annotation that client-side `kubectl apply` keeps.
+A custom resource definition cannot refer to other schemas and supports only part of OpenAPI, so
+references are resolved and everything else is dropped. Descriptions are dropped too: with them the
+definition would not fit into the annotation of client-side `kubectl apply`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEMPLATE_METADATA: Final[Schema] = {
     "type": "object",
     "properties": {"annotations": _STRING_MAP, "labels": _STRING_MAP},
 }
-"""All of an object's metadata that makes sense in a template of objects."""
+"""The metadata that is useful in a pod template."""
 _REFERENCE: Final = "#/components/schemas/"
 
 _WHOLE: Final[Mapping[str, Any]] = {}
@@ -56,21 +56,22 @@ _READ: Final = {
         "volumes": {"name": _WHOLE},
     },
 }
-"""What the services read themselves of the templates of a coordinated job; _WHOLE is a field with
-all below it."""
+"""Fields of a coordinated job's templates that the services read; _WHOLE is a field with everything
+below it.
+"""
 
 
 class UnsupportedSchema(ValueError):
-    """The document holds something this derivation does not understand."""
+    """The document contains something that this derivation does not support."""
 
 
 def pod_template_schema(document: Mapping[str, Any]) -> Schema:
-    """The schema of a pod template that can make a pod: it has a spec with a container.
+    """Return the schema of a usable pod template: it has a spec with a container.
 
-    `document` is what the API server answers at `/openapi/v3/api/v1`.
+    `document` is the API server's response to `/openapi/v3/api/v1`.
 
     Raises:
-        UnsupportedSchema: the document lacks a type or uses an unknown construction.
+        UnsupportedSchema: the document lacks a type or uses an unsupported construct.
     """
     schema = core_schema(document, "PodTemplateSpec")
     schema["required"] = ["spec"]
@@ -79,16 +80,17 @@ def pod_template_schema(document: Mapping[str, Any]) -> Schema:
 
 
 def loose_template_schema(template: Schema) -> Schema:
-    """The schema of a pod template of which only what our services read themselves is checked.
+    """Return the schema of a pod template that checks only the fields that our services read.
 
-    All other fields are kept as they are. `template` is the whole, see `pod_template_schema`.
+    All other fields are kept unchanged. `template` is the full schema, see `pod_template_schema`.
     """
     return _projected(template, _READ)
 
 
 def bounded(schema: Schema) -> Schema:
-    """A schema whose lists and maps have bounds: those of Kubernetes have none, and each item costs
-    everyone who reads the job."""
+    """Return the schema with bounds on lists and maps: those of Kubernetes have none, and each item
+    costs every reader of the job.
+    """
     result = dict(schema)
     if "properties" in schema:
         result["properties"] = {key: bounded(each) for key, each in schema["properties"].items()}
@@ -102,14 +104,14 @@ def bounded(schema: Schema) -> Schema:
 
 
 def _holds_many(schema: Schema) -> bool:
-    """Whether a value can have a list or a map in it, or be one."""
+    """Return whether a value is, or can contain, a list or a map."""
     if "items" in schema or "additionalProperties" in schema:
         return True
     return any(map(_holds_many, schema.get("properties", {}).values()))
 
 
 def quantity_schema() -> Schema:
-    """The schema of an amount of a resource; how large it may be at most it cannot say."""
+    """Return the schema of a resource amount, which cannot express the maximum."""
     return {
         "x-kubernetes-int-or-string": True,
         "minimum": 0,
@@ -119,7 +121,7 @@ def quantity_schema() -> Schema:
 
 
 def core_schema(document: Mapping[str, Any], kind: str) -> Schema:
-    """The structural schema of the core/v1 type `kind`; see `pod_template_schema`."""
+    """Return the structural schema of the core/v1 type `kind`; see `pod_template_schema`."""
     return _Derivation(document).named(_CORE + kind, ())
 
 
@@ -128,7 +130,7 @@ class _Derivation:
         self._schemas = document.get("components", {}).get("schemas", {})
 
     def named(self, name: str, above: tuple[str, ...]) -> Schema:
-        """The schema called `name`; `above` are the names that led to it."""
+        """Return the schema called `name`; `above` are the names that led to it."""
         if name == _QUANTITY:
             return quantity_schema()
         if name == _INT_OR_STRING:
@@ -145,7 +147,7 @@ class _Derivation:
         if "$ref" in schema:
             return self.named(_reference(schema["$ref"]), above)
         if "allOf" in schema:
-            # OpenAPI wraps a reference that way to give it a description or a default.
+            # OpenAPI wraps a reference in this way to add a description or a default.
             if len(schema["allOf"]) != 1:
                 raise UnsupportedSchema(f"more than one schema in allOf below {above[-1]}")
             wrapped = self._structural(schema["allOf"][0], above)
@@ -178,7 +180,7 @@ def _projected(schema: Schema, fields: Mapping[str, Any]) -> Schema:
     if required:
         result["required"] = required
     result["properties"] = {
-        # Programs in Go, and people in YAML, write null for what is not there.
+        # Go programs, and people in YAML, write null for an absent field.
         field: _projected(schema["properties"][field], below)
         | ({} if field in required else {"nullable": True})
         for field, below in fields.items()
@@ -193,7 +195,7 @@ def _reference(reference: str) -> str:
 
 
 def _kept(schema: Mapping[str, Any]) -> Schema:
-    # Empty defaults only say what an absent field means anyway.
+    # Empty defaults only repeat what an absent field means.
     return {
         key: schema[key]
         for key in _KEPT
@@ -202,7 +204,7 @@ def _kept(schema: Mapping[str, Any]) -> Schema:
 
 
 def _default_map_keys(array: Schema, above: tuple[str, ...]) -> None:
-    """A key of a list that is a map must always be there: required, or with a default."""
+    """Make the keys of a list that is a map required, unless they have a default."""
     for key in array.get("x-kubernetes-list-map-keys", ()):
         item = array["items"]
         field = item["properties"][key]

@@ -1,6 +1,6 @@
-"""Places what is generated between its markers in a text, leaving the rest as it is.
+"""Inserts generated text between markers and leaves the rest of the file unchanged.
 
-The text is edited as text, so that what is written by hand keeps its order and comments. Markers
+The file is edited as text, so that the hand-written parts keep their order and comments. Markers
 are comments, of YAML (`# generated: Spec`, `# end of Spec`) or of Markdown.
 """
 
@@ -13,18 +13,18 @@ from textwrap import wrap
 from typing import Any, Final
 
 WIDTH: Final = 100
-# YAML 1.1 reads these as booleans or null when they stand unquoted.
+# YAML 1.1 reads these as booleans or null if they are unquoted.
 _NOT_TEXT: Final = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9/_-]*")
 _ANCHOR: Final = re.compile(r": &([\w-]+)$", re.MULTILINE)
 
 
 class MissingMarker(ValueError):
-    """The text has no place for what is generated, or no end of it."""
+    """The text lacks a marker, or the end of one."""
 
 
 class Shared(dict[str, Any]):
-    """A mapping that a YAML text has once, under an anchor; equal ones refer to it."""
+    """A mapping that a YAML text contains once, under an anchor; equal mappings refer to it."""
 
     def __init__(self, anchor: str, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -32,10 +32,10 @@ class Shared(dict[str, Any]):
 
 
 def markers(text: str) -> list[str]:
-    """Names of what `text` has a place for; none of them twice.
+    """Return the names of the markers in `text`, each once.
 
     Raises:
-        MissingMarker: there is no place at all.
+        MissingMarker: there is no marker at all.
     """
     found = re.findall(r"^ *(?:#|<!--) generated: (\S+)(?: -->)?$", text, re.MULTILINE)
     if not found:
@@ -44,12 +44,13 @@ def markers(text: str) -> list[str]:
 
 
 def place(text: str, name: str, schema: Mapping[str, Any]) -> str:
-    """`text`, of YAML, with `schema` between the lines `# generated: <name>` and `# end of <name>`.
+    """Return the YAML `text` with `schema` between the lines `# generated: <name>` and `# end of
+    <name>`.
 
-    Anchors that the text before them has already are referred to.
+    References use anchors that the text before them defines.
 
     Raises:
-        MissingMarker: the two lines are not there exactly once, in that order.
+        MissingMarker: the two lines do not appear exactly once, in that order.
     """
     start, _, indent = _between(text, name)
     anchors = set(_ANCHOR.findall(text[:start]))
@@ -57,13 +58,13 @@ def place(text: str, name: str, schema: Mapping[str, Any]) -> str:
 
 
 def place_lines(text: str, name: str, lines: Iterable[str]) -> str:
-    """The same with whole lines, as they are."""
+    """Return `text` with unchanged `lines` between the markers of `name`, see `place`."""
     start, end, _ = _between(text, name)
     return text[:start] + "".join(f"{line}\n" for line in lines) + text[end:]
 
 
 def _between(text: str, name: str) -> tuple[int, int, int]:
-    """Start and end of what is between two markers, and how far they are indented."""
+    """Return start and end of the text between two markers, and their indentation."""
     marker = re.escape(name)
     pattern = re.compile(
         rf"^(?P<indent> *)(?:# generated: {marker}|<!-- generated: {marker} -->)\n(?P<body>.*?)"
@@ -78,7 +79,7 @@ def _between(text: str, name: str) -> tuple[int, int, int]:
 
 
 def _block(node: Mapping[str, Any], indent: int, anchors: set[str]) -> Iterator[str]:
-    """Lines of a mapping; what fits on its key's line is written there."""
+    """Yield the lines of a mapping; a short value is on its key's line."""
     for key, value in node.items():
         lead = f"{' ' * indent}{_scalar(key)}:"
         if isinstance(value, Shared):
@@ -110,7 +111,7 @@ def _block(node: Mapping[str, Any], indent: int, anchors: set[str]) -> Iterator[
 
 
 def _is_prose(text: str, width: int) -> bool:
-    """Whether a text can be folded into lines of that width and is the same again."""
+    """Return whether a text can be folded to lines of that width without loss."""
     words = text.split()
     return " ".join(words) == text and max(map(len, words)) <= width
 

@@ -1,11 +1,11 @@
-"""The validations of the ValidatingAdmissionPolicy on DIJobs, from the rows of relations and from
-what may change.
+"""The validations of the ValidatingAdmissionPolicy on DIJobs, from the relations and the immutable
+fields.
 
-The API server asks a policy about the creation and the change of a job and never about its status.
-Rules of the CRD it evaluates at each write of the status too, in time that grows with the spec.
+The API server evaluates a policy when a job is created or changed, never for its status. It would
+evaluate rules of the CRD at each write of the status too, in time that grows with the spec.
 
-What the CRD did with rules by itself stands here in the expressions: a rule holds where its object
-exists, and a job that broke it before may go on breaking it.
+Two properties of CRD rules are reproduced in the expressions: a rule applies only if its object
+exists, and a job that broke a rule before can keep breaking it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _NAME: Final = "(has({0}.name) ? {0}.name : {0}.type)"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a rule's `self` stands in a job: `spec.failurePolicy.rules[].onExitCodes`.
+    """The path of a rule's `self` in a job: `spec.failurePolicy.rules[].onExitCodes`.
 
-    Of a list's items each is `self` in turn.
+    For a list, each item is `self` in turn.
     """
 
     path: str
 
     @property
     def steps(self) -> list[str]:
-        """The names of fields below the job, those of lists whose items are meant with `[]`."""
+        """Return the names of the fields below the job; lists whose items are meant end in `[]`."""
         return self.path.split(".") if self.path else []
 
     @property
     def list_of_items(self) -> str:
-        """The path of the list whose items are meant; empty if none is."""
+        """Return the path of the list whose items are meant; empty if there is none."""
         return self.path.rpartition("[]")[0]
 
 
@@ -57,8 +57,8 @@ _TASKS: Final = Place("spec.tasks")
 _TASK: Final = Place("spec.tasks[]")
 
 
-# JSON without the backslashes of its texts, once the spaces after commas are gone: so it refuses
-# nothing that `di_api.spec.weight` takes.
+# JSON without the backslashes of its strings, and without the spaces after commas: so the rule
+# refuses nothing that `di_api.spec.weight` accepts.
 _WEIGHT: Final[Rule] = {
     "rule": f"bytes('%s'.format([self]).replace(', ', ',')).size() <= {MAX_SPEC_BYTES}",
     "message": f"a job may have {MAX_SPEC_BYTES} bytes of spec as JSON; make it smaller, or put it "
@@ -67,7 +67,7 @@ _WEIGHT: Final[Rule] = {
 
 
 def validations() -> list[Validation]:
-    """All validations; the API server answers with the first that a job fails."""
+    """Return all validations; the API server reports the first that a job fails."""
     return [
         *(_of_change(place, rule) for place, rule in _changes()),
         *(_of_value(place, rule) for place, rule in _values()),
@@ -80,7 +80,7 @@ def _changes() -> Iterator[tuple[Place, Rule]]:
         yield _SPEC, rule
     for field in fields_of(JobSpec).values():
         rules: Sequence[Rule] = ()
-        # What is fixed as a whole is compared as a whole.
+        # An immutable object is compared as a whole.
         if isinstance(field.kind, Struct) and not field.is_fixed:
             rules = fixed_fields(field.kind.of)
         elif isinstance(field.kind, Structs) and not field.is_fixed:
@@ -110,8 +110,8 @@ def _of_change(place: Place, rule: Rule) -> Validation:
         "message": _message(place, rule),
     }
     if place == _TASKS and "t." in rule["rule"]:
-        # The rule compares all tasks at once, in linear time. Which one it is only a refusal needs:
-        # the rule of a list of the one task, against that of the task of that name.
+        # The rule compares all tasks at once, in linear time. Only a refusal has to find the task:
+        # it applies the rule to a list of one task and the task of that name.
         alone = _bound(rule["rule"], "[item]", "[other]")
         same_name = f"{_NAME.format('other')} == {_NAME.format('item')}"
         same = f"oldObject.spec.tasks.exists(other, {same_name} && {alone})"
@@ -126,7 +126,7 @@ def _of_value(place: Place, rule: Rule) -> Validation:
         grown = _in(place.steps, "object", unless, "oldObject")
         before = f"oldObject != null && {grown}"
     else:
-        # It was broken before.
+        # The job broke the rule before.
         before = f"oldObject != null && !{_in(place.steps, 'oldObject', rule['rule'])}"
     found: Validation = {"expression": f"{holds} || {before}", "message": _message(place, rule)}
     if listed := place.list_of_items:
@@ -138,8 +138,9 @@ def _of_value(place: Place, rule: Rule) -> Validation:
 
 
 def _in(steps: Sequence[str], value: str, rule: str, old: str = "", depth: int = 0) -> str:
-    """CEL: the rule holds for each `self` below `value`, and `oldSelf` at the same place of `old`,
-    where both exist."""
+    """Return CEL that the rule holds for each `self` below `value`, with `oldSelf` at the same
+    place of `old`, where both exist.
+    """
     if not steps:
         return f"({_bound(rule, value, old)})"
     first, *rest = steps
@@ -157,7 +158,7 @@ def _in(steps: Sequence[str], value: str, rule: str, old: str = "", depth: int =
 
 
 def _bound(rule: str, value: str, old: str) -> str:
-    """A rule with its `self` and `oldSelf`."""
+    """Return a rule with its `self` and `oldSelf` bound."""
     values = {"self": value, "oldSelf": old}
     replaced: Callable[[re.Match[str]], str] = lambda found: values[found[0]]  # noqa: E731
     return re.sub(r"\b(?:self|oldSelf)\b", replaced, rule)
@@ -168,8 +169,9 @@ def _message(place: Place, rule: Rule) -> str:
 
 
 def _named(listed: str, breaks: str, message: str, below: str = "") -> str:
-    """CEL: a message with the index of the first item of a list that `breaks` holds for, and with
-    the name of a task."""
+    """Return CEL for a message with the index of the first list item for which `breaks` holds, and
+    the task's name.
+    """
     items = f"object.{listed}"
     index = f"string({items}.indexOf({_ITEM}))"
     name = f" + ' (task \"' + {_NAME.format(_ITEM)} + '\")'" if listed == _TASKS.path else ""

@@ -1,4 +1,4 @@
-"""The schemas of the specs in the CRDs, from what `di_api.spec` declares of its fields."""
+"""The schemas of the specs in the CRDs, derived from the declarations in `di_api.spec`."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from di_api.spec.number_range import RANGE
 from di_api.validation.relations.row import Rule
 
 _OF_JOB_TASK: Final[Rule] = {
-    # Asked of what is written to the scale subresource, too.
+    # Evaluated for writes to the scale subresource too.
     "rule": "self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas",
-    # Not by string(), whose cost the API server takes for boundless.
+    # Without string(), for which the API server estimates an unbounded cost.
     "messageExpression": "'the task may have %d to %d replicas (minReplicas, maxReplicas "
     "of the task in the job)'.format([self.minReplicas, self.maxReplicas])",
     "message": "replicas must be between minReplicas and maxReplicas",
     "fieldPath": ".replicas",
 }
-# Without an enumeration: the webhook knows older spellings and has better words.
+# Without an enumeration: the webhook accepts older spellings and has better messages.
 _OLDER_POLICY: Final[Schema] = {
     "type": "string",
     "description": "Which pods are deleted when the job ends, Running (default), All or None.",
@@ -63,12 +63,12 @@ _OLDER_POLICY: Final[Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class SpecSchemas:
-    """What is made of the schema of a pod template, see `core_schema.pod_template_schema`."""
+    """Builds the schemas from the one of a pod template, see `core_schema.pod_template_schema`."""
 
     template: Schema
 
     def newest(self) -> Schema:
-        """Of the spec in the stored version."""
+        """Return the schema of the spec in the stored version."""
         changing = list(may_change(JobSpec))
         about = (
             f"What to run. While the job exists only {', '.join(changing[:-1])} and {changing[-1]} "
@@ -77,14 +77,16 @@ class SpecSchemas:
         return {"type": "object", "description": about, **self._object(JobSpec)}
 
     def older(self) -> Schema:
-        """Of the spec in the versions of coordinated jobs, where `spec.coordinated` is the spec."""
+        """Return the schema of the spec in the older versions, which is that of
+        `spec.coordinated`.
+        """
         declared = {**fields_of(JobSpec), **fields_of(Coordinated)}
         shown = [each for each in declared.values() if each.name in _older_fields()]
         changing = ", ".join(each.name for each in shown if each.declared.may_change)
         about = f"What to run. While the job exists only {changing} may change."
         fields = {each.name: self._field(each) for each in shown}
         fields["cleanPodPolicy"] = _OLDER_POLICY
-        # The stored version judges what is in them.
+        # The stored version validates their content.
         del fields["volumes"]["x-kubernetes-list-type"]
         del fields["volumes"]["x-kubernetes-list-map-keys"]
         anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -92,12 +94,12 @@ class SpecSchemas:
         return {"type": "object", "description": about, "properties": fields}
 
     def aggregator_config(self) -> Schema:
-        """Of the spec of an AggregatorConfig, the same in all versions."""
+        """Return the schema of an AggregatorConfig's spec, the same in all versions."""
         about = "What aggregators are made from."
         return {"type": "object", "description": about, **self._object(AggregatorConfigSpec)}
 
     def job_task(self) -> Schema:
-        """Of the spec of a DIJobTask."""
+        """Return the schema of a DIJobTask's spec."""
         about = "What the task is to have; spec.tasks of the job has it all."
         rules = [_OF_JOB_TASK, *fixed_fields(JobTaskSpec)]
         return {"type": "object", "description": about, **self._object(JobTaskSpec, rules)}
@@ -139,11 +141,13 @@ class SpecSchemas:
 
     def _struct(self, kind: Struct, about: Schema) -> Schema:
         schema = {"type": "object", **about, **self._object(kind.of)}
-        # The same for all roles, in all versions.
+        # Equal for all roles, in all versions.
         return Shared("role", schema) if kind.of is RolePods else schema
 
     def _list(self, kind: Structs) -> Schema:
-        """Not a map by name: what writes one of its items writes all."""
+        """Return the schema of a list that is not a map by name: a client that writes one item
+        writes all.
+        """
         return {
             **({"minItems": kind.least} if kind.least else {}),
             "maxItems": kind.most,
@@ -173,7 +177,9 @@ class SpecSchemas:
 
 
 def _companion_schema() -> Schema:
-    """Of an object of any kind: what every object has the API server checks itself."""
+    """Return the schema of an object of any kind; the API server itself checks the common
+    fields.
+    """
     name = {"type": "string", "pattern": f"^{COMPANION_NAME}$", "maxLength": LONGEST_COMPANION_NAME}
     return {
         "type": "object",
@@ -189,7 +195,7 @@ def _older_fields() -> frozenset[str]:
 
 
 def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
-    """The type of a value and its bounds."""
+    """Return the type of a value and its bounds."""
     bounds: dict[str, Any]
     match kind:
         case Flag():

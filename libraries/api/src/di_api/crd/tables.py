@@ -1,4 +1,4 @@
-"""The tables of docs/reference/dijob.md, from what `di_api.spec` declares."""
+"""The tables of docs/reference/dijob.md, derived from the declarations in `di_api.spec`."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _OBJECTS: Final[Mapping[str, type]] = {
     "spec.coordinated": Coordinated,
     "spec.coordinated.replicas[]": Replica,
 }
-"""The objects that have a table of their own; the fields of others are in that of their owner."""
+"""The objects with a table of their own; fields of other objects are in their owner's table."""
 CHANGES: Final = "changes"
 TABLES: Final = (*_OBJECTS, CHANGES)
 
 
 def table(name: str) -> Iterator[str]:
-    """The lines of one of TABLES, in Markdown."""
+    """Yield the Markdown lines of one of TABLES."""
     if name == CHANGES:
         yield from _changes()
         return

@@ -1,4 +1,4 @@
-"""Why a job is as it is: its cause, the facts behind it, and what to do; pure."""
+"""Explanation of a job's state: its cause, the evidence, and what to do. All functions are pure."""
 
 from di_api.explain.cause import Cause
 from di_api.explain.explanation import Evidence, Explanation

@@ -1,4 +1,4 @@
-"""The causes that an explanation may name."""
+"""The causes that an explanation can name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """What is behind the state of a job; one each."""
+    """The cause of a job's state."""
 
-    # Of the asking.
+    # The request itself is wrong.
     WRONG_NAME = "WrongName"
     WEBHOOK_DOWN = "WebhookDown"
     NOT_ALLOWED = "NotAllowed"
@@ -16,7 +16,7 @@ class Cause(StrEnum):
     NAME_TAKEN = "NameTaken"
     API_SERVER_AWAY = "ApiServerAway"
 
-    # Of pods that cannot be made.
+    # Pods cannot be created.
     QUOTA = "Quota"
     SERVICE_ACCOUNT = "ServiceAccount"
     REFUSED = "Refused"
@@ -25,14 +25,14 @@ class Cause(StrEnum):
     SUSPENDED = "Suspended"
     MISSING_KIND = "MissingKind"
 
-    # Of pods that get no node.
+    # Pods get no node.
     TAINT = "Taint"
     NO_ROOM = "NoRoom"
     NO_SUCH_NODE = "NoSuchNode"
     VOLUME = "Volume"
     SCHEDULING_GATE = "SchedulingGate"
 
-    # Of pods that cannot start.
+    # Pods cannot start.
     IMAGE = "Image"
     CONFIG_MISSING = "ConfigMissing"
     NOT_MADE = "NotMade"
@@ -41,7 +41,7 @@ class Cause(StrEnum):
     NOT_PREPARED = "NotPrepared"
     PROBE = "Probe"
 
-    # Of pods that ended.
+    # Pods ended.
     OUT_OF_MEMORY = "OutOfMemory"
     EVICTED = "Evicted"
     PREEMPTED = "Preempted"
@@ -51,7 +51,7 @@ class Cause(StrEnum):
     BACKOFF_LIMIT = "BackoffLimit"
     FAILURE_RULE = "FailureRule"
 
-    # Of the whole job.
+    # The job as a whole.
     DEADLINE = "Deadline"
     HUNG = "Hung"
     PENDING_TIMEOUT = "PendingTimeout"

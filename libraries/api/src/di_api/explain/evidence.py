@@ -1,4 +1,4 @@
-"""The facts that are shown behind an explanation."""
+"""The evidence that is shown with an explanation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from di_api.explain.signs import Sign, Source, name_of, ready_condition
 from di_api.timestamps import parse_time
 
 LOG_LINES: Final = 20
-"""Last lines of a log that are shown."""
+"""Number of lines of a log tail that are shown."""
 _LONGEST: Final = 300
 
 
 def operator_says(job: Job) -> tuple[Evidence, ...]:
-    """The condition of the job's phase."""
+    """Return the condition of the job's phase."""
     current = job.current
     if current is None:
         return ()
@@ -25,7 +25,7 @@ def operator_says(job: Job) -> tuple[Evidence, ...]:
 
 
 def evidence_of(job: Job, sign: Sign | None) -> tuple[Evidence, ...]:
-    """What is shown beside a sign: who it is about, what the operator says, node and last words."""
+    """Return the evidence for a sign: pod, operator's message, node and log tail."""
     return (
         *(_first(sign) if sign is not None else ()),
         *operator_says(job),
@@ -73,7 +73,7 @@ def _node(job: Job, sign: Sign) -> Iterator[Evidence]:
 
 
 def _log(job: Job, sign: Sign | None) -> Iterator[Evidence]:
-    """Of the pod that it is about, else of the only ones there are."""
+    """Yield the log tail of the sign's pod, or of the only pod that has one."""
     logs = job.facts.logs
     pod = sign.pod if sign is not None and sign.pod else next(iter(logs), "")
     lines = [line for line in logs.get(pod) or () if line.strip()]

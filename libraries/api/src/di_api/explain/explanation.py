@@ -1,4 +1,4 @@
-"""What an explanation consists of."""
+"""The parts of an explanation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from di_api.explain.cause import Cause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A fact behind an explanation."""
+    """A fact that supports an explanation."""
 
     label: str
     """One word, or two."""
     text: str
-    """One line, of a log several."""
+    """One line; for a log several lines."""
     at: datetime | None = None
-    """When it was so, or since when."""
+    """Time of the fact, or since when it has been true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a job is as it is.
+    """Why a job is in its state.
 
     Attributes:
         cause: for programs.
         summary: one sentence, for people.
-        evidence: the facts behind it, the first of them first.
-        remedy: what to do; empty if nothing is to be done.
+        evidence: the supporting facts, the strongest first.
+        remedy: what to do; empty if nothing has to be done.
     """
 
     cause: Cause

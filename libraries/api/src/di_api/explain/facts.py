@@ -1,4 +1,4 @@
-"""What an explanation is made from: objects as the API server gives them, of any shape."""
+"""The input of an explanation: objects as the API server returns them, of any shape."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Object: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of a job; what could not be read is left out.
+    """Everything that was read about a job; unreadable objects are left out.
 
     Attributes:
-        name, namespace: of the job that is asked about.
+        name, namespace: of the job to explain.
         now: by the API server's clock.
-        job: None if there is none of that name.
-        pods: of the job.
-        events: of the job and its pods.
-        nodes: those of the cluster, none if they may not be read.
-        logs: the last lines of pods that ended or are not ready, by the pod's name.
-        jobs: names of the namespace's jobs, where there is none of that name.
+        job: None if there is none with that name.
+        pods: the job's pods.
+        events: Events of the job and its pods.
+        nodes: the cluster's nodes, empty without permission to read them.
+        logs: log tails of pods that ended or are not ready, by pod name.
+        jobs: names of the namespace's jobs, if there is none with that name.
     """
 
     name: str

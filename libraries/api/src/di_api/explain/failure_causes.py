@@ -1,7 +1,7 @@
-"""The kinds of failure that a sign may show: one table, the first row that fits decides.
+"""Table of failure causes; the first row that matches a sign decides.
 
-The words are those of Kubernetes 1.30 and newer: reasons of kubelet and scheduler
-(https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/), texts of admission.
+The texts are those of Kubernetes 1.30 and newer: reasons of kubelet and scheduler
+(https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/), messages of admission.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _OF_ENDS: Final = frozenset({Source.ENDED, Source.CONDITION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCause:
-    """A row: which signs it is about, and what is said then.
+    """A row: the signs that it matches, and the explanation.
 
-    A sign fits by its reason, its exit code or its words; texts may name fields of the sign.
+    A sign matches by its reason, its exit code or its text; texts can insert fields of the sign.
     """
 
     cause: Cause
@@ -35,10 +35,10 @@ class FailureCause:
     sources: frozenset[Source] = frozenset(Source) - {Source.LOG}
     is_init: bool | None = None
     unless: str = ""
-    """Words that make it something else."""
+    """Pattern of texts that exclude the row."""
 
     def fits(self, sign: Sign) -> bool:
-        """Whether the row is about the sign."""
+        """Return whether the row matches the sign."""
         if sign.source not in self.sources or self.is_init not in (None, sign.is_init):
             return False
         if self.unless and re.search(self.unless, sign.words, re.IGNORECASE):
@@ -245,7 +245,9 @@ FAILURE_CAUSES: Final = (
 
 
 def first_failure_cause(signs: Iterable[Sign]) -> tuple[FailureCause, Sign] | None:
-    """The first row that fits any sign, and the first that it fits, a pod's own before others."""
+    """Return the first row that matches any sign, with the first sign it matches; signs of pods
+    come before others.
+    """
     found = tuple(signs)
     for kind in FAILURE_CAUSES:
         if fitting := [sign for sign in found if kind.fits(sign)]:

@@ -1,4 +1,4 @@
-"""Signs of what events tell, and of what is over: that explains nothing that is so now."""
+"""Signs from Events and from past states, which explain nothing about the present state."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _DISRUPTIONS: Final = frozenset(
     {"Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "NodeLost"}
 )
-"""Reasons of events that tell why a pod had to go, whatever it did; some are no Warnings."""
+"""Reasons of Events for why a pod was removed, whatever its program did; some are not Warnings."""
 _ONE_LOOK: Final = timedelta(seconds=5)
-"""Losses that are noted so close to each other are one to the operator."""
+"""Losses that are recorded within this time count as one loss in the operator."""
 
 
 def event_signs(job: Job) -> tuple[Sign, ...]:
-    """What events say of pods that are there and not well, and of the job in its phase, the newest
-    first."""
+    """Return the Events of unhealthy pods, and of the job in its phase, the newest first."""
     unwell = {uid_of(pod): pod for pod in unwell_pods(job.facts)}
     found = []
     for event, sign in _warnings(job):
@@ -41,7 +40,7 @@ def event_signs(job: Job) -> tuple[Sign, ...]:
         if sign.reason in _DISRUPTIONS:
             keeps = pod is not None
         elif job.phase is Phase.RUNNING:
-            # It runs, so what kept its pods from it is over.
+            # The pod runs, so what prevented its start is over.
             keeps = False
         elif pod is not None:
             keeps = sign.reason != "FailedScheduling" or not node_of(pod)
@@ -53,10 +52,10 @@ def event_signs(job: Job) -> tuple[Sign, ...]:
 
 
 def probe_signs(job: Job) -> tuple[Sign, ...]:
-    """What is said of the probe for which the node has ended a container of the pod that failed
-    first: all that the pod's status shows is how it took that.
+    """Return the probe because of which the kubelet killed a container of the first failed pod. The
+    pod's status shows only how the container reacted.
 
-    The event of the end names the probe only where the container is started again.
+    The Event of the kill names the probe only if the container is restarted.
     """
     first = next(map(uid_of, unwell_pods(job.facts)), "")
     events = [
@@ -75,8 +74,9 @@ def _ends(message: str) -> bool:
 
 
 def past_signs(job: Job) -> tuple[Sign, ...]:
-    """Why pods were replaced the last time, by what the operator has noted of them and, if they did
-    not fail, by events of pods that are gone."""
+    """Return why pods were last replaced, from the operator's conditions and, if the pods did not
+    fail, from Events of deleted pods.
+    """
     last = _last_disturbance(job)
     losses = _newest_first([_of_loss(mapping(each)) for each in items(job.status.get("failures"))])
     newest = losses[0].at if losses else None
@@ -123,7 +123,7 @@ def _is_of_phase(job: Job, sign: Sign) -> bool:
 
 
 def _last_disturbance(job: Job) -> Condition | None:
-    """The newer one of the last restart and the last reschedule."""
+    """Return the newer one of the last restart and the last reschedule."""
     kinds = (job.condition(phase.value) for phase in Phase if phase.is_replacing)
     found = [each for each in kinds if each is not None]
     return max(found, key=lambda each: each.since or _FIRST, default=None)

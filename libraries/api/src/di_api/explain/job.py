@@ -1,4 +1,4 @@
-"""A job as an explanation reads it: what is missing or of another shape counts as absent."""
+"""A parsed job for explanations: missing or malformed parts count as absent."""
 
 from __future__ import annotations
 
@@ -31,52 +31,52 @@ class Job:
 
     @property
     def spec(self) -> Object:
-        """As it is written."""
+        """Return the raw spec."""
         return mapping(mapping(self.facts.job).get("spec"))
 
     @property
     def status(self) -> Object:
-        """As it is written."""
+        """Return the raw status."""
         return mapping(mapping(self.facts.job).get("status"))
 
     @property
     def metadata(self) -> Object:
-        """As it is written."""
+        """Return the raw metadata."""
         return mapping(mapping(self.facts.job).get("metadata"))
 
     @property
     def phase(self) -> Phase | None:
-        """None: the operator has not written one, or it is none of ours."""
+        """Return the phase; None if the operator has written none, or an unknown one."""
         found = self.status.get("phase")
         return Phase(found) if found in tuple(Phase) else None
 
     @property
     def age(self) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since the job was created."""
         made = parse_time(self.metadata.get("creationTimestamp"))
         return (self.facts.now - made).total_seconds() if made else 0.0
 
     @property
     def current(self) -> Condition | None:
-        """The condition of its phase."""
+        """Return the condition of its phase."""
         return self.condition(self.phase.value) if self.phase else None
 
     def count(self, key: str) -> int:
-        """A count of the status."""
+        """Return a counter of the status."""
         found = self.status.get(key)
         return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of a type."""
+        """Return the condition of a type."""
         return next((each for each in self.conditions() if each.type == kind), None)
 
     def holds(self, kind: str) -> Condition | None:
-        """The condition of a type, if it is True."""
+        """Return the condition of a type if it is True."""
         found = self.condition(kind)
         return found if found is not None and found.is_true else None
 
     def conditions(self) -> Iterator[Condition]:
-        """Those that can be read."""
+        """Yield the conditions that can be parsed."""
         for each in items(self.status.get("conditions")):
             found = mapping(each)
             yield Condition(
@@ -89,5 +89,5 @@ class Job:
 
 
 def text_of(value: object) -> str:
-    """A text, empty if it is none."""
+    """Return a string, empty for any other value."""
     return value if isinstance(value, str) else ""

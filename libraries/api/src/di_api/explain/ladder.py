@@ -1,4 +1,6 @@
-"""The ladder: each step looks for one thing, and the first that finds it explains the job."""
+"""The ordered steps of an explanation: each looks for one cause, and the first that finds its cause
+explains the job.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from di_api.timestamps import parse_time
 from di_api.wording import span
 
 SILENT_AFTER: Final = 30.0
-"""Seconds in which an operator looks at a new job, whatever it has to do."""
+"""Seconds within which an operator reconciles a new job, however busy it is."""
 _ENDS_AT_LIMIT: Final = frozenset({Cause.PROGRAM_FAILED, Cause.CRASH_LOOP})
 _NAMES_SHOWN: Final = 5
 
@@ -31,7 +33,7 @@ Step: TypeAlias = Callable[[Job], Explanation | None]
 
 
 def explain(facts: Facts) -> Explanation:
-    """Why a job is as it is. Never raises, whatever the objects are like."""
+    """Return why a job is in its state. Never raises, whatever the objects contain."""
     job = Job(facts)
     for step in LADDER:
         if (found := step(job)) is not None:
@@ -123,7 +125,7 @@ def _hung(job: Job) -> Explanation | None:
 
 
 def _by_reason(job: Job) -> Explanation | None:
-    """What the operator's own word for the phase says alone."""
+    """Return an explanation that the operator's reason for the phase gives alone."""
     current = job.current
     row = REASONS.get(current.reason) if current is not None else None
     if row is None:
@@ -199,7 +201,7 @@ def _waits(job: Job) -> Explanation | None:
 
 
 def _was_preempted(job: Job) -> bool:
-    """By the allocator, which tells it in an event when it takes the pods away."""
+    """Return whether the allocator preempted the job, which it records in an Event."""
     return any(
         text_of(event.get("message")).startswith("preempted, ") for event in job.facts.events
     )
@@ -218,7 +220,7 @@ def _operator_failed(job: Job) -> Explanation | None:
 
 
 def _moved_or_restarted(job: Job) -> Explanation | None:
-    """A job that is well now, and was not."""
+    """Explain a job that runs now, and was restarted or moved before."""
     live = job.phase is not None and not job.phase.is_finished
     if not live or not job.count("restarts") + job.count("reschedules"):
         return None
@@ -239,7 +241,7 @@ def _under_way(job: Job) -> Explanation | None:
 
 
 def _asked(job: Job) -> Iterator[Evidence]:
-    """That somebody asked for the last restart, where that is the last thing that happened."""
+    """Yield the user's restart request, if it is the last thing that happened."""
     last = job.condition(Phase.RESTARTING.value)
     if last is not None and last.reason == "RestartRequested":
         yield Evidence(label="restarted", text=last.message, at=last.since)
@@ -294,7 +296,7 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
 
 
 def _by_its_nodes(job: Job, kind: FailureCause, sign: Sign) -> tuple[FailureCause, Sign]:
-    """Take the taint of nodes that would be wrong without it too for no obstacle."""
+    """Ignore the taint of nodes that would not fit the pod without it either."""
     pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
     if kind.cause is not Cause.TAINT or pod is None or not job.facts.nodes:
         return kind, sign
@@ -339,7 +341,7 @@ def _values(job: Job, sign: Sign) -> dict[str, str]:
 
 
 def _node_in(text: str) -> str:
-    """The node that an event names, as in "Node gpu-1 is not ready"."""
+    """Return the node that an Event names, as in "Node gpu-1 is not ready"."""
     words = text.split()
     return words[words.index("node") + 1] if "node" in words[:-1] else ""
 

@@ -1,7 +1,7 @@
-"""Whether there is a node of the kind that a pod asks for, leaving aside what keeps it off.
+"""Whether any node fits a pod's selectors, apart from taints.
 
-The scheduler's message has one reason for each node, the first that it finds: where that is a taint
-it does not say whether the node would be right without.
+The scheduler's message has one reason for each node, the first that it finds. If that is a taint,
+the message does not show whether the node would fit without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def any_of_its_kind(pod: Object, nodes: Iterable[Object]) -> bool:
-    """Whether nodeSelector and required node affinity of a pod fit any node."""
+    """Return whether nodeSelector and required node affinity of a pod match any node."""
     spec = mapping(pod.get("spec"))
     selector = mapping(spec.get("nodeSelector"))
     affinity = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
@@ -34,7 +34,7 @@ def any_of_its_kind(pod: Object, nodes: Iterable[Object]) -> bool:
 
 
 def _fits(term: Object, metadata: Object) -> bool:
-    """Whether all of a term holds; an empty one holds for no node."""
+    """Return whether all of a term holds; an empty term matches no node."""
     labels = mapping(metadata.get("labels"))
     of_labels = [mapping(each) for each in items(term.get("matchExpressions"))]
     of_fields = [mapping(each) for each in items(term.get("matchFields"))]
@@ -47,7 +47,7 @@ def _fits(term: Object, metadata: Object) -> bool:
 
 
 def _holds(expression: Object, labels: Object) -> bool:
-    """One requirement, as the API documents NodeSelectorRequirement."""
+    """Return whether one requirement holds, as the API documents NodeSelectorRequirement."""
     key, values = text_of(expression.get("key")), items(expression.get("values"))
     value, operator = labels.get(key), expression.get("operator")
     if operator == "In":

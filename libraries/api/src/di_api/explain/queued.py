@@ -1,4 +1,4 @@
-"""Jobs that wait in a queue of Kueue, in Kueue's own words."""
+"""Explanations of jobs that wait in a queue of Kueue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from di_api.phase import Phase
 from di_api.queued import is_suspended_by_queue, queue_of
 
 _ITS_TURN: Final = "nothing: it is admitted by itself when others give back what is missing"
-# By Kueue's reasons, https://kueue.sigs.k8s.io/docs/concepts/workload, and the operator's own.
+# By reasons of Kueue (https://kueue.sigs.k8s.io/docs/concepts/workload) and of the operator.
 _REMEDIES: Final[Mapping[str, str]] = {
     "Pending": _ITS_TURN,
     "PendingEvaluation": "nothing: Kueue looks at it next",
@@ -41,7 +41,7 @@ _OTHERWISE: Final = "kubectl describe workloads -n {namespace}, kubectl get loca
 
 
 def queued(job: Job) -> Explanation | None:
-    """That a job waits in a queue, what for, and what to do about it."""
+    """Explain that a job waits in a queue, for what, and what to do."""
     found = job.holds("Queued")
     is_over = job.phase is not None and job.phase.is_finished
     body = mapping(job.facts.job)
@@ -63,7 +63,7 @@ def queued(job: Job) -> Explanation | None:
 
 
 def elsewhere(job: Job) -> Explanation | None:
-    """That another cluster runs a job, by MultiKueue: its pods are there."""
+    """Explain that another cluster runs the job through MultiKueue: its pods are there."""
     body = mapping(job.facts.job)
     if not is_dispatched(body) or job.phase is None or job.phase is Phase.PENDING:
         return None

@@ -1,6 +1,6 @@
-"""The operator's reasons that explain a job without looking at anything else.
+"""The operator's reasons that explain a job without further facts.
 
-Its other reasons are explained by what they are about: pods, the scheduler, tasks that wait.
+Its other reasons are explained by the pods, the scheduler or the waiting tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ANEW: Final = "correct what the message names, delete the job (di delete {job})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a reason means."""
+    """Explanation of a reason."""
 
     cause: Cause
     summary: str

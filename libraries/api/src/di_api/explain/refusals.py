@@ -1,4 +1,4 @@
-"""Why the API server did not do what a user asked."""
+"""Explanations of errors that the API server returned to a user."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def explain_refusal(
     """Explain an error.
 
     Args:
-        what: what was asked for, as in "DIJob rl/x".
-        code: HTTP status; 0 when no answer came.
-        reason: `Status.reason`, or what the client says.
-        message: of the Status.
-        causes: the fields that are wrong, each with why, if it says.
+        what: the requested object, as in "DIJob rl/x".
+        code: HTTP status; 0 without a response.
+        reason: `Status.reason`, or the client's error.
+        message: `Status.message`.
+        causes: the wrong fields, each with the reason.
     """
     cause, summary, remedy = _kind(code, reason, message)
     fields = [Evidence(label=field, text=why[:_LONGEST]) for field, why in causes if field]

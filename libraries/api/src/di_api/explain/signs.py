@@ -1,7 +1,7 @@
-"""Signs: what the operator, the kubelet, the scheduler and the program say, each apart.
+"""Signs: single observations from the operator, the kubelet, the scheduler and the program.
 
-Here is what is so now; `history.py` has what events tell, and what is over. What is said of pods
-that are well says nothing about the job.
+This module has signs of the present state; `history.py` has those from Events and of the past.
+Healthy pods give no signs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from di_api.timestamps import parse_time
 _KINDS: Final = ("initContainerStatuses", "containerStatuses")
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 _NAMED: Final = re.compile(r"(?<!\S)(\S++) (?:failed )?first\b")
-"""The pod in the operator's words."""
+"""Finds the pod's name in the operator's messages."""
 _LAST_WORDS: Final = "; its last lines: "
-"""What stands before a program's last words in the operator's messages."""
+"""Text before a program's log tail in the operator's messages."""
 _LOOP: Final = 2
-"""Restarts in place from which on it is a loop."""
+"""Number of restarts in place from which on they count as a crash loop."""
 ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 class Source(StrEnum):
-    """Who says it."""
+    """Source of a sign."""
 
     CONDITION = "condition"
     WAITING = "waiting"
@@ -44,14 +44,14 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """One thing that somebody says."""
+    """One observation."""
 
     source: Source
     reason: str = ""
-    """In one word, by whoever says it."""
+    """One-word reason from the source."""
     text: str = ""
     pod: str = ""
-    """Of which pod, if it is of one."""
+    """Name of the pod; empty if the sign is not about a pod."""
     container: str = ""
     is_init: bool = False
     exit_code: int | None = None
@@ -60,12 +60,14 @@ class Sign:
 
     @property
     def words(self) -> str:
-        """Reason and text in one."""
+        """Return reason and text together."""
         return ": ".join(part for part in (self.reason, self.text) if part)
 
 
 def present_signs(job: Job) -> tuple[Sign, ...]:
-    """What the job's phase says, and the pods that are not well, the first that failed first."""
+    """Return the signs of the job's phase and of its unhealthy pods, the first that failed
+    first.
+    """
     unwell = unwell_pods(job.facts)
     return (
         *condition_signs(job.current),
@@ -76,12 +78,12 @@ def present_signs(job: Job) -> tuple[Sign, ...]:
 
 
 def unwell_pods(facts: Facts) -> list[Object]:
-    """Those that are not well, the first that failed first."""
+    """Return the unhealthy pods, the first that failed first."""
     return sorted((pod for pod in facts.pods if not is_well(pod)), key=_failed_at)
 
 
 def is_well(pod: Object) -> bool:
-    """Whether a pod is ready, or has succeeded."""
+    """Return whether a pod is ready, or has succeeded."""
     status = mapping(pod.get("status"))
     if status.get("phase") == "Succeeded":
         return True
@@ -92,22 +94,22 @@ def is_well(pod: Object) -> bool:
 
 
 def name_of(pod: Object) -> str:
-    """Its name."""
+    """Return a pod's name."""
     return text_of(mapping(pod.get("metadata")).get("name"))
 
 
 def uid_of(pod: Object) -> str:
-    """Of which pod of that name it is."""
+    """Return a pod's UID."""
     return text_of(mapping(pod.get("metadata")).get("uid"))
 
 
 def node_of(pod: Object) -> str:
-    """The node it is bound to; empty if it is to none."""
+    """Return the node that a pod is bound to; empty if there is none."""
     return text_of(mapping(pod.get("spec")).get("nodeName"))
 
 
 def ready_condition(node: Object) -> Object:
-    """What the node controller says of a node."""
+    """Return the Ready condition of a node."""
     for each in items(mapping(node.get("status")).get("conditions")):
         if mapping(each).get("type") == "Ready":
             return mapping(each)
@@ -115,10 +117,10 @@ def ready_condition(node: Object) -> Object:
 
 
 def condition_signs(found: Condition | None) -> Iterator[Sign]:
-    """What a condition says, and the program's last words in it."""
+    """Yield the sign of a condition, and that of the log tail in it."""
     if found is None:
         return
-    # What follows are the program's own words, which may be about anything.
+    # The rest is the program's output, which can contain anything.
     told, _, last_words = found.message.partition(_LAST_WORDS)
     named = _NAMED.search(told)
     yield Sign(
@@ -146,8 +148,9 @@ def _of_pod(pod: Object) -> Iterator[Sign]:
 
 
 def _sidecars(pod: Object) -> list[object]:
-    """Names of the init containers that run beside the others, as Kubernetes 1.29 and newer know
-    them."""
+    """Return the names of the sidecars: restartable init containers of Kubernetes 1.29 and
+    newer.
+    """
     found = map(mapping, items(mapping(pod.get("spec")).get("initContainers")))
     return [each.get("name") for each in found if each.get("restartPolicy") == "Always"]
 
@@ -201,8 +204,9 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
 
 
 def _again_and_again(container: Object, pod: str, node: str, *, is_init: bool) -> Iterator[Sign]:
-    """Of a container that crashes in a loop, in the moments in which it does not wait for the next
-    turn: they would be as if it had failed for the first time."""
+    """Yield the sign of a container in a crash loop while it is not waiting for its next start;
+    otherwise it would look like a first failure.
+    """
     times, last = container.get("restartCount"), mapping(container.get("lastState"))
     code = mapping(last.get("terminated")).get("exitCode")
     if isinstance(times, int) and times >= _LOOP and isinstance(code, int) and code != 0:
@@ -247,7 +251,7 @@ def _of_logs(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
 
 
 def _failed_at(pod: Object) -> tuple[bool, datetime, str]:
-    """Those that failed before those that did not, by when; names make it one order."""
+    """Return a sort key: failed pods first, by time, then by name."""
     status, times = mapping(pod.get("status")), []
     for kind in _KINDS:
         for each in items(status.get(kind)):
