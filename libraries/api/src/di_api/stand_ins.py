@@ -1,7 +1,7 @@
-"""`status.standIns`: which pods, made to stand by, serve in the place of a replica's own.
+"""`status.standIns`: the standby pods that were promoted to replicas.
 
-The operator writes it alone. A pod's name and environment cannot change, so who has which place is
-said here, and nowhere else: what is told to the others follows from it.
+Only the operator writes it. A pod's name and environment cannot change, so this field is the only
+record of a promoted pod's place; what other pods get is derived from it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from di_api.names import pod_name, standby_name
 from di_api.spec.bounds import MAX_PODS
 
 FIELD: Final = "standIns"
-"""In the status of a job."""
+"""Field name in the status of a job."""
 
 StandIns: TypeAlias = Mapping[str, Mapping[int, str]]
-"""Names of pods by task and local index. No pod is there twice, no task without one."""
+"""Names of pods by task and local index. No pod appears twice, and no task is empty."""
 
 
 def read_stand_ins(job: str, status: object) -> dict[str, dict[int, str]]:
-    """Those in the status of a job of that name. What cannot be read, or names another pod than one
-    that may stand in there, is left out."""
+    """Return the promoted pods in the status of the job with this name. Invalid entries, and pods
+    that cannot stand in there, are left out.
+    """
     found: dict[str, dict[int, str]] = {}
     for task, places in mapping(mapping(status).get(FIELD)).items():
         if read := _places(job, str(task), mapping(places)):
@@ -31,7 +32,7 @@ def read_stand_ins(job: str, status: object) -> dict[str, dict[int, str]]:
 
 
 def as_status(stand_ins: StandIns) -> dict[str, dict[str, str]]:
-    """What `read_stand_ins` reads."""
+    """Return the form that `read_stand_ins` parses."""
     return {
         task: {str(index): places[index] for index in sorted(places)}
         for task, places in sorted(stand_ins.items())
@@ -39,12 +40,12 @@ def as_status(stand_ins: StandIns) -> dict[str, dict[str, str]]:
 
 
 def serving_pod(job: str, task: str, index: int, stand_ins: StandIns) -> str:
-    """The name of the pod that serves at a local index of a task of single pods."""
+    """Return the name of the pod that serves at a local index of a task of single pods."""
     return stand_ins.get(task, {}).get(index) or pod_name(job, task, index)
 
 
 def standby_number(job: str, task: str, pod: str) -> int | None:
-    """Which of the pods that were made to stand by for a task has this name; None: no such one."""
+    """Return the number of the task's standby pod with this name; None if there is none."""
     prefix = standby_name(job, task, 0)[:-1]
     number = pod.removeprefix(prefix)
     if not pod.startswith(prefix) or not _is_number(number) or str(int(number)) != number:
@@ -63,5 +64,5 @@ def _places(job: str, task: str, raw: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is less than any job has pods."""
+    """Return whether the text is an index below MAX_PODS."""
     return text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < MAX_PODS

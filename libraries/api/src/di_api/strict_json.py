@@ -1,4 +1,4 @@
-"""Reading JSON from a stranger: strict, bounded, in linear time."""
+"""Parser for untrusted JSON: strict, bounded, in linear time."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ import math
 from itertools import accumulate
 from typing import Any, Final, NoReturn
 
-# A job with its pod templates, managedFields and status is about 20 deep; profilings, the only
-# free-form part, are kept to 32 by the server that writes them.
+# A job with its pod templates, managedFields and status is about 20 levels deep. The server limits
+# profilings, the only free-form part, to 32.
 MAX_DEPTH: Final = 100
 
 _QUOTE: Final = b'"'
 _ESCAPED: Final = (rb"\\", rb"\"")
-"""Escapes after which a quote may follow that ends no text, in the order in which they are taken
-away: of a row of backslashes each pair is one."""
+"""Escapes that can precede a quote that does not end a string, in the order of removal: in a row of
+backslashes each pair is one.
+"""
 _BRACKETS: Final = b"[]{}"
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
 _LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class MalformedJson(ValueError):
-    """The text is not JSON as RFC 8259 has it, or passes a bound; the message is for the client."""
+    """The text is not JSON by RFC 8259, or exceeds a bound; the message is for the client."""
 
 
 class TooManyValues(MalformedJson):
-    """The text holds more values than the reader takes."""
+    """The text contains more values than the reader accepts."""
 
 
 def loads(text: bytes, *, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> Any:
     """Parse UTF-8 JSON.
 
-    Refused beyond the grammar: duplicate keys (two readers may pick different ones), NaN and
-    Infinity (also as 1e999, which could not be written as JSON again), integers of thousands of
+    Beyond the grammar these are refused: duplicate keys (two readers can pick different ones), NaN
+    and Infinity (also as 1e999, which could not be written as JSON again), integers of thousands of
     digits, nesting deeper than `max_depth`, more values than `max_values`.
 
     Raises:
         TooManyValues: there are more than `max_values`.
         MalformedJson: for every other input that is not accepted; no other error.
     """
-    # Before parsing: the parser itself would recurse once per level, and make an object a value.
+    # Before parsing, because the parser would recurse once per level, and create an object for each
+    # value.
     check_size(text, max_depth, max_values)
     try:
         return json.loads(
@@ -59,10 +61,10 @@ def loads(text: bytes, *, max_depth: int = MAX_DEPTH, max_values: int | None = N
 
 
 def check_size(text: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> None:
-    """Count levels of objects and lists, and values at most, in whatever text.
+    """Check an upper estimate of nesting and number of values in any text.
 
-    A value is an object, a list, a text, a number, true, false or null; names of fields are not
-    counted. Takes a twentieth of the time of reading.
+    A value is an object, a list, a string, a number, true, false or null; field names are not
+    counted. Takes a twentieth of the time of parsing.
 
     Raises:
         TooManyValues: there are more than `max_values`.
@@ -71,10 +73,10 @@ def check_size(text: bytes, max_depth: int = MAX_DEPTH, max_values: int | None =
     plain = text
     for escape in _ESCAPED:
         plain = plain.replace(escape, b"")
-    # What is between an odd quote and the next one is a text.
+    # The text between an odd quote and the next one is a string.
     plain = b"".join(plain.split(_QUOTE)[::2])
     if max_values is not None:
-        # Each value but the first follows a comma or the beginning of an object or a list.
+        # Each value except the first follows a comma or the beginning of an object or a list.
         values = 1 + plain.count(b",") + plain.count(b"[") + plain.count(b"{")
         if values > max_values:
             raise TooManyValues(f"has up to {values} values, more than {max_values}")

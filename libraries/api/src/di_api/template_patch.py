@@ -1,8 +1,8 @@
-"""What is different in one pod template from another: RFC 7386, and a few lists by name.
+"""Patches of pod templates: JSON merge patch (RFC 7386), with some lists merged by name.
 
-Of an object each field is patched, and one that is null is taken away; any other value takes the
-place of what was there. The lists of BY_NAME are merged: an item of a name that is there is
-patched, others come to the end; an empty list empties it.
+In an object each field is patched, and a null one is removed; any other value replaces the previous
+one. The lists of BY_NAME are merged: an item with an existing name is patched, others are appended;
+an empty list empties it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 BY_NAME: Final = frozenset({"containers", "initContainers", "volumes", "env"})
-"""Fields, wherever they are, whose value is a list of objects that have different names."""
+"""Fields at any depth whose value is a list of objects with different names."""
 MAX_SIZE: Final = 16_384
-"""Characters of all names and texts of a patch; other values count as 8."""
+"""Maximum number of characters in all names and strings of a patch; other values count as 8."""
 MAX_DEPTH: Final = 32
-"""Levels of objects and lists; a pod template has half as many."""
+"""Maximum nesting of objects and lists; a pod template has half as many levels."""
 _OTHER: Final = 8
 
 
 def patched(target: object, patch: object) -> Any:
-    """What a value comes to be; neither is changed, and what is the same is shared.
+    """Return the patched value; the arguments are unchanged, and equal parts are shared.
 
-    Recurses as deep as the patch: `fault_of_patch` is to be asked before.
+    Recurses as deep as the patch, so call `fault_of_patch` first.
     """
     if not isinstance(patch, Mapping):
         return patch
@@ -39,7 +39,7 @@ def patched(target: object, patch: object) -> Any:
 
 
 def fault_of_patch(patch: Mapping[str, Any]) -> str | None:
-    """Why a patch is not to be applied, whatever to; None: it may be. In linear time."""
+    """Return why a patch is invalid for any target; None if it is valid. In linear time."""
     size = 0
     pending: list[tuple[object, int]] = [(patch, 1)]
     while pending:

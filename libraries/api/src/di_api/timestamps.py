@@ -1,4 +1,4 @@
-"""Times as the API server writes them (RFC 3339)."""
+"""Times in the format of the API server (RFC 3339)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from di_api.field_error import mapping
 
 
 def format_time(moment: datetime) -> str:
-    """Write an aware datetime as metav1.Time: in UTC, cut to whole seconds."""
-    # Not strftime: it writes the year 1, the zero time of Go's clients, without its zeros.
+    """Return an aware datetime as metav1.Time: in UTC, cut to whole seconds."""
+    # Not strftime: it writes the year 1, the zero time of Go's clients, without leading zeros.
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def parse_time(value: object) -> datetime | None:
-    """A time with its zone; None if it is none."""
+    """Return a time with its zone; None for an invalid one."""
     if not isinstance(value, str):
         return None
     try:
@@ -27,7 +27,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def last_seen(event: Mapping[str, Any]) -> datetime | None:
-    """When an Event happened last, by whichever of its fields its writer uses."""
+    """Return when an Event happened last, from whichever of its fields its writer uses."""
     series = mapping(event.get("series"))
     times = (
         series.get("lastObservedTime"),

@@ -1,4 +1,4 @@
-"""Errors and lengths of time as people read them."""
+"""Texts for errors and durations."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Final
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _FINE_UP_TO: Final = 10
-"""Of so many of a unit the next smaller one is shown as well."""
+"""Number of units up to which the next smaller unit is shown too."""
 
 
 def describe(error: Exception) -> str:
-    """An error in one line, by kind and text: `KeyError: 'name'`."""
+    """Return an error in one line, with class and text: `KeyError: 'name'`."""
     return f"{type(error).__name__}: {error}"
 
 
 def reason_of(error: Exception) -> str:
-    """The text of an error, its kind if it has none (as a TimeoutError)."""
+    """Return the text of an error, its class if it has none (as a TimeoutError)."""
     return str(error) or type(error).__name__
 
 
 def span(seconds: float) -> str:
-    """A length of time in one or two units: `45s`, `3m12s`, `5h`, `12d`."""
+    """Return a duration in one or two units: `45s`, `3m12s`, `5h`, `12d`."""
     left = max(0, int(seconds))
     for index, (unit, size) in enumerate(_UNITS):
         count, rest = divmod(left, size)

@@ -1,7 +1,8 @@
-"""The DIJob spec: each field declared once, on the attribute that holds its value when it is read.
+"""The DIJob spec: each field is declared once, on the dataclass attribute that holds its parsed
+value.
 
-A new field is an attribute of one of these dataclasses (`di_api.spec.declared` says what is
-declared of it); `make generate` brings the CRD and docs/reference/dijob.md up to date.
+A new field is an attribute of one of these dataclasses (see `di_api.spec.declared` for its parts);
+`make generate` updates the CRD and docs/reference/dijob.md.
 """
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS, MAX_VACANT

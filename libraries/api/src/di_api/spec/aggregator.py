@@ -12,7 +12,7 @@ from di_api.spec.template import Template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatorPods:
-    """The pods of aggregators."""
+    """Pods of aggregators."""
 
     template: Annotated[
         Template,
@@ -26,7 +26,7 @@ class AggregatorPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatorConfigSpec:
-    """What aggregators are made from."""
+    """Spec of an AggregatorConfig."""
 
     aggregator: Annotated[
         AggregatorPods,

@@ -1,4 +1,4 @@
-"""`spec.checkpoint`: where learners keep what outlives their pods."""
+"""`spec.checkpoint`: where learners store checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.spec.kinds import Label, Text, Whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The directory of a job's checkpoints, and the time that learners have to write the last."""
+    """The directory of a job's checkpoints, and the time for learners to write the last one."""
 
     volume: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""`spec.coordinated`: one coordinator pod, which asks for all the others while it trains."""
+"""`spec.coordinated`: one coordinator pod, which requests all others while it trains."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from di_api.spec.template import Template
 
 
 class Role(StrEnum):
-    """What a pod of a coordinated job is for; the value is part of its name."""
+    """Role of a pod in a coordinated job; the value is part of the pod's name."""
 
     COORDINATOR = "coordinator"
-    """Trains, and asks di-server for the others. Its end is the job's."""
+    """Trains, and requests the other pods from di-server. When it ends, the job ends."""
     COLLECTOR = "collector"
     LEARNER = "learner"
-    """On one GPU or none."""
+    """A learner on one GPU or none."""
     DDP_LEARNER = "ddp-learner"
-    """A part of a learner on several GPUs."""
+    """One part of a learner on several GPUs."""
     AGGREGATOR = "aggregator"
-    """Stands before the ddp learners of one learner, as if it were that learner."""
+    """Represents the ddp learners of one learner to the coordinator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class RolePods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One pod that the coordinator has asked for."""
+    """One pod that the coordinator requested."""
 
     name: Annotated[str, Declared(kind=Label(), about="Name of the pod and of its Service.")]
     role: Annotated[
@@ -80,13 +80,13 @@ class Replica:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs asked for, 0 if none."""
+        """Return the number of requested GPUs, 0 if none."""
         value = self.resources.get(GPU_RESOURCE, 0)
         return int(value) if str(value).isdecimal() else 0
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> Replica:
-        """Read an entry of `spec.coordinated.replicas`. Raises KeyError, ValueError."""
+        """Parse an entry of `spec.coordinated.replicas`. Raises KeyError, ValueError."""
         return cls(
             name=raw["name"],
             role=Role(raw["role"]),
@@ -96,7 +96,7 @@ class Replica:
         )
 
     def dump(self) -> dict[str, Any]:
-        """The entry of `spec.coordinated.replicas`."""
+        """Return the entry of `spec.coordinated.replicas`."""
         entry: dict[str, Any] = {"name": self.name, "role": self.role.value}
         if self.resources:
             entry["resources"] = dict(self.resources)
@@ -109,7 +109,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinated:
-    """`spec.coordinated`."""
+    """The value of `spec.coordinated`."""
 
     coordinator: Annotated[
         RolePods,
@@ -149,7 +149,7 @@ class Coordinated:
     ] = ()
 
     def template(self, role: Role) -> Template | None:
-        """The job's own template for a role; None: it has none, or the role is AGGREGATOR."""
+        """Return the job's template for a role; None if it has none, or the role is AGGREGATOR."""
         match role:
             case Role.COORDINATOR:
                 return self.coordinator.template
@@ -161,5 +161,5 @@ class Coordinated:
                 return None
 
     def group(self, aggregator: str) -> tuple[Replica, ...]:
-        """The ddp learners behind an aggregator, by rank; the first one is their master."""
+        """Return the ddp learners behind an aggregator, by rank; the first one is their master."""
         return tuple(replica for replica in self.replicas if replica.aggregator == aggregator)

@@ -1,8 +1,8 @@
-"""What is declared of a field of the spec, on the attribute of the dataclass that holds it.
+"""Declaration of a field of the spec, on the dataclass attribute that holds it.
 
-The attribute gives the name (`backoff_limit` is `backoffLimit`), its default is the field's, and
-an attribute without one is required. Everything else of a field is derived from here: the CRD's
-schema, the policy's rules about changes, the checks, the defaults, the table of what may change and
+The attribute gives the name (`backoff_limit` is `backoffLimit`), its default is the field's, and an
+attribute without a default is required. Everything else is derived from the declaration: the CRD's
+schema, the policy's rules about changes, the checks, the defaults, the table of mutable fields and
 the tables of docs/reference/dijob.md.
 """
 
@@ -21,27 +21,31 @@ from di_api.spec.maturity import Stage, stage_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The second argument of the attribute's `Annotated`."""
+    """Second argument of the attribute's `Annotated`."""
 
     kind: Kind
     about: str
-    """In Markdown, for `kubectl explain` (without its marks) and the documents."""
+    """Description in Markdown, for `kubectl explain` (without its marks) and the documents."""
     more: str = ""
-    """For the documents alone: the CRD has little room."""
+    """Additional description for the documents only, because the CRD has little space."""
     may_change: bool = False
-    """Whether the field may change while the job exists; nothing may once it has finished. Of an
-    object of ours each field says so itself."""
+    """Whether the field can change while the job exists; no field can change after the job has
+    finished. In an object of ours each field declares this itself.
+    """
     is_filled_in: bool = True
     """Whether the default is written into jobs that lack the field."""
     is_in_schema: bool = True
-    """Whether the CRD writes it. Else the webhook alone does, which sees what the client left out:
-    what a scaler has made of the field is kept then."""
+    """Whether the CRD writes the default. Otherwise only the webhook does, which knows what the
+    client left out and can keep an autoscaler's value.
+    """
     default_from: str | None = None
-    """The field that gives its value to this one where it is missing, if it can."""
+    """Field whose value is the default of this one, if it is present."""
     missing: str = "is required"
-    """What a job is told that lacks the field, if it is required."""
+    """Message for a job that lacks the required field."""
     absent: str = ""
-    """In Markdown, for the documents: what a job without the field goes by, if not its default."""
+    """In Markdown, for the documents: the effect of leaving the field out, if that is not its
+    default.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,44 +57,48 @@ class Field:
     attribute: str
     is_required: bool
     default: str | int | bool | None
-    """As JSON; None if nothing is filled in."""
+    """Default as JSON; None if nothing is filled in."""
     declared: Declared
 
     @property
     def name(self) -> str:
-        """The field as it stands in a manifest."""
+        """Return the field's name in a manifest."""
         first, *others = self.attribute.split("_")
         return first + "".join(map(str.capitalize, others))
 
     @property
     def stage(self) -> Stage | None:
-        """How mature its feature is; None for a field that belongs to no single feature."""
+        """Return the maturity of its feature; None for a field that belongs to no single
+        feature.
+        """
         return stage_of(f"{self.owner}.{self.name}")
 
     @property
     def kind(self) -> Kind:
-        """What its values are."""
+        """Return the type of its values."""
         return self.declared.kind
 
     @property
     def is_always_there(self) -> bool:
-        """Whether every stored object has the field, by the CRD's schema."""
+        """Return whether every stored object has the field, by the CRD's schema."""
         return self.is_required or (self.default is not None and self.declared.is_in_schema)
 
     @property
     def inner(self) -> Mapping[str, Field]:
-        """The fields of the objects of ours that it holds, by name; none if it holds others."""
+        """Return the fields of the objects of ours that it contains, by name; empty for other
+        types.
+        """
         return fields_of(self.kind.of) if isinstance(self.kind, Struct | Structs) else {}
 
     @property
     def is_fixed(self) -> bool:
-        """Whether nothing in it may change while the job exists."""
+        """Return whether the whole field is immutable while the job exists."""
         return not self.declared.may_change and all(each.is_fixed for each in self.inner.values())
 
 
 @cache
 def fields_of(owner: type) -> Mapping[str, Field]:
-    """The fields that a dataclass of the spec declares, by name and in their order."""
+    """Return the fields that a dataclass of the spec declares, by name and in order."""
     hints = get_type_hints(owner, include_extras=True)
     found = (_field(owner.__name__, each, hints[each.name]) for each in dataclasses.fields(owner))
     return {each.name: each for each in found}

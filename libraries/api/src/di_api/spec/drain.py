@@ -1,4 +1,4 @@
-"""`spec.tasks[].drain`: how a pod is asked to finish what it has before it is ended."""
+"""`spec.tasks[].drain`: how a pod is asked to finish its work before it is terminated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_PATH: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """How a pod is asked, and for how long."""
+    """The drain request of a pod, and its timeout."""
 
     path: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""`spec.tasks[].elastic`: how the replicas differ that come and go above those a task needs."""
+"""`spec.tasks[].elastic`: settings for the replicas above a task's minimum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from di_api.template_patch import patched
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticTier:
-    """What is different in replicas with an index of at least `minReplicas`."""
+    """Differences in replicas with an index of at least `minReplicas`."""
 
     priority_class_name: Annotated[
         str | None,
@@ -37,10 +37,10 @@ class ElasticTier:
     ] = None
 
     def applied_to(self, template: Template) -> Template:
-        """The template of pods of the elastic tier, from that of the others."""
+        """Return the template for pods of the elastic tier, from the one of the others."""
         found: Template = template
         if self.priority_class_name is not None:
-            # A number beside a class is refused, unless it is that of the class.
+            # A priority number beside a class is refused unless it is that of the class.
             priority = {"priorityClassName": self.priority_class_name, "priority": None}
             found = patched(found, {"spec": priority})
         return found if self.template_patch is None else patched(found, self.template_patch)

@@ -1,4 +1,4 @@
-"""`spec.failurePolicy`: what is done about pods that fail, beyond replacing them."""
+"""`spec.failurePolicy`: how failed pods are handled, besides replacing them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from di_api.spec.kinds import (
 )
 
 MAX_RULES: Final = 32
-"""Most rules of a failure policy."""
+"""Maximum number of rules of a failure policy."""
 
 
 class FailureAction(StrEnum):
-    """What is done about a pod that failed."""
+    """Action for a pod that failed."""
 
     RESTART = "Restart"
     IGNORE = "Ignore"
@@ -37,7 +37,7 @@ class FailureAction(StrEnum):
 
 
 class ExitCodeOperator(StrEnum):
-    """Whether an exit code has to be among the values, or may not be."""
+    """Whether an exit code must be among the values, or must not be."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -45,7 +45,7 @@ class ExitCodeOperator(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitCodes:
-    """Which exit codes a rule speaks of."""
+    """The exit codes that a rule matches."""
 
     operator: Annotated[
         ExitCodeOperator,
@@ -67,7 +67,7 @@ class ExitCodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryGrowth:
-    """How much memory the next pod of a replica gets whose container was OOM-killed."""
+    """Memory growth of a replica's next pod after an OOM kill."""
 
     factor: Annotated[
         int,
@@ -93,7 +93,7 @@ class MemoryGrowth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
-    """What is done about pods that fail in one way."""
+    """Action for pods that fail in one way."""
 
     tasks: Annotated[
         tuple[str, ...],
@@ -155,7 +155,7 @@ class FailureRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailurePolicy:
-    """What is done about pods that fail, and how often."""
+    """Actions for failed pods, and limits on their number."""
 
     rules: Annotated[
         tuple[FailureRule, ...],
@@ -183,7 +183,7 @@ class FailurePolicy:
     ] = None
 
     def may_restart_in_place(self, task: str) -> bool:
-        """Whether containers of a task's pods may be started again in their pods."""
+        """Return whether containers of a task's pods can be restarted inside their pods."""
         return any(
             rule.action is FailureAction.RESTART_IN_PLACE and (not rule.tasks or task in rule.tasks)
             for rule in self.rules

@@ -1,4 +1,4 @@
-"""`spec`: what the user asks for."""
+"""`spec` of a DIJob."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SuccessOperator(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessPolicy:
-    """When a job with tasks is over although some of its pods run on."""
+    """When a job with tasks has succeeded although some of its pods still run."""
 
     tasks: Annotated[
         tuple[str, ...],
@@ -80,7 +80,7 @@ class SuccessPolicy:
 
 
 class GangScheduler(StrEnum):
-    """Who binds the pods of a job all together or not at all, beside our own allocator."""
+    """Scheduler for gang scheduling, besides our own allocator."""
 
     NONE = "none"
     SCHEDULER_PLUGINS = "scheduler-plugins"
@@ -108,7 +108,7 @@ class Scheduling:
             "PodGroup of its kind, and its pods name that scheduler; `kubernetes` is the cluster's "
             "own one, from Kubernetes 1.37 on.",
             more="[What has to be installed](../how-to/teams-gangs.md).",
-            # An operator of before the field refuses a new job that has it.
+            # An operator from before the field refuses a new job that has it.
             is_filled_in=False,
             absent="`none`",
         ),
@@ -143,7 +143,7 @@ class Scheduling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """What the user asks for, defaults applied.
+    """The spec of a job, with defaults.
 
     Kubernetes objects inside (pod templates, volumes) stay raw mappings and must not be modified.
     """
@@ -206,7 +206,7 @@ class JobSpec:
             absent="required without `coordinated`",
         ),
     ] = ()
-    """Empty in a coordinated job, and in no other."""
+    """Empty in coordinated jobs only."""
     coordinated: Annotated[
         Coordinated | None,
         Declared(
@@ -327,7 +327,7 @@ class JobSpec:
 
     @property
     def replicas(self) -> int:
-        """R, the number of pods of the whole job."""
+        """Return the number of pods of the whole job, R."""
         if self.coordinated is not None:
             return 1 + len(self.coordinated.replicas)
         return sum(task.pods for task in self.tasks)

@@ -1,4 +1,4 @@
-"""The spec of a DIJobTask: one task of a job, for those who scale it."""
+"""Spec of a DIJobTask, the object by which one task of a job is scaled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.spec.kinds import Label, Whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTaskSpec:
-    """How many replicas a task is to have, beside what the job says about it."""
+    """The wanted replicas of a task, with the job's bounds."""
 
     job: Annotated[str, Declared(kind=Label("job"), about="Name of the job.")]
     task: Annotated[str, Declared(kind=Label("task"), about="Name of the task.")]

@@ -1,8 +1,8 @@
-"""The kinds of values that a field of the spec may have, with their bounds.
+"""The types of field values in the spec, with their bounds.
 
-Data only. What follows from a kind is beside what it is for: the reading of a value
-(`di_api.spec.reading`), the check of its shape (`di_api.validation.shape`), the schema of the CRD
-(`di_api.crd.spec_schema`) and the words of the documents (`di_api.crd.tables`).
+These classes are data only. Their use is in other modules: parsing a value (`di_api.spec.reading`),
+checking its shape (`di_api.validation.shape`), the schema of the CRD (`di_api.crd.spec_schema`) and
+the texts of the documents (`di_api.crd.tables`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number; of 64 bits if `maximum` takes more than 32."""
+    """An integer; of 64 bits if `maximum` exceeds 32."""
 
     minimum: int
     maximum: int = MAX_INT32
     readable_from: int | None = None
-    """The minimum of earlier versions, whose jobs may still run; None: it is `minimum`."""
+    """The minimum in earlier versions, whose jobs can still run; None: it is `minimum`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class WholeOrRange:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A word of an enumeration."""
+    """A member of an enumeration."""
 
     enumeration: type[StrEnum]
     but: tuple[StrEnum, ...] = ()
-    """Members that may not stand here."""
+    """Members that are not allowed here."""
 
     @property
     def choices(self) -> tuple[StrEnum, ...]:
-        """The members that may stand here, in their order."""
+        """Return the allowed members, in order."""
         return tuple(choice for choice in self.enumeration if choice not in self.but)
 
 
@@ -61,11 +61,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A DNS label of RFC 1123, as the names of pods and hosts are."""
+    """A DNS label of RFC 1123, as in names of pods and hosts."""
 
     of: str | None = None
-    """What has that name; None: the object that the field belongs to. Then it is right if it is
-    the name of something, so the CRD bounds its length alone."""
+    """Type of object that the label names; None: the object that the field belongs to. A reference
+    is valid if the named object exists, so the CRD bounds only its length.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +76,26 @@ class PortName:
 
 @dataclass(frozen=True, slots=True)
 class TargetPort:
-    """Where a container listens: a number, or the name of one of its ports."""
+    """Port of a container: a number, or the name of one of its ports."""
 
     highest: int
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A whole number, or the word for none; read as None then."""
+    """An integer, or the word for unlimited, which is parsed as None."""
 
     minimum: int = 0
     maximum: int = MAX_INT32
 
 
 UNLIMITED: Final = "Unlimited"
-"""The word that stands for no limit."""
+"""The value for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity that is not negative."""
+    """A non-negative quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A list of any texts of at most `longest` characters each."""
+    """A list of strings of at most `longest` characters each."""
 
     item: str
     most: int
@@ -117,7 +118,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """Amounts by the name of a resource."""
+    """Amounts by resource name."""
 
     most: int
 
@@ -127,19 +128,22 @@ class PodTemplate:
     """A core/v1 PodTemplateSpec."""
 
     is_loose: bool = False
-    """Whether the CRD checks only what the services read: more than one full schema of a pod does
-    not fit in the annotation of client-side `kubectl apply`. Its rules cannot read such a one."""
+    """Whether the CRD checks only the fields that the services read: a second full schema of a pod
+    does not fit into the annotation of client-side `kubectl apply`. Rules of the CRD cannot read
+    such a template.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TemplatePatch:
-    """What is different in a core/v1 PodTemplateSpec, see `di_api.template_patch`; the rules of the
-    CRD cannot read it."""
+    """Differences to a core/v1 PodTemplateSpec, see `di_api.template_patch`; rules of the CRD
+    cannot read it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A list of different numbers, ranges of numbers or texts."""
+    """A list of different numbers, ranges of numbers or strings."""
 
     of: Whole | WholeOrRange | Text
     item: str
@@ -157,7 +161,7 @@ class Volumes:
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """A list of whole Kubernetes objects, each with a name made from the job's."""
+    """A list of complete Kubernetes objects, each with a name derived from the job's."""
 
     most: int
     item: str = "companion"
@@ -184,5 +188,5 @@ Scalar: TypeAlias = (
     Flag | Whole | WholeOrRange | OneOf | Text | Label | PortName | TargetPort | Limit | Amount
 )
 List: TypeAlias = Labels | Texts | Values | Volumes | Companions | Structs
-"""Of at most so many of what an item is called."""
+"""A list type, with the maximum length and the name of an item."""
 Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | Struct | List

@@ -1,4 +1,4 @@
-"""How mature each feature is: the only table of it.
+"""The maturity of each feature, in one table.
 
 docs/reference/maturity.md is generated from it, `kubectl explain` shows the stage of a field, and
 tests compare the comments of the chart's values.
@@ -12,12 +12,12 @@ from typing import Final
 
 
 class Stage(StrEnum):
-    """What users can expect of a feature."""
+    """Maturity stage of a feature."""
 
     ALPHA = "alpha"
-    """Off unless switched on. May change or go in any version; little experience under load."""
+    """Off by default. Can change or disappear in any version; little experience under load."""
     BETA = "beta"
-    """Tested with a real API server and under faults. May change, as the changelog then says."""
+    """Tested with a real API server and under faults. Can change, with a note in the changelog."""
     STABLE = "stable"
     """Changes only with a conversion, so that existing manifests and programs keep working."""
 
@@ -27,10 +27,10 @@ class Feature:
     """A feature that a user or an administrator can name.
 
     Attributes:
-        page: where it is described, below docs/, with the heading.
-        switch: what switches it on, in Markdown.
-        fields: the fields of the spec that belong to it alone, `CLASS.FIELD` in `di_api.spec`.
-        values: the keys of the chart that belong to it alone.
+        page: page and heading of its description, below docs/.
+        switch: setting that enables it, in Markdown.
+        fields: fields of the spec that belong only to it, `CLASS.FIELD` in `di_api.spec`.
+        values: keys of the chart that belong only to it.
     """
 
     name: str
@@ -258,5 +258,7 @@ _OF_FIELDS: Final = {field: each.stage for each in FEATURES for field in each.fi
 
 
 def stage_of(field: str) -> Stage | None:
-    """The stage of a field, `CLASS.FIELD`; None for a field that belongs to no single feature."""
+    """Return the stage of a field, `CLASS.FIELD`; None for a field that belongs to no single
+    feature.
+    """
     return _OF_FIELDS.get(field)

@@ -1,4 +1,4 @@
-"""`spec.tasks[].nodeCheck`: what the pods of a task run before anything else of theirs."""
+"""`spec.tasks[].nodeCheck`: a check of the node that the pods of a task run first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.spec.kinds import OneOf, Text, Texts, Whole
 
 
 class NodeCheckAction(StrEnum):
-    """What is done about a node that is much slower than the others."""
+    """Action for a node that is much slower than the others."""
 
     AVOID_NODE = "AvoidNode"
     NOTIFY = "Notify"
@@ -19,7 +19,7 @@ class NodeCheckAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCheck:
-    """How fast the nodes of a task are, before it begins."""
+    """The check of a task's nodes before its program starts."""
 
     image: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""`spec.tasks[].processGroup`: pods whose programs are one group of processes."""
+"""`spec.tasks[].processGroup`: pods whose programs form one process group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.spec.kinds import Flag, OneOf, Whole
 
 
 class Framework(StrEnum):
-    """Whose variables the pods of a group get."""
+    """Framework whose variables the pods of a group get."""
 
     TORCH = "torch"
     JAX = "jax"

@@ -1,4 +1,4 @@
-"""`spec.progressPolicy`: what is done about a job that gets no further."""
+"""`spec.progressPolicy`: how a job without progress is handled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from di_api.spec.kinds import Labels, OneOf, Whole
 
 
 class ProgressAction(StrEnum):
-    """What is done to a job that hangs, beside the condition and the Warning that tell of it."""
+    """Action for a job that hangs, besides the condition and the Warning event."""
 
     NOTIFY = "Notify"
     RESTART_TASK = "RestartTask"
@@ -22,7 +22,7 @@ class ProgressAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressPolicy:
-    """When a job hangs, by the steps that it reports, and what follows."""
+    """When a job counts as hung, by the steps that it reports, and what follows."""
 
     timeout_seconds: Annotated[
         int,

@@ -1,8 +1,8 @@
-"""From a raw spec to its dataclasses, by the types of values alone.
+"""Parsing a raw spec into its dataclasses; checks only the types of values.
 
-Which rules a value keeps is no concern here, and unknown fields are passed over. Nothing is
-guessed: what has a type or a word that this version cannot read is an error, the first of them.
-A null is a field that is not there, as it is to the API server.
+Rules about values are not checked, and unknown fields are ignored. The parser never guesses: it
+raises an error for the first value with a type or enumeration member that this version does not
+support. A null field counts as absent, as it does for the API server.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _Spec = TypeVar("_Spec")
 
 
 def read(owner: type[_Spec], raw: Mapping[str, Any], path: str) -> _Spec:
-    """The raw object at `path` as a dataclass of `di_api.spec`.
+    """Return the raw object at `path` as a dataclass of `di_api.spec`.
 
     Raises:
-        InvalidSpec: a value cannot be read, or one that is required is not there.
+        InvalidSpec: a value cannot be parsed, or a required one is missing.
     """
     values: dict[str, Any] = {}
     declaring: type = owner
@@ -62,28 +62,30 @@ def read(owner: type[_Spec], raw: Mapping[str, Any], path: str) -> _Spec:
 
 
 def text_of(value: object, path: str) -> str:
-    """`value`, which has to be a text. Raises InvalidSpec."""
+    """Return `value`, which must be a string. Raises InvalidSpec."""
     if not isinstance(value, str):
         raise _invalid(path, value, "must be a string")
     return value
 
 
 def object_of(value: object, path: str) -> Mapping[str, Any]:
-    """`value`, which has to be an object. Raises InvalidSpec."""
+    """Return `value`, which must be an object. Raises InvalidSpec."""
     if not isinstance(value, Mapping):
         raise _invalid(path, value, "must be an object")
     return value
 
 
 def items_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
-    """The items of `value`, which has to be a list, each with its path. Raises InvalidSpec."""
+    """Yield the items of `value`, which must be a list, each with its path. Raises InvalidSpec."""
     if not isinstance(value, list):
         raise _invalid(path, value, "must be a list")
     return ((child(path, index), item) for index, item in enumerate(value))
 
 
 def objects_of(value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """The same of a list of objects."""
+    """Return the items of `value`, which must be a list of objects, each with its path. Raises
+    InvalidSpec.
+    """
     return [(where, object_of(item, where)) for where, item in items_of(value, path)]
 
 
@@ -154,7 +156,7 @@ def _number(kind: Whole | WholeOrRange | Limit | Amount, value: object, path: st
 
 def _whole(kind: Whole, value: object, path: str) -> int:
     lowest = kind.minimum if kind.readable_from is None else kind.readable_from
-    # True is an int to Python and not to JSON.
+    # True is an int in Python but not in JSON.
     if isinstance(value, bool) or not isinstance(value, int):
         raise _invalid(path, value, f"must be a whole number, {lowest} or more")
     if not lowest <= value <= MAX_INT64:

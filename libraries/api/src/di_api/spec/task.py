@@ -44,7 +44,7 @@ from di_api.template_patch import patched
 
 
 class TaskType(StrEnum):
-    """Role of a task. A job may have several of each."""
+    """Role of a task. A job can have several of each."""
 
     LEARNER = "learner"
     COLLECTOR = "collector"
@@ -52,7 +52,7 @@ class TaskType(StrEnum):
     NONE = "none"
 
 
-# Without slots: what a leader's pod is made from is put together once, and only if there is one.
+# Without slots: the template of leaders is computed once, and only if there is one.
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One group of equal pods, or of equal replicas of several pods each."""
@@ -191,7 +191,7 @@ class Task:
             may_change=True,
         ),
     ] = None
-    """Infinite if it is unlimited."""
+    """Restart limit of the task, infinite if unlimited."""
     depends_on: Annotated[
         tuple[str, ...],
         Declared(
@@ -268,59 +268,68 @@ class Task:
 
     @property
     def pods(self) -> int:
-        """How many it has in all its replicas."""
+        """Return the number of pods in all its replicas."""
         return self.replicas * self.pods_per_replica
 
     @property
     def has_pod_groups(self) -> bool:
-        """Whether its replicas are of several pods."""
+        """Return whether its replicas have several pods."""
         return self.pods_per_replica > 1
 
     @cached_property
     def leader_template(self) -> Template:
-        """What the first pod of each replica is made from."""
+        """Return the template for the first pod of each replica."""
         patch = self.leader_template_patch
         found: Template = self.template if patch is None else patched(self.template, patch)
         return found
 
     @cached_property
     def elastic_templates(self) -> tuple[Template, Template]:
-        """What the first pod of each replica of the elastic tier is made from, and the others."""
+        """Return the templates of the elastic tier: for the first pod of each replica, and for the
+        others.
+        """
         both = self.leader_template, self.template
         leader, other = both if self.elastic is None else map(self.elastic.applied_to, both)
         return leader, other
 
     def template_of(self, index: int) -> Template:
-        """What the pod at a local index is made from."""
+        """Return the template for the pod at a local index."""
         leader, other = (
             (self.leader_template, self.template) if self.is_core(index) else self.elastic_templates
         )
         return leader if self.is_leader(index) else other
 
     def is_leader(self, index: int) -> bool:
-        """Whether the pod at a local index is the first of its replica."""
+        """Return whether the pod at a local index is the first of its replica."""
         return index % self.pods_per_replica == 0
 
     def is_core(self, index: int) -> bool:
-        """Whether the job needs the pod at a local index: it is not of the elastic tier."""
+        """Return whether the pod at a local index is outside of the elastic tier, so that the job
+        needs it.
+        """
         if self.elastic is None:
             return True
         return index // self.pods_per_replica < (self.min_replicas or self.replicas)
 
     @property
     def has_elastic_group(self) -> bool:
-        """Whether its pods are a process group that members come to and leave."""
+        """Return whether its pods form an elastic process group, which members can join and
+        leave.
+        """
         return self.process_group is not None and self.process_group.elastic
 
     @property
     def drains_leaders(self) -> bool:
-        """Whether only the first pod of each replica is asked to drain: the one that its Service
-        lists."""
+        """Return whether only the first pod of each replica is asked to drain, because the task's
+        Service lists only leaders.
+        """
         return self.service is not None and self.service.select is Selected.LEADERS
 
 
 def tasks_by_pod(job: str, tasks: Iterable[Task]) -> Callable[[str], str]:
-    """Which of a job's tasks a pod belongs to, by its name alone, which nobody can change."""
+    """Return a function from a pod's name to its task; the name is the only part of a pod that
+    cannot change.
+    """
     groups, standbys = set(), set()
     for task in tasks:
         if task.has_pod_groups:

@@ -10,11 +10,13 @@ from di_api.spec.declared import Declared
 from di_api.spec.kinds import OneOf, PortName
 
 MAX_TASK_PORTS: Final = 16
-"""Of one task. With MAX_TASKS it bounds those of a job; `names.JOB_PORTS` has room for them all."""
+"""Maximum number of ports of one task. With MAX_TASKS it bounds those of a job; `names.JOB_PORTS`
+has a number for each of them.
+"""
 
 
 class PortScope(StrEnum):
-    """For whom a port has one number."""
+    """The pods among which a port has the same number."""
 
     POD = "Pod"
     JOB = "Job"

@@ -1,4 +1,4 @@
-"""`spec.tasks[].service`: the Service that clients find a task by."""
+"""`spec.tasks[].service`: the Service by which clients reach a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HIGHEST_PORT: Final = 65535
 
 
 class Protocol(StrEnum):
-    """Of a port, as in core/v1."""
+    """Protocol of a port, as in core/v1."""
 
     TCP = "TCP"
     UDP = "UDP"
@@ -22,7 +22,7 @@ class Protocol(StrEnum):
 
 
 class Selected(StrEnum):
-    """Which pods of a task are behind its Service."""
+    """The pods of a task that its Service selects."""
 
     ALL = "All"
     LEADERS = "Leaders"

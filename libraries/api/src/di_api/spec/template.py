@@ -1,4 +1,4 @@
-"""Kubernetes' own description of pods inside of the spec."""
+"""The type of raw pod templates in the spec."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Template: TypeAlias = Mapping[str, Any]
-"""A core/v1 PodTemplateSpec as the user wrote it; not to be modified."""
+"""A core/v1 PodTemplateSpec as the user wrote it; must not be modified."""

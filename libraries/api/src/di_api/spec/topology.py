@@ -1,4 +1,4 @@
-"""`spec.scheduling.topology`: pods that are to be near each other."""
+"""`spec.scheduling.topology`: pods that have to be near each other."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from di_api.spec.declared import Declared
 from di_api.spec.kinds import Labels, OneOf, Text
 
 _LONGEST_KEY = 317
-"""Characters of a node label's key: a DNS subdomain, a slash and a name."""
+"""Maximum length of a node label's key: a DNS subdomain, a slash and a name."""
 
 
 class Colocate(StrEnum):
-    """Which pods of the tasks are in one domain."""
+    """The pods that share one topology domain."""
 
     TASKS = "Tasks"
-    """All of them."""
+    """All pods of the named tasks."""
     TASK = "Task"
-    """Those of each task."""
+    """The pods of each task."""
     REPLICA = "Replica"
-    """Those of each replica."""
+    """The pods of each replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """Pods that run in one domain: on nodes with the same value of a label."""
+    """A constraint that pods run in one domain: on nodes with the same value of a label."""
 
     tasks: Annotated[
         tuple[str, ...],
@@ -61,5 +61,5 @@ class Topology:
 
     @property
     def level(self) -> str:
-        """The label of nodes."""
+        """Return the node label of the domain."""
         return self.required or self.preferred or ""

@@ -1,6 +1,6 @@
-"""How large a spec may be: what it costs everyone who reads it.
+"""The size of a spec, which determines the cost for every reader of the job.
 
-Measured before any rule runs, in time that does not grow past the bounds.
+It is measured before any rule runs, in bounded time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _BITS_PER_DIGIT: Final = 3
 _SIZED: Final = (Mapping, list, str)
 _DEEPEST_NAMED: Final = 8
 _MOST_COMPARED: Final = 256
-"""Parts of one value that are weighed to name the largest; a longer list is named itself."""
+"""Maximum number of parts of a value that are measured to find the largest; a longer list is named
+itself.
+"""
 
 
 class Weight(NamedTuple):
@@ -28,18 +30,21 @@ class Weight(NamedTuple):
     size: int
     """Bytes as compact JSON in UTF-8."""
     values: int
-    """Objects, lists, texts, numbers, true, false and null; names of fields are not counted."""
+    """Number of objects, lists, strings, numbers, true, false and null; field names are not
+    counted.
+    """
 
     @property
     def is_too_much(self) -> bool:
-        """Whether a spec may not have it."""
+        """Return whether the size exceeds a bound of specs."""
         return self.size > MAX_SPEC_BYTES or self.values > MAX_SPEC_VALUES
 
 
 def weigh(value: object) -> Weight:
-    """The size of a JSON value of any depth; of one past a bound, part of it: more than the bound.
+    """Return the size of a JSON value of any depth; for a value beyond a bound, a partial size
+    above that bound.
 
-    Without recursion, and over after MAX_SPEC_VALUES values.
+    Without recursion, and at most MAX_SPEC_VALUES values are visited.
     """
     size = values = 0
     pending: list[Iterator[object]] = [iter((value,))]
@@ -62,19 +67,20 @@ def weigh(value: object) -> Weight:
 
 
 def may_be_too_much(text: bytes) -> bool:
-    """Whether a spec can weigh too much, by its compact JSON: a tenth of the work of `weigh`.
+    """Return whether a spec can exceed a bound, by its compact JSON: a tenth of the work of
+    `weigh`.
 
-    Commas and brackets in texts count as well, so most that can do not.
+    Commas and brackets in strings count too, so the answer can be True for a spec within the
+    bounds.
     """
-    # Each value but the first follows a comma or the beginning of an object or a list that is not
-    # empty.
+    # Each value except the first follows a comma or the beginning of a non-empty object or list.
     opened = text.count(b"[") + text.count(b"{") - text.count(b"[]") - text.count(b"{}")
     values = 1 + text.count(b",") + opened
     return len(text) > MAX_SPEC_BYTES or values > MAX_SPEC_VALUES
 
 
 def is_too_heavy(value: object) -> bool:
-    """Whether a spec weighs too much: `weigh`, asked only if a look at its JSON cannot tell."""
+    """Return whether a spec exceeds a bound; calls `weigh` only if the JSON text leaves it open."""
     try:
         text = json.dumps(value, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
@@ -83,7 +89,9 @@ def is_too_heavy(value: object) -> bool:
 
 
 def weight_error(spec: Mapping[str, Any]) -> FieldError | None:
-    """The error of a spec of too many bytes or values, with its largest part; None: it has few."""
+    """Return the error for a spec of too many bytes or values, with its largest part; None if it is
+    within the bounds.
+    """
     found = weigh(spec)
     if not found.is_too_much:
         return None
@@ -102,7 +110,9 @@ def weight_error(spec: Mapping[str, Any]) -> FieldError | None:
 
 
 def exact_size(value: object) -> int:
-    """Bytes of a value as compact JSON in UTF-8; of one that cannot be written, as `weigh`."""
+    """Return the bytes of a value as compact JSON in UTF-8; if it cannot be serialized, the size by
+    `weigh`.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -128,14 +138,16 @@ def _encoded(text: str) -> int:
 
 
 def _largest_part(spec: Mapping[str, Any]) -> tuple[str, int]:
-    """Path of the innermost part that holds more than half of a spec, and its percentage."""
+    """Return the path of the innermost part that contains more than half of a spec, and its
+    percentage.
+    """
     path, value = "spec", spec
     whole = here = len(written(spec) or b"")
     for _ in range(_DEEPEST_NAMED):
         parts = list(_parts(value))
         if not 0 < len(parts) <= _MOST_COMPARED:
             break
-        # The longest one is not written once more: it has what the others leave.
+        # The longest part is not serialized again: its size is the total less the others.
         parts.sort(key=lambda each: len(each[1]) if isinstance(each[1], _SIZED) else 0)
         sizes = [len(written(part) or b"") for _, part in parts[:-1]]
         sizes.append(here - sum(sizes))

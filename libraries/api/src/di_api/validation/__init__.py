@@ -1,7 +1,7 @@
-"""Whether a DIJob may be created or changed, and what can be read of one that is there already.
+"""Validation of new and changed DIJobs, and lenient parsing of existing ones.
 
-Judging: `job` and `update` bring together what each of the other modules, named for what it
-checks, has against a spec. Reading: `lenient` takes all that has a meaning.
+Validation: `job` and `update` combine the errors of the other modules, each named after what it
+checks. Parsing: `lenient` accepts everything that has a meaning.
 """
 
 from di_api.field_error import FieldError, InvalidSpec

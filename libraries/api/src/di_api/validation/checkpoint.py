@@ -1,4 +1,4 @@
-"""Where checkpoints can be kept, and where containers can find them."""
+"""Rules about the volume and the mount path of checkpoints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from di_api.validation.repeated import names_of
 from di_api.validation.tasks import Tasks
 
 CLAIM_PATTERN: Final = rf"{names.DNS_LABEL}(\.{names.DNS_LABEL})*"
-"""Of the name of a PersistentVolumeClaim, a DNS subdomain of RFC 1123, its length aside."""
+"""Pattern of the name of a PersistentVolumeClaim, a DNS subdomain of RFC 1123, without the length
+limit.
+"""
 PATH_PATTERN: Final = "(/[^/:]+)+"
-"""Of a path that is absolute, not the root, and that container runtimes can mount at."""
+"""Pattern of a path that is absolute, not the root, and that container runtimes can mount at."""
 DOTS_PATTERN: Final = "/[.]{1,2}(/|$)"
-"""What such a path may not have in it."""
+"""Pattern of the parts that such a path must not contain."""
 
 _PATH: Final = "spec.checkpoint"
 _WITH_THE_POD: Final = ("emptyDir", "ephemeral")
@@ -25,7 +27,7 @@ _OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR)
 
 
 def wrong_source(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Not exactly one of a volume and a claim."""
+    """Yield the error unless there is exactly one of a volume and a claim."""
     found = spec.get("checkpoint")
     if not isinstance(found, Mapping):
         return
@@ -39,7 +41,7 @@ def wrong_source(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def wrong_claim(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A claim of a name that none can have."""
+    """Yield the error for an invalid name of a claim."""
     claim = mapping(spec.get("checkpoint")).get("persistentVolumeClaim")
     if isinstance(claim, str) and not re.fullmatch(CLAIM_PATTERN, claim):
         message = "must be lower-case letters, digits, dashes and dots, as a claim's name is"
@@ -47,7 +49,7 @@ def wrong_claim(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def wrong_path(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A path that nothing can be mounted at."""
+    """Yield the error for a path that no volume can be mounted at."""
     path = mapping(spec.get("checkpoint")).get("path")
     if not isinstance(path, str):
         return
@@ -57,8 +59,9 @@ def wrong_path(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def wrong_places(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """A volume that there is not or that ends with its pod, a job without learners, and what is
-    in the way in the pods of learners."""
+    """Yield errors for a volume that does not exist or is lost with its pod, for a job without
+    learners, and for conflicts in the pods of learners.
+    """
     found = spec.get("checkpoint")
     if not isinstance(found, Mapping):
         return
@@ -90,7 +93,7 @@ def _wrong_volume(volume: object, spec: Mapping[str, Any]) -> Iterator[FieldErro
         message = "no volume in spec.volumes has that name"
         yield FieldError(f"{_PATH}.volume", volume, message)
         return
-    # What has no source is an emptyDir to the API server.
+    # The API server treats a volume without a source as an emptyDir.
     sources = [name for name in named[0] if name != "name"] or ["emptyDir"]
     if sources[0] in _WITH_THE_POD:
         message = f"is of the kind {sources[0]}, which ends with its pod"
@@ -104,7 +107,7 @@ def _among_ours(path: object) -> Iterator[FieldError]:
 
 
 def _learners(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The path and the template of what has checkpoints."""
+    """Yield path and template of each task or role with checkpoints."""
     for path, task in tasks:
         if task.get("type") == TaskType.LEARNER:
             yield f"{path}.template", mapping(task.get("template"))

@@ -1,4 +1,4 @@
-"""`spec.companions`: which objects a job may bring along, and what they may be called."""
+"""Rules about `spec.companions`: kinds, names and sizes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from di_api.spec.bounds import MAX_COMPANIONS
 from di_api.validation.names import GENERATED_SUFFIX
 
 MAX_COMPANION_BYTES: Final = 256 * 1024
-"""Bytes of all companions of a job as JSON, the job's name put in. An object may have a megabyte
-and a half, and the job is sent to every watcher with all that it brings along."""
+"""Maximum bytes of all companions of a job as JSON, after the job's name is inserted. A Kubernetes
+object can have 1.5 MB, and every watcher gets the job with all its companions.
+"""
 MAX_DEPTH: Final = 64
-"""Objects and lists within each other."""
+"""Maximum nesting of objects and lists."""
 _NAME: Final = re.compile(COMPANION_NAME)
 _METADATA: Final = ("name", "namespace", "labels", "annotations")
 _NAMED: Final = (
@@ -27,7 +28,7 @@ _NAMED: Final = (
 
 
 def companion_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What is wrong with the companions of a raw spec, whichever kinds the cluster allows.
+    """Yield the errors in the companions of a raw spec, whatever kinds the cluster allows.
 
     `metadata` is the job's.
     """
@@ -63,7 +64,9 @@ def companion_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
 
 
 def foreign_kinds(job: Mapping[str, Any], allowed: Sequence[CompanionKind]) -> Iterator[FieldError]:
-    """The companions of a job whose kind may be allowed, but is not in this cluster."""
+    """Yield the errors for companions whose kind can be allowed, but is not allowed in this
+    cluster.
+    """
     known = {(kind.api_version, kind.kind) for kind in allowed}
     choice = ", ".join(map(str, allowed)) or "none"
     companions = items(mapping(mapping(job).get("spec")).get("companions"))[:MAX_COMPANIONS]
@@ -80,7 +83,7 @@ def foreign_kinds(job: Mapping[str, Any], allowed: Sequence[CompanionKind]) -> I
 
 
 def _job_name(metadata: Mapping[str, Any]) -> str:
-    """The job's name; of one that is to be generated, one as long."""
+    """Return the job's name; if it will be generated, a name of the same length."""
     name, prefix = metadata.get("name"), metadata.get("generateName")
     if isinstance(name, str) and name:
         return name
@@ -101,7 +104,7 @@ def _below(value: object) -> list[Any]:
 
 
 def _identity(companion: Mapping[str, Any]) -> tuple[str, str]:
-    """Group and kind: versions of one object have one name."""
+    """Return group and kind, because all versions of an object share one name."""
     group, _, _ = str(companion.get("apiVersion")).rpartition("/")
     return group, str(companion.get("kind"))
 
@@ -147,7 +150,7 @@ def _keys(path: str, given: object) -> Iterator[FieldError]:
 
 
 def _name_errors(path: str, name: str, job: str, identity: tuple[str, str]) -> Iterator[FieldError]:
-    # The length is looked at first, so the expression never sees a long text.
+    # The length is checked first, so the expression never sees a long text.
     if len(name) > len(names.JOB_PLACEHOLDER) + names.MAX_LABEL or not _NAME.fullmatch(name):
         yield FieldError(path, name, _NAMED)
         return

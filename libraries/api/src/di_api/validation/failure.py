@@ -1,4 +1,4 @@
-"""What a failure policy names, and rules of it that contradict themselves or are never reached."""
+"""Rules about failure policies: names that exist, no contradictions, no unreachable rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROLES: Final = frozenset(role.value for role in Role)
 
 
 def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """What is wrong with the rules of a failure policy, of a raw spec of any shape."""
+    """Yield the errors in the rules of a failure policy, of a raw spec of any shape."""
     rules = items(mapping(spec.get("failurePolicy")).get("rules"))
     is_coordinated = spec.get("coordinated") is not None
     known = {*_ROLES} if is_coordinated else task_names(tasks)
@@ -33,7 +33,7 @@ def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
         if is_coordinated or tasks:
             yield from wrong_names(f"{path}.tasks", rule.get("tasks"), known)
         is_last = index == len(rules) - 1
-        # Past one that restarts in place, others judge pods that have ended as a whole.
+        # After a rule that restarts in place, others can match pods that ended as a whole.
         if not (is_last or any(map(rule.get, ("tasks", *_CONDITIONS))) or _is_in_place(rule)):
             message = "every failure fits this rule, so those after it are never reached"
             yield FieldError(path, rule, message)
@@ -43,7 +43,9 @@ def wrong_failure_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Fiel
 
 
 def roles_in_place(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Rules of a coordinated job about containers that its pods start again, or not, themselves."""
+    """Yield the errors for rules of a coordinated job about containers that its pods restart, or
+    not, themselves.
+    """
     for path, rule in _rules_in_place(spec):
         if spec.get("coordinated") is not None:
             message = "the templates of a coordinated job have a restartPolicy of their own"
@@ -51,7 +53,9 @@ def roles_in_place(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def pod_groups_in_place(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Rules about containers of replicas of several pods, which are made anew as a whole."""
+    """Yield the errors for rules about containers of replicas of several pods, which are restarted
+    as a whole.
+    """
     grouped = [
         name
         for _, task in tasks
@@ -124,7 +128,7 @@ def _growth_without_limit(
 
 
 def _memory_limits(tasks: Tasks) -> Iterator[tuple[str, Decimal | None]]:
-    """The largest memory limit of a container, by task; None: it has none."""
+    """Yield the largest memory limit of a container, by task; None if it has no limit."""
     for _, task in tasks:
         if isinstance(name := task.get("name"), str):
             found = [read_quantity(each) for each in memory_limits(task.get("template"))]
@@ -132,7 +136,9 @@ def _memory_limits(tasks: Tasks) -> Iterator[tuple[str, Decimal | None]]:
 
 
 def memory_limits(template: object) -> list[Any]:
-    """The memory limits of the containers of a raw template, of those that can be read."""
+    """Return the memory limits of the containers of a raw template, as far as they can be
+    parsed.
+    """
     spec = mapping(mapping(template).get("spec"))
     containers = (*items(spec.get("initContainers")), *items(spec.get("containers")))
     limits = [

@@ -1,4 +1,4 @@
-"""What changed in a spec that may not: running pods were made from it."""
+"""Changes of immutable fields, from which running pods were created."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from di_api.spec.task import Task
 
 _LONGEST_PATH: Final = 500
 _OF_PODS: Final = frozenset({"template", "leaderTemplatePatch"})
-"""Fields of a task that pods are made from."""
+"""Fields of a task from which pods are created."""
 _FIXED: Final = "may not change while the job exists; delete it and create it anew"
 _OR_SUSPEND: Final = ", or suspend it first: it has not started"
 _NAMED: Final = 8
-"""Tasks whose names a refusal repeats."""
+"""Maximum number of task names in a refusal."""
 _LONGEST_NAME: Final = 63
 
 
 def changed_fixed_fields(
     before: Mapping[str, Any], after: Mapping[str, Any], *, has_started: bool = True
 ) -> Iterator[FieldError]:
-    """Fields that changed although running pods were made from them.
+    """Yield the errors for changed fields from which running pods were created.
 
     Args:
-        before: the spec as it is, defaults applied.
-        after: the spec as it is to be, likewise.
-        has_started: whether pods were made from the templates of its tasks. Else these may change
-            while the job is suspended, when none is made meanwhile.
+        before: the existing spec, with defaults.
+        after: the new spec, with defaults.
+        has_started: whether pods were created from the templates of its tasks. If not, these can
+            change while the job is suspended, when no pods are created.
     """
     one, other = before.get("coordinated"), after.get("coordinated")
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -59,7 +59,7 @@ def changed_fixed_fields(
 
 
 def _listed(tasks: list[Any]) -> str:
-    """How many tasks there are, and the names of the first."""
+    """Return the number of tasks, and the names of the first."""
     names = [str(task.get("name"))[:_LONGEST_NAME] for task in map(mapping, tasks[:_NAMED])]
     more = ", ..." if len(tasks) > _NAMED else ""
     return f"{len(tasks)}: {', '.join(names)}{more}" if tasks else "none"
@@ -84,9 +84,9 @@ def _fixed(
 
 
 def located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:
-    """Path text and value of what lies at `below` within `value`."""
+    """Return path text and value of the part at `below` within `value`."""
     for key in below:
-        # Building the text of a path thousands deep would be quadratic, and nobody reads it.
+        # The text of a path thousands of levels deep would take quadratic time, and is of no use.
         if len(path) > _LONGEST_PATH:
             return f"{path}...", value
         path = child(path, key)

@@ -1,8 +1,8 @@
-"""Whether a DIJob may be created: the reasons against it, found one after the other.
+"""Validation of a new DIJob: yields the errors one after the other.
 
-The webhook answers with the first of them; the operator, which may meet a job no webhook has seen,
-refuses the same ones. This and `update` take any JSON value, never raise, and take linear time.
-Errors that no caller asks for are not looked for: a job can be wrong in a hundred thousand places.
+The webhook reports the first of them. The operator refuses the same jobs, in case one bypassed the
+webhook. This module and `update` accept any JSON value, never raise, and take linear time. Only the
+errors that a caller requests are computed: a job can have a hundred thousand.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from di_api.validation.templates.reserved_keys import reserved_keys
 from di_api.validation.templates.rules import coordinated_templates
 
 MAX_ERRORS: Final = 64
-"""Errors that are looked for in one job."""
+"""Maximum number of errors of one job that are computed."""
 _MOST_IN_ONE: Final = 64
-"""Errors of one template, so that one which is wrong in every word leaves some for the others."""
+"""Maximum number of errors of one template, so that one template with many leaves some for the
+others.
+"""
 
 Check = Callable[[], None]
-"""Called between pieces of work; raises if there has been enough of it."""
+"""Called between pieces of work; raises to stop the validation."""
 
 
 def unbounded() -> None:
-    """Let work go on."""
+    """Do nothing: the validation has no time limit."""
 
 
 def validate_job(job: Mapping[str, Any]) -> list[FieldError]:
-    """The reasons to refuse a new job, the first MAX_ERRORS; empty if there are none."""
+    """Return the errors of a new job, the first MAX_ERRORS; empty if it is valid."""
     return [*islice(job_errors(job), MAX_ERRORS)]
 
 
 def job_errors(job: Mapping[str, Any], check: Check = unbounded) -> Iterator[FieldError]:
-    """The reasons to refuse a new job, as they are found.
+    """Yield the errors of a new job.
 
-    Defaults are applied first, so a job the mutating webhook has not seen is judged the same. Of a
-    spec that is too large its size is the one reason.
+    Defaults are applied first, so a job that the mutating webhook has not seen gets the same
+    result. For a spec that is too large, that is the only error.
     """
     raw = mapping(job).get("spec")
     if not isinstance(raw, Mapping):
@@ -65,13 +67,13 @@ def rule_errors(
     *,
     apart_from: Collection[int] = (),
 ) -> Iterator[FieldError]:
-    """What rules say against a spec of any size.
+    """Yield the errors by rules, for a spec of any size.
 
     Args:
-        job: the spec's.
+        job: the job of the spec.
         raw: the spec.
         check: called between pieces of work.
-        apart_from: indexes of tasks whose templates are not looked into.
+        apart_from: indexes of tasks whose templates are not checked.
     """
     cut, too_long = cut_to_limits(raw)
     spec = with_defaults(cut)
@@ -80,7 +82,7 @@ def rule_errors(
     for error in _errors(metadata, spec, too_long, check, apart_from):
         found.append(error)
         yield error
-    # Mostly nothing: templates that are made by patches are judged as those of the tasks are.
+    # Usually none: patched templates are checked like those of tasks.
     yield from patched_errors(
         spec,
         found,
@@ -122,7 +124,7 @@ def _errors(
 def _core_objects(
     spec: Mapping[str, Any], apart_from: Collection[int]
 ) -> Iterator[Iterator[FieldError]]:
-    """What is wrong in the volumes and the templates, which are Kubernetes' own types."""
+    """Yield the errors of the volumes and of the templates, which have Kubernetes' own types."""
     if isinstance(spec.get("volumes"), list):
         yield volumes_errors("spec.volumes", spec["volumes"])
     for path, template in _templates(spec, apart_from):

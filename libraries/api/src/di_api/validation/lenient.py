@@ -1,9 +1,9 @@
-"""Reading a spec that was admitted by other rules than those of this version.
+"""Parsing of a spec that was admitted under other rules than those of this version.
 
-A job that runs is not judged again: its spec may come from a version with fewer rules (before an
+A running job is not validated again: its spec can come from a version with fewer rules (before an
 upgrade) or with more fields (before a rollback). So rules are not applied here and unknown fields
-are passed over. Types matter: what is read must mean what its author meant, because pods are made
-and deleted by it. Nothing is guessed; whatever cannot be read makes the whole spec unreadable.
+are ignored. Types are checked, because pods are created and deleted by the parsed values. The
+parser never guesses; one value that it cannot parse makes the whole spec unreadable.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from di_api.template_patch import fault_of_patch
 from di_api.validation.templates.rules import coordinated_templates
 
 MAX_READABLE_REPLICAS: Final = 4 * MAX_PODS
-"""Most pods of a job that was admitted without the bound of today.
+"""Maximum number of pods of a job that was admitted without today's bound.
 
-The node list of a larger one never fitted into its ConfigMap, so none has ever run; one that says
-so now was changed behind the webhook's back, and making a plan for it would hold up all others.
+The node list of a larger job never fitted into its ConfigMap, so no such job has ever run. A job of
+that size now bypassed the webhook, and planning its pods would delay all others.
 """
 
 _Object = tuple[str, Mapping[str, Any]]
@@ -34,11 +34,11 @@ _Templates = Callable[[], tuple[Template, ...]]
 
 
 def load_leniently(spec: object) -> JobSpec:
-    """Read a raw spec, defaults applied, by its types alone.
+    """Parse a raw spec with defaults, checking only its types.
 
     Raises:
-        InvalidSpec: a value has a type or a word that this version cannot read, or the spec does
-            not say which pods there are; the exception has the first of these.
+        InvalidSpec: a value has a type or an enumeration member that this version does not support,
+            or the spec does not determine its pods; the exception has the first error.
     """
     full = with_defaults(object_of(spec, "spec"))
     result = read(JobSpec, full, "spec")
@@ -61,7 +61,7 @@ def load_leniently(spec: object) -> JobSpec:
 
 
 def _patched(path: str, task: Task) -> Iterator[tuple[str, Mapping[str, Any], _Templates]]:
-    """The patches of a task, where they are, and what comes of each once it may be applied."""
+    """Yield the patches of a task, with their paths and the results of applying them."""
     if task.leader_template_patch is not None:
         yield (
             f"{path}.leaderTemplatePatch",
@@ -77,7 +77,9 @@ def _patched(path: str, task: Task) -> Iterator[tuple[str, Mapping[str, Any], _T
 
 
 def _check_template(template: _Object) -> None:
-    """Whether the parts of a template that pods are made by are there, and of their types."""
+    """Check that the parts of a template from which pods are created exist and have the right
+    types.
+    """
     if metadata := _object(template, "metadata"):
         _object(metadata, "labels")
         _object(metadata, "annotations")
@@ -124,7 +126,7 @@ def _objects(owner: _Object, key: str) -> list[_Object]:
 
 
 def _check_pods(spec: JobSpec, raw: Mapping[str, Any]) -> None:
-    """Whether the pods can be told from each other, and are not too many to be thought about."""
+    """Check that pod names are unique and that the number of pods is within the bound."""
     coordinated = spec.coordinated
     if coordinated is not None:
         field, names = "coordinated", [replica.name for replica in coordinated.replicas]

@@ -1,4 +1,4 @@
-"""Whether the names made from a job's name are valid and fit."""
+"""Rules about the names derived from a job's name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from di_api.spec.coordinated import Role
 from di_api.validation.size import pods_per_replica, reach, standby_pods
 
 GENERATED_SUFFIX: Final = 5
-"""Characters the API server adds to metadata.generateName."""
+"""Number of characters that the API server appends to metadata.generateName."""
 MAX_NODE_LISTS: Final = 1_048_576
-"""Bytes of all node lists together: as many as the values of a ConfigMap may have."""
+"""Maximum bytes of all node lists together, as for the values of a ConfigMap."""
 DOMAIN_RESERVE: Final = 40
-"""Characters that count for the cluster's service domain, which only the operator knows."""
+"""Number of characters that are reserved for the cluster's service domain, which only the operator
+knows.
+"""
 _LISTS: Final = 2
-"""That a pod's name is in: that of all ranks and that of its task."""
+"""Number of lists that contain a pod's name: that of all ranks and that of its task."""
 
 _CHARACTERS: Final = (
     "must be lower-case letters, digits and dashes, with a letter or digit at both ends: "
@@ -30,8 +32,9 @@ _CHARACTERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Largest:
-    """The last pod of a task at the highest replica count its spec allows, those that stand by
-    among them: any of these may take the place of a replica."""
+    """The last pod of a task at its largest allowed number of replicas, standby pods included: any
+    of these can be promoted to a replica.
+    """
 
     path: str
     task: str
@@ -48,21 +51,21 @@ class _Largest:
 
     @property
     def lists(self) -> int:
-        """How many lists the name of each of its pods is in."""
-        # What its process group is told has them too.
+        """Return the number of lists that contain the name of each of its pods."""
+        # The data of its process group has them too.
         return _LISTS + self.has_standbys
 
     def entry(self, job: str, namespace: str) -> int:
-        """Characters of its DNS name in a list, the comma counted."""
+        """Return the number of characters of its DNS name in a list, with the comma."""
         pod = f"{job}{self.suffix}"
         return len(names.pod_fqdn(pod, job, namespace, "x" * DOMAIN_RESERVE)) + 1
 
 
 def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Errors in the name of a job, or of a task that leaves no room for one.
+    """Yield the errors in the name of a job, or of a task whose name is too long for any job name.
 
-    `spec` is raw, defaults applied. A job with only metadata.generateName is judged by the name
-    it will get: mutating admission comes before the name is made.
+    `spec` is raw, with defaults. A job with only metadata.generateName is checked by the name that
+    it will get, because mutating admission comes before the name is generated.
     """
     field, added = _origin(metadata)
     path, name = f"metadata.{field}", metadata.get(field)
@@ -89,7 +92,7 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
             f"{len(name)} characters are too many, {reason}; the longest name that fits has "
             f'{longest}, such as "{name[:longest].rstrip("-.")}"',
         )
-    # What is generated ends in letters and digits, so its prefix may end in a dash.
+    # A generated suffix consists of letters and digits, so its prefix can end in a dash.
     elif not is_dns_label(name + "x" * added):
         yield FieldError(path, name, _CHARACTERS)
     else:
@@ -99,9 +102,10 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
 def _names_of_services(
     path: str, name: str, added: int, spec: Mapping[str, Any]
 ) -> Iterator[FieldError]:
-    """Of tasks with a Service: a name that no Service may have, or that of the job's own one.
+    """Yield the errors of tasks with a Service: a name that no Service can have, or that of the
+    job's own Service.
 
-    None is too long: that of a pod of the task, which goes on with its index, fits.
+    No such name is too long, because the longer name of a pod of the task fits.
     """
     for index, task in enumerate(map(mapping, items(spec.get("tasks")))):
         task_name = task.get("name")
@@ -118,10 +122,11 @@ def _names_of_services(
 
 
 def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Whether the DNS names of all pods that a job may reach are too long for its node lists.
+    """Yield the error if the DNS names of all pods that a job can reach are too long for its node
+    lists.
 
-    The lists are in one ConfigMap, which no pod of a large job starts without. `spec` is raw,
-    defaults applied.
+    The lists are in one ConfigMap, which every pod of a large job needs to start. `spec` is raw,
+    with defaults.
     """
     field, added = _origin(metadata)
     name, namespace = metadata.get(field), metadata.get("namespace")
@@ -147,7 +152,9 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
 
 
 def _origin(metadata: Mapping[str, Any]) -> tuple[str, int]:
-    """The field a job's name is made from, and how many characters are added to it."""
+    """Return the field that the job's name is derived from, and the number of appended
+    characters.
+    """
     if not metadata.get("name") and metadata.get("generateName"):
         return "generateName", GENERATED_SUFFIX
     return "name", 0

@@ -1,4 +1,4 @@
-"""What a progress policy says that its fields alone do not show."""
+"""Rules about progress policies that concern several fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATH = "spec.progressPolicy"
 
 
 def wrong_time_outs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A first time-out that is the shorter one."""
+    """Yield the error for a first timeout that is shorter than the later one."""
     policy = mapping(spec.get("progressPolicy"))
     first, usual = policy.get("firstTimeoutSeconds"), policy.get("timeoutSeconds")
     if isinstance(first, int) and isinstance(usual, int) and 0 < first < usual:
@@ -24,7 +24,7 @@ def wrong_time_outs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def wrong_restarts(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks to restart that there are not, or that no action restarts."""
+    """Yield the errors for tasks to restart that do not exist, or that no action restarts."""
     policy = mapping(spec.get("progressPolicy"))
     action, names = policy.get("action"), policy.get("tasks")
     restarts_task = action == ProgressAction.RESTART_TASK

@@ -1,4 +1,4 @@
-"""Names in a list of named objects, of which no two may be the same."""
+"""Unique names in lists of named objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from di_api.field_error import FieldError, items, mapping
 
 
 def names_of(values: object) -> dict[int, str]:
-    """Index and name of the objects in a list of named objects."""
+    """Return the names in a list of named objects, by index."""
     return {
         index: name
         for index, value in enumerate(items(values))
@@ -17,7 +17,7 @@ def names_of(values: object) -> dict[int, str]:
 
 
 def repeated_names(names: Mapping[int, str], path: str, what: str) -> Iterator[FieldError]:
-    """An error for each name that is there already, of the list at `path`."""
+    """Yield an error for each repeated name of the list at `path`."""
     seen: set[str] = set()
     for index, name in names.items():
         if name in seen:

@@ -1,4 +1,4 @@
-"""What the server writes into `spec.coordinated.replicas` and a hand may spoil."""
+"""Rules about `spec.coordinated.replicas`, which the server writes and users can edit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from di_api.validation.repeated import names_of, repeated_names
 
 
 def replica_errors(replicas: object) -> Iterator[FieldError]:
-    """Repeated names, and aggregators that are not there, in a raw list of replicas."""
+    """Yield the errors for repeated names and missing aggregators in a raw list of replicas."""
     path = "spec.coordinated.replicas"
     yield from repeated_names(names_of(replicas), path, "another replica")
     entries = [(f"{path}[{index}]", mapping(raw)) for index, raw in enumerate(items(replicas))]

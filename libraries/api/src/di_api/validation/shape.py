@@ -1,7 +1,7 @@
-"""The shape of a DIJob spec: which fields there are, their types and their limits.
+"""The shape of a DIJob spec: its fields, their types and their limits.
 
-The CRD says the same to the API server; this is the copy that answers without one, derived from
-the same declarations. Rules that relate fields to each other are in `relations`.
+The CRD has the same rules for the API server; this copy works without one, and is derived from the
+same declarations. Rules that relate fields to each other are in `relations`.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ _PORT: Final = (
     "between them, at least one letter"
 )
 _LONGEST_NAME: Final = 253
-"""Characters of a resource's name that a message repeats."""
+"""Maximum length of a resource's name in a message."""
 _NO_TEXT: Final = "must be a string"
 _NO_LIST: Final = "must be a list"
 _NO_OBJECT: Final = "must be an object"
 
 Check = Callable[[object], str | None]
-"""What is wrong with a value; None: nothing."""
+"""Returns the fault of a value; None if it is valid."""
 
 
 def cut_to_limits(spec: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """A raw spec with its lists cut to the length they may have, and an error for each cut.
+    """Return a raw spec with its lists cut to their maximum length, and an error for each cut.
 
-    What is past a limit is not judged: it would cost time and only repeat what is wrong.
+    Items beyond a limit are not checked, which saves time and repeated errors.
     """
     errors: list[FieldError] = []
     return _cut(JobSpec, spec, "spec", errors), errors
@@ -110,7 +110,9 @@ def _has_lists(owner: type) -> bool:
 
 
 def shape_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Fields of a spec (defaults applied) that are unknown, missing, mistyped or out of range."""
+    """Yield errors for fields of a spec (with defaults) that are unknown, missing, mistyped or out
+    of range.
+    """
     return _of_object(JobSpec, spec, "spec")
 
 
@@ -148,7 +150,7 @@ def _of_list(kind: List, value: object, path: str) -> Iterator[FieldError]:
         for error in _of_item(kind, item, f"{path}[{index}]"):
             is_right = False
             yield error
-    # Of a list with items that are wrong the other faults may be theirs.
+    # Further faults of a list with invalid items can be consequences of those.
     if is_right and (message := _whole_list(kind, value)) is not None:
         yield FieldError(path, value, message)
 
@@ -225,7 +227,7 @@ def _number(kind: Whole | WholeOrRange | Limit | Amount) -> Check:
 
 def _whole(minimum: int, maximum: int) -> Check:
     def check(value: object) -> str | None:
-        # True is an int to Python and not to JSON.
+        # True is an int in Python but not in JSON.
         if isinstance(value, bool) or not isinstance(value, int):
             return f"must be a whole number, {minimum} or more"
         if value < minimum:

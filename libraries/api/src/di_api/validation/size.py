@@ -1,8 +1,8 @@
-"""How many pods a job may have.
+"""Rule about the maximum number of pods of a job.
 
-Not what it has counts but what it may reach, of each task the larger of `replicas` and
-`maxReplicas`, times the pods of each replica, and those that stand by: a job that was admitted can
-be scaled within its own bounds.
+It limits what a job can reach, not its present size: each task counts with the larger of `replicas`
+and `maxReplicas`, times the pods of each replica, plus its standby pods. So an admitted job can be
+scaled within its own bounds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.spec.bounds import MAX_INT32, MAX_PODS, MAX_PODS_PER_REPLICA, MAX_STANDBY
 
 _LEAST: Final = 1
-"""Replicas of a task of which nothing can be read."""
+"""Number of replicas that count for a task without a valid number."""
 
 
 def reach(task: Mapping[str, Any]) -> int:
-    """Most pods a raw task may get, those counted that vacant indexes are kept free for: they have
-    a place in its node list. A count that the schema refuses is left out."""
+    """Return the maximum number of pods of a raw task, places of vacant indexes included, because
+    its node list has them. An invalid count is ignored.
+    """
     vacant = len(items(task.get("vacant")))
     counts = ((task.get("replicas"), vacant), (task.get("maxReplicas"), 0))
     possible = [
@@ -29,13 +30,13 @@ def reach(task: Mapping[str, Any]) -> int:
 
 
 def pods_per_replica(task: Mapping[str, Any]) -> int:
-    """Pods of each replica of a raw task; 1 if the schema refuses what it says."""
+    """Return the pods of each replica of a raw task; 1 if the value is invalid."""
     size = task.get("podsPerReplica")
     return size if isinstance(size, int) and 1 <= size <= MAX_PODS_PER_REPLICA else 1
 
 
 def standby_pods(task: Mapping[str, Any]) -> int:
-    """Pods of a raw task that stand by; none if the schema refuses what it says."""
+    """Return the standby pods of a raw task; 0 if the value is invalid."""
     number = task.get("standby")
     if not isinstance(number, int) or isinstance(number, bool):
         return 0
@@ -43,7 +44,7 @@ def standby_pods(task: Mapping[str, Any]) -> int:
 
 
 def total_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Whether the tasks of a raw spec may reach too many pods together."""
+    """Yield the error if the tasks of a raw spec can reach too many pods together."""
     tasks = items(spec.get("tasks"))
     total = sum(reach(mapping(task)) for task in tasks)
     if total > MAX_PODS:

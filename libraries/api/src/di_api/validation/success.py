@@ -1,4 +1,4 @@
-"""What a success policy names."""
+"""Rules about the tasks that a success policy names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PATH = "spec.successPolicy.tasks"
 
 
 def wrong_success_policy(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Names that no task has, or that are there twice; and a policy that names none."""
+    """Yield errors for unknown and repeated names, and for a policy without names."""
     policy = mapping(spec.get("successPolicy"))
     if policy.get("tasks") == []:
         yield FieldError(_PATH, [], "must name a task")

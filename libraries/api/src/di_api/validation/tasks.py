@@ -1,4 +1,4 @@
-"""How the tasks of a spec stand to each other, and the fields of one task."""
+"""Rules about the tasks of a spec together, and about the fields of one task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tasks: TypeAlias = list[tuple[str, Mapping[str, Any]]]
 
 
 def reused_task_names(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks whose name another has already, be it by default the type."""
+    """Yield the errors for repeated task names, also by the default, which is the type."""
     first: dict[str, str] = {}
     for path, task in tasks:
         name = task.get("name")
@@ -26,7 +26,7 @@ def reused_task_names(tasks: Tasks) -> Iterator[FieldError]:
 
 
 def replicas_out_of_bounds(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Whether minReplicas <= replicas <= maxReplicas, each bound only where it is given."""
+    """Yield the error unless minReplicas <= replicas <= maxReplicas; an absent bound is ignored."""
     replicas = _whole(task.get("replicas"))
     lowest, highest = _whole(task.get("minReplicas")), _whole(task.get("maxReplicas"))
     if lowest is not None and highest is not None and lowest > highest:
@@ -44,22 +44,23 @@ def replicas_out_of_bounds(path: str, task: Mapping[str, Any]) -> Iterator[Field
 
 
 def wrong_dependencies(path: str, task: Mapping[str, Any], known: set[str]) -> Iterator[FieldError]:
-    """Names in `dependsOn` that no other task has, or that are there twice."""
+    """Yield the errors for names in `dependsOn` that no other task has, or that are repeated."""
     own = task.get("name")
     but = {own: "a task cannot wait for itself"} if isinstance(own, str) else {}
     yield from wrong_names(f"{path}.dependsOn", task.get("dependsOn"), known, but=but)
 
 
 def task_names(tasks: Tasks) -> set[str]:
-    """The names that tasks have."""
+    """Return the names of the tasks."""
     return {name for _, task in tasks if isinstance(name := task.get("name"), str)}
 
 
 def wrong_names(
     path: str, names: object, known: set[str], *, but: Mapping[str, str] = {}
 ) -> Iterator[FieldError]:
-    """Names in a list that no task has, or that are there twice; `but` are some that may not be
-    there for a reason of their own."""
+    """Yield the errors for unknown and repeated names in a list; `but` has names that are refused
+    for a reason of their own.
+    """
     seen: set[str] = set()
     for index, name in enumerate(items(names)):
         where = f"{path}[{index}]"
@@ -75,10 +76,10 @@ def wrong_names(
 
 
 def circular_tasks(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks that wait for each other in a circle would never start.
+    """Yield the error for tasks that depend on each other in a circle and would never start.
 
-    Tasks free of dependencies are taken away until none is left; what stays is on a circle or
-    waits for one. A walk from any of them along its first remaining dependency ends on a circle.
+    Tasks without dependencies are removed until none is left; the rest is on a circle or waits for
+    one. A walk from any of them along its first remaining dependency ends on a circle.
     """
     waits: dict[str, dict[str, None]] = {}
     where: dict[str, str] = {}
@@ -86,7 +87,7 @@ def circular_tasks(tasks: Tasks) -> Iterator[FieldError]:
         name = task.get("name")
         if isinstance(name, str) and name not in waits:
             where[name] = path
-            # A dict as an ordered set: the message must not differ from run to run.
+            # A dict as an ordered set: the message must not differ between runs.
             waits[name] = {
                 d: None for d in items(task.get("dependsOn")) if isinstance(d, str) and d != name
             }

@@ -1,6 +1,6 @@
-"""Whether a DIJob may be changed so: the reasons against it, found one after the other.
+"""Validation of a changed DIJob: yields the errors one after the other.
 
-An update is judged by what differs: what a job had before a rule was made, it may keep.
+Only differences are checked: a job can keep values that it had before a rule was introduced.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from di_api.validation.scheduling.dispatched import changed_while_dispatched
 
 _REPLICA: Final = re.compile(r"spec\.coordinated\.replicas\[(?P<index>[0-9]{1,9})\]")
 _MOST_COMPARED: Final = 64
-"""Values of errors at one path that a new one is compared with."""
+"""Maximum number of values of errors at one path that a new error is compared with."""
 _OF_PODS: Final = ("type", "name", "template", "leaderTemplatePatch", "elastic")
-"""Fields of a task by which its pod templates are judged."""
+"""Fields of a task that affect the validation of its pod templates."""
 _MOST_KNOWN: Final = 1000
-"""Errors of a job that are compared with those it had."""
+"""Maximum number of errors of the existing job that are compared."""
 _PLACED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_placed)
 _FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
 def validate_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
-    """The reasons to refuse a change, the first MAX_ERRORS; empty if there are none."""
+    """Return the errors of a change, the first MAX_ERRORS; empty if it is valid."""
     return [*islice(update_errors(old, new), MAX_ERRORS)]
 
 
 def update_errors(
     old: Mapping[str, Any], new: Mapping[str, Any], check: Check = unbounded
 ) -> Iterator[FieldError]:
-    """The reasons to refuse the change from `old` to `new`, as they are found.
+    """Yield the errors of the change from `old` to `new`.
 
-    Rules that became stricter since the job was made do not bind it: a job whose spec does not
-    change is always let through, and of one that does change only what is wrong with the new spec
-    and was not with the old one is a reason. So a value that is changed has to be right.
+    Rules that became stricter since the job was created do not bind it. A job with an unchanged
+    spec is always accepted. For a changed spec, only errors that the old one did not have are
+    reported, so each changed value has to be valid.
     """
     if not _is_finished(mapping(old)):
         yield from changed_queue(mapping(old), mapping(new))
@@ -63,7 +63,7 @@ def _changed_spec(
     check: Check,
 ) -> Iterator[FieldError]:
     if is_too_heavy(after) and not is_too_heavy(before):
-        # Before the two are compared, which takes several times as long for one so large.
+        # Before the comparison, which takes several times as long for a large spec.
         if (error := weight_error(after)) is not None:
             yield error
         return
@@ -86,7 +86,7 @@ def _changed_spec(
 
 
 def _weight_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldError | None:
-    """The error of a spec that became too large; of one that was before, of a change that is."""
+    """Return the error for a spec that became too large; if it was before, for one that grew."""
     if not weigh(after).is_too_much:
         return None
     was_so = weigh(before).is_too_much and not weigh(_differing(before, after)).is_too_much
@@ -94,7 +94,7 @@ def _weight_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldE
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a spec, and within its tasks those of a task, that are not shared."""
+    """Return the fields of a spec, and of its tasks, that are not shared."""
     old_tasks, tasks = items(before.get("tasks")), items(after.get("tasks"))
     changed = {field: value for field, value in after.items() if value is not before.get(field)}
     if "tasks" in changed and isinstance(changed["tasks"], list):
@@ -108,8 +108,9 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
 
 def _sharing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """`after` with each field, and each field of its tasks, that did not change taken from
-    `before`: comparing them again costs nothing, and what did not change need not be judged."""
+    """Return `after` with each unchanged field, also in its tasks, taken from `before`: comparing
+    them again costs nothing, and unchanged parts are not validated.
+    """
     result = _shared_fields(before, after)
     old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
     if old_tasks and result.get("tasks") is not before.get("tasks"):
@@ -133,11 +134,10 @@ def _shared_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
 
 
 def _same_pods(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[int]:
-    """Indexes of the tasks whose templates and their patches are as they were, and all that these
-    are judged by."""
+    """Return the indexes of the tasks whose templates, patches and related fields are unchanged."""
     if before.get("volumes") is not after.get("volumes"):
         return set()
-    # Tasks past the bound of their list are not judged.
+    # Tasks beyond the bound of their list are not checked.
     old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
     tasks = zip(old_tasks[:MAX_TASKS], new_tasks[:MAX_TASKS], strict=False)
     return {
@@ -150,9 +150,9 @@ def _same_pods(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[int]:
 def _new_errors(
     old: Mapping[str, Any], new: Mapping[str, Any], check: Check
 ) -> Iterator[FieldError]:
-    """The errors of `new` that are not at the same place, of the same value, in `old`.
+    """Yield the errors of `new` that `old` does not have at the same place with the same value.
 
-    Of a size that passes its bound, those that pass it by more than before.
+    For a size beyond its bound, only if it exceeds the bound by more than before.
     """
     same = _same_pods(old["spec"], new["spec"])
     known: _Known | None = None
@@ -169,7 +169,7 @@ def _new_errors(
 
 
 class _Known:
-    """The errors that a job had already."""
+    """The errors of the existing job."""
 
     def __init__(self, job: Mapping[str, Any], errors: Iterable[FieldError]) -> None:
         self._sizes: dict[str, int] = {}
@@ -180,12 +180,12 @@ class _Known:
                 self._sizes[bound] = size
                 continue
             values = self._values.setdefault(_place(error, job), [])
-            # Paths are cut, so thousands may be alike; comparing each with each takes its time.
+            # Paths are cut, so thousands can be equal; comparing all of them would take too long.
             if len(values) < _MOST_COMPARED:
                 values.append(error.value)
 
     def has(self, error: FieldError, job: Mapping[str, Any]) -> bool:
-        """Whether an error of `job`, the later one, was there before."""
+        """Return whether an error of `job`, the changed one, existed before."""
         if error.passes is not None:
             bound, size = error.passes
             return size <= self._sizes.get(bound, 0)
@@ -194,7 +194,9 @@ class _Known:
 
 
 def _place(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
-    """Where an error is and what it says, whatever other replicas a coordinator has given up."""
+    """Return path and message of an error, independent of other replicas that a coordinator has
+    released.
+    """
     found = _REPLICA.match(error.path)
     if found is None:
         return error.path, error.message
@@ -205,7 +207,7 @@ def _place(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _has_started(job: Mapping[str, Any]) -> bool:
-    """Whether a job has been in a phase in which it has pods: each leaves a condition."""
+    """Return whether a job has been in a phase with pods: each such phase leaves a condition."""
     status = mapping(job.get("status"))
     conditions = items(status.get("conditions"))
     found = (status.get("phase"), *(mapping(each).get("type") for each in conditions))

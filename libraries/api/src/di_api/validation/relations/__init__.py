@@ -1,11 +1,11 @@
 """Rules of a DIJob spec that relate fields to each other, for the library and for the policy.
 
-Each is a row: what the library finds, in its own words, beside what a rule of the policy
-(`di_api.crd.policy`) can say of it. What the policy refuses the library refuses too.
+Each rule is a row: the library's function, and the part of it that a rule of the policy
+(`di_api.crd.policy`) can express. Everything that the policy refuses the library refuses too.
 
-The library's half and those of `tasks`, `replicas` and `templates` read the raw spec (defaults
-applied), not a loaded one, so that a mistyped field elsewhere does not hide them: all errors come
-at once. Wherever a shape is wrong a rule looks away; `shape` reports that.
+The library's functions, and those of `tasks`, `replicas` and `templates`, read the raw spec with
+defaults and not a parsed one, so that a mistyped field elsewhere does not hide their errors. A rule
+ignores parts with a wrong shape, because `shape` reports those.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from di_api.validation.templates.rules import coordinated_templates, unfit_pods
 
 
 def broken_rules(spec: Mapping[str, Any], apart_from: Collection[int] = ()) -> Iterator[FieldError]:
-    """Errors of a raw spec, defaults applied, in the order of its fields; linear in its size.
+    """Yield the errors of a raw spec with defaults, in the order of its fields; linear in its size.
 
-    `apart_from` are indexes of tasks whose templates are not looked into for their own sake.
+    `apart_from` are indexes of tasks whose templates are not checked by themselves.
     """
     volumes = names_of(spec.get("volumes"))
     volume_names = {*volumes.values()}
@@ -46,13 +46,13 @@ def broken_rules(spec: Mapping[str, Any], apart_from: Collection[int] = ()) -> I
 
 
 def whole_of(spec: Mapping[str, Any]) -> Whole:
-    """A raw spec with its tasks and where they stand."""
+    """Return a raw spec with its tasks and their paths."""
     raw_tasks = enumerate(items(spec.get("tasks")))
     return Whole(spec, [(f"spec.tasks[{index}]", mapping(task)) for index, task in raw_tasks])
 
 
 def ones_of(whole: Whole) -> Iterator[One]:
-    """Its tasks, one by one."""
+    """Yield its tasks, one by one."""
     known = task_names(whole.tasks)
     for path, task in whole.tasks:
         yield One(path, task, known)

@@ -1,4 +1,4 @@
-"""Rows about a whole spec, its tasks together, checkpoints and failures."""
+"""Rules about a whole spec: tasks together, checkpoints and failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ from di_api.validation.tasks import reused_task_names
 
 
 def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
-    """A job has tasks or a coordinator; what only tasks can have is refused beside the latter."""
+    """Yield the error unless there are either tasks or a coordinator, and errors for fields that
+    only jobs with tasks can have.
+    """
     spec = whole.spec
     tasks, coordinated = spec.get("tasks"), spec.get("coordinated")
     if tasks is None and coordinated is None:
@@ -66,7 +68,9 @@ _NO_PROGRESS: Final = "!has(self.progressPolicy)"
 
 
 def _placed_by_others(field: str, *, but: str) -> tuple[Rule, ...]:
-    """The rule of `validation.scheduling.placed_together`; `but`: the field asks for nothing."""
+    """Return the policy's rule for `validation.scheduling.placed_together`; `but` is CEL for a
+    field that requests nothing.
+    """
     return (
         {
             "rule": f"!has(self.scheduling) || !has(self.scheduling.{field}) || {but} || "

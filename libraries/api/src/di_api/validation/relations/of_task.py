@@ -1,4 +1,4 @@
-"""Rows about one task."""
+"""Rules about one task."""
 
 from __future__ import annotations
 

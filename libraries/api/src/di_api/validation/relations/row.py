@@ -1,4 +1,4 @@
-"""What a row of relations is, and what rows read."""
+"""The form of a rule, and the input of its functions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from di_api.field_error import FieldError
 from di_api.validation.tasks import Tasks
 
 Rule: TypeAlias = dict[str, Any]
-"""`rule`: CEL about `self`, of a change also about `oldSelf`; `message`; `fieldPath` below `self`.
+"""Fields of a rule: `rule`, CEL about `self`, for changes also `oldSelf`; `message`; `fieldPath`
+below `self`.
 
-`unless` is CEL about both, under which a job that breaks the rule may change. Without it a job that
-broke the rule before may."""
+`unless` is CEL about both: a job that breaks the rule can change if it is true. Without `unless` a
+job that broke the rule before can change.
+"""
 Scope = TypeVar("Scope")
 
 
 class Whole(NamedTuple):
-    """What rows about a whole spec read."""
+    """Input of rules about a whole spec."""
 
     spec: Mapping[str, Any]
     tasks: Tasks
 
 
 class One(NamedTuple):
-    """What rows about one task read: where it stands, and the names of all tasks."""
+    """Input of rules about one task: its path, and the names of all tasks."""
 
     path: str
     task: Mapping[str, Any]
@@ -34,9 +36,9 @@ class One(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation(Generic[Scope]):
-    """A row: the errors that the library finds, and the policy's rules about the same."""
+    """A rule: the function of the library, and the policy's rules for the same."""
 
     errors: Callable[[Scope], Iterator[FieldError]]
     rules: tuple[Rule, ...] = ()
     is_all: bool = True
-    """Whether the policy's rules refuse all that the library refuses by the row."""
+    """Whether the policy's rules refuse everything that the library's function refuses."""

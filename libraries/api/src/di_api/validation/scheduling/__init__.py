@@ -1,1 +1,1 @@
-"""Where pods are placed and by whom, and what does not go with that."""
+"""Rules about the placement of pods and its combinations."""

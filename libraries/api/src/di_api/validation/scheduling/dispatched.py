@@ -1,5 +1,6 @@
-"""Jobs that MultiKueue has run in another cluster: they need a queue, and are bound to what that
-cluster was told of them."""
+"""Rules about jobs that MultiKueue runs in another cluster: they need a queue, and cannot change
+what that cluster got.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from di_api.validation.fixed_fields import located
 def dispatched_without_queue(
     metadata: Mapping[str, Any], spec: Mapping[str, Any]
 ) -> Iterator[FieldError]:
-    """The error of a job that is to run in another cluster, and in no queue that sends it there."""
+    """Yield the error for a job for another cluster without a queue that sends it there."""
     job = {"metadata": metadata, "spec": spec}
     if is_dispatched(job) and queue_of(job) is None:
         message = f"{DISPATCHER} runs jobs with the label {LABEL_QUEUE}, and this one has none"
@@ -27,9 +28,9 @@ def dispatched_without_queue(
 def changed_while_dispatched(
     old: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[FieldError]:
-    """The error of a change that the cluster which runs the job is not told of.
+    """Yield the error for a change that does not reach the cluster that runs the job.
 
-    `before` and `after` are the specs of `old` and of what it is to be.
+    `before` and `after` are the existing and the new spec of `old`.
     """
     if not is_dispatched(old) or _has_no_cluster(old):
         return

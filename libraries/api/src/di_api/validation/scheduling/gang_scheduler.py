@@ -1,4 +1,4 @@
-"""Schedulers that bind the pods of a job together: what does not go with that."""
+"""Rules about gang schedulers: what they cannot be combined with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from di_api.validation.scheduling.placed_together import placed_by_others
 
 
 def contended_gangs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Jobs whose pods somebody else binds, or that do not come together."""
+    """Yield the errors for jobs whose pods another component binds, or that do not start
+    together.
+    """
     if mapping(spec.get("scheduling")).get("gangScheduler") in (None, GangScheduler.NONE):
         return
     yield from placed_by_others(
@@ -23,7 +25,7 @@ def contended_gangs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def queue_of_nobody(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A queue where nobody reads it."""
+    """Yield the error for a scheduler's queue without the scheduler that reads it."""
     scheduling = mapping(spec.get("scheduling"))
     queue = scheduling.get("queue")
     if queue is not None and scheduling.get("gangScheduler") != GangScheduler.VOLCANO:

@@ -1,4 +1,4 @@
-"""Pods that a scheduler puts together: what does not go with that."""
+"""Rules about pods that a scheduler places together: what this cannot be combined with."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from di_api.field_error import FieldError, mapping
 def placed_by_others(
     field: str, spec: Mapping[str, Any], *, with_gang: str
 ) -> Iterator[FieldError]:
-    """Jobs whose pods our own allocator places, or that do not come together.
+    """Yield the errors for jobs whose pods our allocator places, or that do not start together.
 
     Args:
-        field: of `scheduling`, which asks a scheduler for it.
-        with_gang: why it does not go with `scheduling.gang`.
+        field: the field of `scheduling` that requests this of a scheduler.
+        with_gang: why it cannot be combined with `scheduling.gang`.
     """
     scheduling = mapping(spec.get("scheduling"))
     path, value = f"spec.scheduling.{field}", scheduling.get(field)

@@ -1,4 +1,4 @@
-"""Nodes that are asked for before there are pods: what does not go with that."""
+"""Rules about nodes that are requested before pods: what this cannot be combined with."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from di_api.validation.scheduling.placed_together import placed_by_others
 FIELD: Final = "provisioningClassName"
 _PATH: Final = f"spec.scheduling.{FIELD}"
 MAX_POD_SETS: Final = 32
-"""Groups of equal pods in one ProvisioningRequest."""
+"""Maximum number of groups of equal pods in one ProvisioningRequest."""
 
 
 def nodes_of_nobody(spec: Mapping[str, Any], tasks: Sequence[object]) -> Iterator[FieldError]:
-    """Jobs whose pods are placed on nodes that are there, or come one by one."""
+    """Yield the errors for jobs whose pods use only existing nodes, or are created one by one."""
     value = mapping(spec.get("scheduling")).get(FIELD)
     if value is None:
         return
@@ -31,7 +31,7 @@ def nodes_of_nobody(spec: Mapping[str, Any], tasks: Sequence[object]) -> Iterato
 def nodes_asked_for_twice(
     metadata: Mapping[str, Any], spec: Mapping[str, Any]
 ) -> Iterator[FieldError]:
-    """A job with a queue: Kueue asks for its nodes, if it is told to."""
+    """Yield the error for a job with a queue: Kueue itself can request its nodes."""
     value = mapping(spec.get("scheduling")).get(FIELD)
     if value is not None and queue_of({"metadata": metadata}) is not None:
         message = (

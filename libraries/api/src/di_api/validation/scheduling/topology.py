@@ -1,4 +1,4 @@
-"""Pods that are to be near each other: what can be asked for, and of whom."""
+"""Rules about topology constraints: their content, and what they cannot be combined with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _LONGEST_PREFIX: Final = 253
 
 
 def topology_of_nobody(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Jobs whose pods somebody else places, or that do not come together."""
+    """Yield the errors for jobs whose pods another component places, or that do not start
+    together.
+    """
     if mapping(spec.get("scheduling")).get("topology"):
         yield from placed_by_others(
             "topology",
@@ -30,7 +32,7 @@ def topology_of_nobody(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def wrong_topology(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """What each of them asks for, and tasks of which two ask for the same."""
+    """Yield the errors in each constraint, and for tasks with two constraints of the same kind."""
     sizes = {str(task.get("name")): pods_per_replica(task) for _, task in tasks}
     taken: dict[tuple[str, bool], str] = {}
     for index, each in enumerate(items(mapping(spec.get("scheduling")).get("topology"))):

@@ -1,1 +1,1 @@
-"""What one task may have: a module for each field or feature of it."""
+"""Rules about one task: a module for each field or feature."""

@@ -1,4 +1,4 @@
-"""How a task is asked to drain: one way of it, and no other hook in its place."""
+"""Rules about drains: exactly one way to ask, and no other hook in its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from di_api.names import DI_CONTAINER
 
 
 def wrong_drain(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """No way of asking, two of them, or one that is no path."""
+    """Yield the error for no way to ask, two of them, or an invalid path."""
     drain, where = task.get("drain"), f"{path}.drain"
     if not isinstance(drain, Mapping):
         return
@@ -25,7 +25,7 @@ def wrong_drain(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def hook_in_the_way(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """The hook of the container that is asked, if the template has one of its own there."""
+    """Yield the error if the container that is asked has a hook of its own in the template."""
     if not isinstance(task.get("drain"), Mapping):
         return
     pod = mapping(mapping(task.get("template")).get("spec"))

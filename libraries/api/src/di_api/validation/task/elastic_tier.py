@@ -1,4 +1,4 @@
-"""Elastic tiers: what does not go with replicas that come and go."""
+"""Rules about elastic tiers: what they cannot be combined with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from di_api.validation.tasks import Tasks
 
 
 def contended_tiers(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Tiers of a job whose pods the allocator chooses, or lets go together."""
+    """Yield the errors for tiers of a job whose pods the allocator chooses, or releases
+    together.
+    """
     if spec.get("preemptible") is True:
         message = (
             "does not go with preemptible: the allocator itself chooses how many replicas there "
@@ -27,7 +29,7 @@ def contended_tiers(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldErro
 
 
 def wrong_tier(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What a raw task's tier, defaults applied, cannot be."""
+    """Yield the errors in a raw task's tier, with defaults."""
     tier, where = task.get("elastic"), f"{path}.elastic"
     if not isinstance(tier, Mapping):
         return

@@ -1,4 +1,4 @@
-"""What stands in the way of checking the nodes of a task."""
+"""Rules about node checks: what they cannot be combined with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_api.validation.tasks import Tasks
 
 
 def contended_nodes(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Checks that would keep a task away from nodes that the allocator chooses."""
+    """Yield the errors for checks that would exclude nodes that the allocator chooses."""
     if spec.get("preemptible") is not True:
         return
     for path, task in tasks:
@@ -28,7 +28,7 @@ def contended_nodes(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldErro
 
 
 def taken_names(tasks: Tasks) -> Iterator[FieldError]:
-    """Containers of tasks with a check that are called as the one of the check."""
+    """Yield the errors for containers with the name of the check's container."""
     for path, task in tasks:
         if not isinstance(task.get("nodeCheck"), Mapping):
             continue

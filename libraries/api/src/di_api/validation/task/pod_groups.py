@@ -1,4 +1,4 @@
-"""Replicas of several pods: what goes with them."""
+"""Rules about replicas of several pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _PATCH: Final = "leaderTemplatePatch"
 
 
 def shared_pod_names(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks named as a replica of another: `a-1-0` is a pod of the task `a`, and of `a-1`."""
+    """Yield the errors for tasks named like a replica of another: `a-1-0` is a pod of the task `a`,
+    and of `a-1`.
+    """
     groups = {
         name: path
         for path, task in tasks
@@ -30,7 +32,7 @@ def shared_pod_names(tasks: Tasks) -> Iterator[FieldError]:
 
 
 def lonely_leader(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A template of leaders where every pod is one."""
+    """Yield the error for a leader template if every pod is a leader."""
     patch = task.get(_PATCH)
     if patch is not None and pods_per_replica(task) == 1:
         message = "needs podsPerReplica above 1; change the template of the task"

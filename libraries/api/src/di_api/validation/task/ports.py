@@ -1,4 +1,4 @@
-"""Ports of tasks that cannot be told from others by their names."""
+"""Rules about the names of tasks' ports, which must be unique."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.tasks import Tasks, task_names
 
 OURS: Final = (names.DI_PORT_NAME, names.MASTER_PORT_NAME)
-"""Names of ports whose numbers have a meaning of their own."""
+"""Port names whose numbers have a meaning of their own."""
 
 
 def repeated_ports(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Ports of one name, and those under a name of ours."""
+    """Yield the errors for repeated port names, and for names of ours."""
     ports = names_of(task.get("ports"))
     yield from repeated_names(ports, f"{path}.ports", "another port of the task")
     for index, name in ports.items():
@@ -26,7 +26,7 @@ def repeated_ports(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def ports_of_containers(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Ports that a container of the template has already."""
+    """Yield the errors for ports that a container of the template already has."""
     pod = mapping(mapping(task.get("template")).get("spec"))
     taken = {
         name
@@ -40,7 +40,7 @@ def ports_of_containers(path: str, task: Mapping[str, Any]) -> Iterator[FieldErr
 
 
 def confused_variables(tasks: Tasks) -> Iterator[FieldError]:
-    """Ports whose variable a pod would be given twice."""
+    """Yield the errors for ports with the same variable."""
     of_job: dict[str, str] = {}
     for path, task in tasks:
         for index, port in enumerate(map(mapping, items(task.get("ports")))):

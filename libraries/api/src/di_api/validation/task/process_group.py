@@ -1,4 +1,4 @@
-"""What a task's process group can be."""
+"""Rules about a task's process group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.validation.size import pods_per_replica
 
 
 def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What a raw task's group, defaults applied, cannot be."""
+    """Yield the errors in a raw task's group, with defaults."""
     group, where = mapping(task.get("processGroup")), f"{path}.processGroup"
     if group.get("framework") == Framework.JAX:
         processes = _whole(group.get("processesPerReplica"))

@@ -1,4 +1,4 @@
-"""Tasks with an object of their own that autoscalers scale."""
+"""Rules about tasks with a DIJobTask for autoscalers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from di_api.validation.tasks import Tasks
 
 
 def contended_replicas(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Scalable tasks of a job whose replicas the allocator chooses: two would fight over them."""
+    """Yield the errors for scalable tasks of a job whose replicas the allocator chooses: the two
+    would conflict.
+    """
     if spec.get("preemptible") is not True:
         return
     for path, task in tasks:
@@ -23,7 +25,7 @@ def contended_replicas(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldE
 
 
 def unbounded_scalable(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A scalable task without an upper bound, which whoever scales it would have to know."""
+    """Yield the error for a scalable task without an upper bound, which an autoscaler needs."""
     if task.get("scalable") is True and task.get("maxReplicas") is None:
         message = "needs maxReplicas: what is written beyond the bounds is refused"
         yield FieldError(f"{path}.scalable", True, message)

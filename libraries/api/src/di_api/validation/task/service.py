@@ -1,4 +1,4 @@
-"""Ports of a task's Service that no Service may have together."""
+"""Rules about the ports of a task's Service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_api.validation.repeated import names_of, repeated_names
 
 
 def wrong_service(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Ports of one name, and those of one number and protocol."""
+    """Yield the errors for ports of the same name, or of the same number and protocol."""
     where = f"{path}.service.ports"
     ports = items(mapping(task.get("service")).get("ports"))
     yield from repeated_names(names_of(ports), where, "another port of the Service")

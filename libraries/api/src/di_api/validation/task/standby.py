@@ -1,4 +1,4 @@
-"""Pods that stand by: what does not go with places that are taken over."""
+"""Rules about standby pods: what they cannot be combined with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from di_api.validation.tasks import Tasks
 
 
 def contended_standbys(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Pods that stand by in a job whose pods the allocator chooses, or lets go together."""
+    """Yield the errors for standby pods in a job whose pods the allocator chooses, or releases
+    together.
+    """
     if spec.get("preemptible") is True:
         message = "does not go with preemptible: the allocator gives nodes to replicas alone"
     elif mapping(spec.get("scheduling")).get("gang") is True:
@@ -27,7 +29,9 @@ def contended_standbys(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldE
 
 
 def names_of_standbys(tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks named as the pods that stand by for another: `a-standby-1` is one of `a`."""
+    """Yield the errors for tasks named like another task's standby pods: `a-standby-1` is one of
+    `a`.
+    """
     taken = {
         standby_task(name): path
         for path, task in tasks
@@ -41,8 +45,9 @@ def names_of_standbys(tasks: Tasks) -> Iterator[FieldError]:
 
 
 def wrong_standby(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What a raw task, defaults applied, cannot be if pods stand by for it: their environment
-    cannot tell them the place that they will have."""
+    """Yield the errors for fields of a raw task (with defaults) that need the pod's place in its
+    environment, which a standby pod does not know in advance.
+    """
     number, where = standby_pods(task), f"{path}.standby"
     if not number:
         return

@@ -1,4 +1,4 @@
-"""Where a task may not leave indexes out."""
+"""Rules about vacant indexes of replicas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from di_api.validation.tasks import Tasks
 
 
 def vacant_of_allocator(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
-    """Tasks of a preemptible job, whose nodes the allocator gives in the order of replicas."""
+    """Yield the errors for tasks of a preemptible job, whose replicas get nodes from the allocator
+    in order.
+    """
     if spec.get("preemptible") is not True:
         return
     for path, task in tasks:
@@ -21,7 +23,7 @@ def vacant_of_allocator(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Field
 
 
 def vacant_members(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """A process group whose members are told their ranks by their indexes."""
+    """Yield the error for a process group whose ranks are derived from indexes."""
     group, vacant = task.get("processGroup"), items(task.get("vacant"))
     if not vacant or not isinstance(group, Mapping) or pods_per_replica(task) > 1:
         return
@@ -31,7 +33,7 @@ def vacant_members(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def vacant_core(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Indexes of the replicas that a task with an elastic tier is to have in any case."""
+    """Yield the errors for vacant indexes below the minimum of a task with an elastic tier."""
     least, vacant = task.get("minReplicas"), items(task.get("vacant"))
     if not isinstance(task.get("elastic"), Mapping) or not isinstance(least, int):
         return

@@ -1,1 +1,1 @@
-"""Pod templates: their types, and what of ours they may not set."""
+"""Validation of pod templates: their types, and reserved keys and values."""

@@ -1,4 +1,4 @@
-"""What core/v1 has against a value, by its pattern. None: nothing."""
+"""Checks of names and values by the patterns of core/v1. None means valid."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST_PREFIX: Final = 253
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(rf"{DNS_LABEL}(\.{DNS_LABEL})*")
 _VARIABLE: Final = re.compile(r"[ -<>-~]+")
-"""Printable ASCII without `=`: what the newest API servers take."""
+"""Printable ASCII without `=`, as the newest API servers accept."""
 
 
 def fault_of_key(value: Any) -> str | None:
-    """What is wrong with a key of labels, annotations, taints, or the name of a resource."""
+    """Return the fault in a key of labels, annotations or taints, or in the name of a resource."""
     prefix, slash, name = value.rpartition("/")
     if slash and not (len(prefix) <= _LONGEST_PREFIX and _PREFIX.fullmatch(prefix)):
         return "what is before the slash of a key must be a DNS name in lower case"
@@ -31,7 +31,7 @@ def fault_of_key(value: Any) -> str | None:
 
 
 def fault_of_label(value: Any) -> str | None:
-    """What is wrong with the value of a label."""
+    """Return the fault in the value of a label."""
     if value and (len(value) > MAX_LABEL or not _NAME.fullmatch(value)):
         return (
             f"the value of a label must be empty or have at most {MAX_LABEL} letters, digits, '-', "
@@ -41,21 +41,21 @@ def fault_of_label(value: Any) -> str | None:
 
 
 def fault_of_variable(value: Any) -> str | None:
-    """What is wrong with the name of a variable."""
+    """Return the fault in the name of a variable."""
     if _VARIABLE.fullmatch(value):
         return None
     return "the name of a variable must have printable ASCII characters without '=', at least one"
 
 
 def fault_of_name(value: Any) -> str | None:
-    """What is wrong with the name of a container or a volume."""
+    """Return the fault in the name of a container or a volume."""
     if is_dns_label(value):
         return None
     return f"must be a DNS label: 1 to {MAX_LABEL} lower-case letters, digits and dashes"
 
 
 def fault_of_port_name(value: Any) -> str | None:
-    """What is wrong with the name of a port."""
+    """Return the fault in the name of a port."""
     if value == "" or is_port_name(value):
         return None
     return (
@@ -65,7 +65,7 @@ def fault_of_port_name(value: Any) -> str | None:
 
 
 def between(least: int, most: int | None = None) -> Check:
-    """What is wrong with a number that has to lie within bounds."""
+    """Return a check that a number is within bounds."""
 
     def check(value: Any) -> str | None:
         if value < least:

@@ -1,9 +1,9 @@
-"""Pod templates field by field, for whatever the API server lets pass.
+"""Type checks of pod templates, for fields that the CRD's schema does not cover.
 
-The CRD has the full schema of a pod template only once, in the tasks; the templates of a
-coordinated job would not fit beside it. They are checked here by the same schema, which
-`python -m di_api.crd` takes from the API server's own OpenAPI document. Templates of tasks are
-checked again: the CRD may be an older one, and how large a quantity is no schema can say.
+The CRD has the full schema of a pod template only once, in the tasks; those of a coordinated job
+would not fit beside it. They are checked here by the same schema, which `python -m di_api.crd`
+takes from the API server's OpenAPI document. Templates of tasks are checked again: the CRD can be
+an older one, and no schema can limit a quantity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from di_api.quantity import AMOUNT_PATTERN, fault_of_amount
 Schema = Mapping[str, Any]
 
 _CREATED: Final = "creationTimestamp"
-"""Of an object's metadata. Go programs write it as null into every template."""
+"""Field of an object's metadata that Go programs write as null into every template."""
 
 
 def _is_whole(value: object) -> bool:
@@ -40,17 +40,19 @@ _BITS: Final[Mapping[object, int]] = {"int32": 32, "int64": 64}
 
 
 def template_errors(path: str, template: object) -> Iterator[FieldError]:
-    """What is wrong in a core/v1 PodTemplateSpec at `path`, in linear time; null is absent."""
+    """Yield the errors in a core/v1 PodTemplateSpec at `path`, in linear time; null counts as
+    absent.
+    """
     return _errors(path, template, _pod_template())
 
 
 def volumes_errors(path: str, volumes: object) -> Iterator[FieldError]:
-    """What is wrong in a list of core/v1 Volumes at `path`, likewise."""
+    """Yield the errors in a list of core/v1 Volumes at `path`, in linear time."""
     return _errors(path, volumes, _pod_template()["properties"]["spec"]["properties"]["volumes"])
 
 
 def pod_template() -> dict[str, Any]:
-    """The structural schema of a core/v1 PodTemplateSpec, as the API server gives it."""
+    """Return the structural schema of a core/v1 PodTemplateSpec, from the API server."""
     file = resources.files("di_api") / "data/pod_template.json"
     schema: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return schema
@@ -64,7 +66,7 @@ def _pod_template() -> Schema:
 
 
 def _errors(path: str, value: object, schema: Schema) -> Iterator[FieldError]:
-    # As deep as the schema, which is finite: what is deeper is an unknown field, not looked into.
+    # As deep as the schema, which is finite: anything deeper is an unknown field, and not read.
     has_type, called = _TYPES[schema.get("type")]
     if not has_type(value):
         yield FieldError(path, value, f"must be {called}")

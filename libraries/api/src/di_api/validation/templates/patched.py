@@ -1,4 +1,4 @@
-"""Templates that are not written down: what comes of one and its patches is judged as any other."""
+"""Validation of templates that result from patches, by the same rules as any other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEADER: Final = "leaderTemplatePatch"
 _ELASTIC: Final = "elastic.templatePatch"
 
 _Templates: TypeAlias = dict[int, Mapping[str, Any]]
-"""By the index of the task."""
+"""Templates by the index of the task."""
 
 
 def patched_errors(
@@ -26,15 +26,15 @@ def patched_errors(
     judge: Callable[[dict[str, Any], Collection[int]], Iterable[FieldError]],
     apart_from: Collection[int] = (),
 ) -> Iterator[FieldError]:
-    """What is wrong with the templates that patches make, and not with those of their tasks.
+    """Yield the errors in patched templates that the templates of their tasks do not have.
 
-    Items of lists are counted as in the template that the patch makes.
+    Indexes of list items are those in the patched template.
 
     Args:
-        spec: raw, defaults applied.
-        known: what was found in it.
-        judge: finds what is wrong with a spec, apart from the templates of some tasks.
-        apart_from: tasks whose templates and patches are not looked into.
+        spec: raw, with defaults.
+        known: errors already found in it.
+        judge: yields the errors of a spec, apart from the templates of some tasks.
+        apart_from: tasks whose templates and patches are not checked.
     """
     tasks = [*items(spec.get("tasks"))]
     plain = {
@@ -65,7 +65,7 @@ def patched_errors(
 def _made(
     where: str, tasks: list[Any], templates: _Templates
 ) -> Generator[FieldError, None, _Templates]:
-    """What a patch makes of each template; those that are not to be applied are told of."""
+    """Yield the errors for invalid patches; return the patched templates."""
     made: _Templates = {}
     for index, task in enumerate(tasks):
         patch = _patch(where, task)

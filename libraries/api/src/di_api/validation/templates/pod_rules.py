@@ -1,10 +1,10 @@
-"""What core/v1's own validation refuses in a pod, as far as a table can say it.
+"""Rules of core/v1's own pod validation, as far as a table can express them.
 
-The API server applies these rules to pods alone. It takes a template that breaks one, and its job
-fails when it starts. A rule here refuses nothing that an API server takes:
-`tests/integration/admission/test_pod_rules.py` asks one.
+The API server applies these rules to pods only. It accepts a template that breaks one, and its job
+fails when it starts. A rule here refuses nothing that an API server accepts:
+`tests/integration/admission/test_pod_rules.py` compares them.
 
-Raw values of any shape are taken: what has another type the schema reports.
+Raw values of any shape are accepted: the schema reports wrong types.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CONTAINERS: Final = ("initContainers", "containers")
 
 
 def pod_faults(path: str, template: object, job_volumes: set[str]) -> Iterator[FieldError]:
-    """Yield what core/v1 has against a template at `path` beyond its schema, in linear time.
+    """Yield the errors of a template at `path` beyond its schema, in linear time.
 
     Args:
         path: of the template.
@@ -96,7 +96,7 @@ def pod_faults(path: str, template: object, job_volumes: set[str]) -> Iterator[F
 
 
 def _container(path: str, container: Object) -> Iterator[FieldError]:
-    # That a container has a name is said elsewhere.
+    # A missing container name is reported by the schema.
     if container.get("name"):
         yield from _values(path, container, _CONTAINER)
     ports = container.get("ports")
@@ -181,7 +181,7 @@ def _is_broken(amount: Any) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    """Whether a resource is one of devices, of which a pod has whole ones for itself."""
+    """Return whether a resource is an extended one, of which a pod gets whole units."""
     domain, slash, _ = name.rpartition("/")
     is_ours = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
     return bool(slash) and not is_ours and not name.startswith("requests.")
@@ -256,7 +256,7 @@ def _labels(path: str, labels: object) -> Iterator[FieldError]:
 
 def _keys(path: str, found: object, *, fold: bool = False) -> Iterator[FieldError]:
     for key, value in mapping(found).items():
-        # Of an annotation's key the API server judges the lower-case form.
+        # The API server checks the lower-case form of an annotation's key.
         if fault := fault_of_key(key.lower() if fold else key):
             yield FieldError(child(path, key), value, fault)
 

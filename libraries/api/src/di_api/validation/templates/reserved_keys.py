@@ -1,4 +1,4 @@
-"""Label and annotation keys of pod templates that belong to the project."""
+"""Reserved label and annotation keys in pod templates."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ _BY_POD: Final = frozenset(
         names.ANNOTATION_NODE,
     }
 )
-"""Keys whose value differs from pod to pod, so that no template can be right about it."""
+"""Keys whose value differs from pod to pod, so that no template value can be correct."""
 
 
 def reserved_keys(
     job_name: object, spec: Mapping[str, Any], apart_from: Collection[int] = ()
 ) -> Iterator[FieldError]:
-    """Reserved keys in the templates of a raw spec that say something else than the operator will.
+    """Yield the errors for reserved keys in the templates of a raw spec with another value than the
+    operator's.
 
-    `apart_from` are indexes of tasks whose templates are not looked into.
+    `apart_from` are indexes of tasks whose templates are not checked.
 
-    A key that repeats the operator's value does no harm (manifests made from running pods have
-    them); another value would make the Service or the operator lose the pod.
+    A key with the operator's value is harmless (manifests copied from running pods have them). With
+    another value the Service or the operator would lose the pod.
     """
     common = {names.LABEL_JOB: job_name, names.LABEL_OPERATOR: names.OPERATOR_NAME}
     for index, raw in enumerate(items(spec.get("tasks"))):

@@ -1,4 +1,4 @@
-"""Pod templates: where a spec has them, and rules of ours about them."""
+"""The pod templates in a spec, and this project's rules about them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ROLES: Final = tuple(
 
 
 def coordinated_templates(spec: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """The path and the template of each role that `spec.coordinated` may have; None: it has none.
+    """Yield path and template of each role that `spec.coordinated` can have; None if it has none.
 
-    Of a raw spec of any shape.
+    Accepts a raw spec of any shape.
     """
     coordinated = mapping(spec.get("coordinated"))
     for role in _ROLES:
@@ -30,7 +30,9 @@ def coordinated_templates(spec: Mapping[str, Any]) -> Iterator[tuple[str, object
 
 
 def unfit_pods(path: str, template: object, job_volumes: set[str]) -> Iterator[FieldError]:
-    """What the API server would only say about the pods, once the job had been taken."""
+    """Yield the errors that the API server would report only for the pods, after the job was
+    accepted.
+    """
     if not isinstance(template, Mapping):
         return
     spec = template.get("spec")
@@ -70,7 +72,9 @@ def unfit_pods(path: str, template: object, job_volumes: set[str]) -> Iterator[F
 
 
 def _above_limits(path: str, owner: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Requests that are above the limit of the same resource, of a container or of the pod."""
+    """Yield the errors for requests above the limit of the same resource, of a container or of the
+    pod.
+    """
     resources = mapping(owner.get("resources"))
     limits = mapping(resources.get("limits"))
     for name, asked in mapping(resources.get("requests")).items():
