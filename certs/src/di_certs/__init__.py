@@ -1,1 +1,1 @@
-"""Certificate authority and serving certificates, made at run time."""
+"""Certificate authority and serving certificates, created at run time."""

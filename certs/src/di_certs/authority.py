@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# Clients whose clock runs behind must not find a fresh certificate "not yet valid".
+# Clients whose clock is behind must not see a new certificate as "not yet valid".
 BACKDATE = timedelta(minutes=5)
 
 
@@ -34,7 +34,9 @@ class Authority:
 
     @classmethod
     def create(cls, common_name: str, *, now: datetime, lifetime: timedelta) -> Self:
-        """Make a new authority valid from five minutes before `now` until `now + lifetime`."""
+        """Create an authority that is valid from five minutes before `now` until `now +
+        lifetime`.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = _builder(name, name, key.public_key(), now=now, lifetime=lifetime)
@@ -50,10 +52,10 @@ class Authority:
 
     @classmethod
     def load(cls, certificate_pem: bytes, private_key_pem: bytes) -> Self:
-        """Read an authority back from PEM.
+        """Load an authority from PEM.
 
         Raises:
-            ValueError: the PEM cannot be read, the key is not ECDSA, or the two do not match.
+            ValueError: the PEM is unreadable, the key is not ECDSA, or the two do not match.
         """
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(private_key_pem, password=None)
@@ -65,16 +67,18 @@ class Authority:
 
     @property
     def certificate_pem(self) -> bytes:
-        """The authority's own certificate."""
+        """Return the authority's own certificate."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def private_key_pem(self) -> bytes:
-        """Its key, without a password."""
+        """Return its private key, without a password."""
         return _private_pem(self._key)
 
     def has_issued(self, certificate_pem: bytes) -> bool:
-        """Whether the first certificate of the PEM carries a valid signature of this authority."""
+        """Return whether the first certificate of the PEM has a valid signature of this
+        authority.
+        """
         return is_issued_by(certificate_pem, self.certificate_pem)
 
     def issue(
@@ -135,7 +139,7 @@ class Authority:
 
 
 def generate_key_pair() -> KeyPair:
-    """Make a bare key pair; `certificate_pem` holds the public key (service-account tokens)."""
+    """Return a plain key pair; `certificate_pem` holds the public key (service-account tokens)."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -144,7 +148,7 @@ def generate_key_pair() -> KeyPair:
 
 
 def renewal_time(certificate_pem: bytes, *, fraction: float = 2 / 3) -> datetime:
-    """The moment (UTC) at which `fraction` of the first certificate's lifetime has passed.
+    """Return the moment (UTC) at which `fraction` of the first certificate's lifetime has passed.
 
     Raises:
         ValueError: the PEM holds no certificate.
@@ -155,7 +159,7 @@ def renewal_time(certificate_pem: bytes, *, fraction: float = 2 / 3) -> datetime
 
 
 def needs_renewal(certificate_pem: bytes, *, now: datetime, fraction: float = 2 / 3) -> bool:
-    """Whether `fraction` of the certificate's lifetime has passed, or it cannot be read."""
+    """Return whether `fraction` of the certificate's lifetime has passed, or it is unreadable."""
     try:
         return now >= renewal_time(certificate_pem, fraction=fraction)
     except ValueError:
@@ -163,7 +167,7 @@ def needs_renewal(certificate_pem: bytes, *, now: datetime, fraction: float = 2 
 
 
 def is_issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
-    """Whether the first certificate of the PEM carries a valid signature of the authority."""
+    """Return whether the first certificate of the PEM has a valid signature of the authority."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority_pem))

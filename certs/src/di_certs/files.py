@@ -20,7 +20,7 @@ PRIVATE_KEY: Final = "tls.key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What `write_certificates` did."""
+    """Result of `write_certificates`."""
 
     authority: bool
     serving: bool
@@ -35,22 +35,22 @@ def write_certificates(
     authority_folder: Path | None = None,
     force: bool = False,
 ) -> Written:
-    """Make sure the folder holds a CA and a serving certificate for `hosts`.
+    """Make sure that the folder has a CA and a serving certificate for `hosts`.
 
-    What is there and good for another third of its life is kept, so that a CA already handed
-    out stays valid; `force` makes everything anew. Files are replaced one by one, each in one
-    step, the key before the certificate.
+    Existing certificates with more than a third of their lifetime left are kept, so that a
+    distributed CA stays valid; `force` creates everything again. Files are replaced one by one,
+    each in one step, the key before the certificate.
 
     Args:
-        folder: gets ca.crt, ca.key, tls.crt and tls.key; made if missing.
+        folder: gets ca.crt, ca.key, tls.crt and tls.key; created if missing.
         hosts: DNS names and IP addresses of the server, at least one.
         now: start of validity.
-        lifetime: of the serving certificate; the CA lives ten times as long.
-        authority_folder: has ca.key in place of `folder`, which a server can then be given
-            without the power to issue certificates; made if missing, gets ca.crt too.
+        lifetime: of the serving certificate; the CA's is ten times as long.
+        authority_folder: has ca.key in place of `folder`, so that a server's folder does not allow
+            it to issue certificates; created if missing, gets ca.crt too.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder is not writable.
         ValueError: `hosts` is empty or one of them is not a DNS name.
     """
     if not hosts:
@@ -65,7 +65,7 @@ def write_certificates(
         _write(home / CA_PRIVATE_KEY, authority.private_key_pem, secret=True)
         _write(home / CA_CERTIFICATE, authority.certificate_pem)
     if home != folder:
-        # An earlier run may have had no folder for it.
+        # An earlier run may have had no separate folder for it.
         (folder / CA_PRIVATE_KEY).unlink(missing_ok=True)
         _write(folder / CA_CERTIFICATE, authority.certificate_pem)
     if not made_authority and _is_good(folder, authority, hosts, now):
@@ -101,7 +101,7 @@ def _is_good(folder: Path, authority: Authority, hosts: Sequence[str], now: date
 
 
 def _write(path: Path, content: bytes, *, secret: bool = False) -> None:
-    """Replace a file in one step: a reader sees the old or the new one, never half of it."""
+    """Replace a file in one step: readers see either the old or the new content."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     mode = 0o600 if secret else 0o644

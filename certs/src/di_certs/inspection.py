@@ -1,4 +1,4 @@
-"""Questions about certificates that are there already; none of these functions raises."""
+"""Properties of existing certificates; none of these functions raises."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from di_certs.authority import BACKDATE
 
 
 def split_certificates(bundle_pem: bytes) -> list[bytes]:
-    """The certificates of a PEM bundle, each re-encoded, in order, without repetition.
+    """Return the certificates of a PEM bundle, each re-encoded, in order, without repetition.
 
-    Anything that is not a certificate makes the whole bundle count as empty.
+    A bundle with anything that is not a certificate counts as empty.
     """
     try:
         certificates = x509.load_pem_x509_certificates(bundle_pem)
@@ -25,12 +25,12 @@ def split_certificates(bundle_pem: bytes) -> list[bytes]:
 
 
 def join_certificates(certificates: Iterable[bytes]) -> bytes:
-    """A PEM bundle of the certificates, each once."""
+    """Return a PEM bundle of the certificates, each once."""
     return b"".join(dict.fromkeys(certificates))
 
 
 def is_pair(certificate_pem: bytes, private_key_pem: bytes) -> bool:
-    """Whether the first certificate carries the public half of the private key."""
+    """Return whether the first certificate has the public half of the private key."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(private_key_pem, password=None)
@@ -40,7 +40,7 @@ def is_pair(certificate_pem: bytes, private_key_pem: bytes) -> bool:
 
 
 def hosts_of(certificate_pem: bytes) -> frozenset[str]:
-    """DNS names and IP addresses the first certificate is valid for."""
+    """Return the DNS names and IP addresses that the first certificate is valid for."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -51,7 +51,9 @@ def hosts_of(certificate_pem: bytes) -> frozenset[str]:
 
 
 def issued_at(certificate_pem: bytes) -> datetime | None:
-    """The moment (UTC) the first certificate was issued by `Authority`, None if unreadable."""
+    """Return the moment (UTC) at which `Authority` issued the first certificate, None if
+    unreadable.
+    """
     try:
         return x509.load_pem_x509_certificate(certificate_pem).not_valid_before_utc + BACKDATE
     except ValueError:
@@ -59,7 +61,7 @@ def issued_at(certificate_pem: bytes) -> datetime | None:
 
 
 def has_expired(certificate_pem: bytes, *, now: datetime) -> bool:
-    """Whether the first certificate is no longer valid, or unreadable."""
+    """Return whether the first certificate is no longer valid, or unreadable."""
     try:
         return now >= x509.load_pem_x509_certificate(certificate_pem).not_valid_after_utc
     except ValueError:
@@ -67,7 +69,7 @@ def has_expired(certificate_pem: bytes, *, now: datetime) -> bool:
 
 
 def fingerprint(certificate_pem: bytes) -> str:
-    """Short hexadecimal name of the first certificate for logs, "" if unreadable."""
+    """Return a short hexadecimal name of the first certificate for logs, "" if unreadable."""
     try:
         return (
             x509.load_pem_x509_certificate(certificate_pem).fingerprint(hashes.SHA256()).hex()[:16]

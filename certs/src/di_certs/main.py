@@ -12,7 +12,7 @@ from di_certs.files import CA_CERTIFICATE, write_certificates
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write ca.crt, ca.key, tls.crt and tls.key; keep what is still good."""
+    """Write ca.crt, ca.key, tls.crt and tls.key; keep certificates that are still valid."""
     parser = argparse.ArgumentParser(
         prog="di-certs",
         description="Write a CA and a serving certificate (ca.crt, ca.key, tls.crt, tls.key) "

@@ -1,4 +1,4 @@
 """The Kubernetes API over raw dicts: clients, typed errors, and a cache kept by list and watch.
 
-The edge of the library: everything that does network I/O, and nothing else, lives here.
+This library contains all network I/O with the API server, and nothing else.
 """

@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Delays between retries."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from random import Random
 
 
 class Backoff:
-    """Doubling delays with jitter: from half to the whole of minimum * 2^n, at most `maximum`.
+    """Exponential backoff with jitter: half to the whole of minimum * 2^n, at most `maximum`.
 
-    Jitter keeps many clients from coming back to a recovered server in step.
+    Jitter keeps many clients from retrying in step after an outage.
 
     Args:
         minimum, maximum: seconds.
@@ -22,11 +22,11 @@ class Backoff:
         self._next = minimum
 
     def delay(self, *, at_least: float | None = None) -> float:
-        """The next delay in seconds; never below what the server asked for (`at_least`)."""
+        """Return the next delay in seconds, at least what the server requested (`at_least`)."""
         whole = self._next
         self._next = min(self._maximum, whole * 2)
         return max(self._rng.uniform(whole / 2, whole), at_least or 0.0)
 
     def reset(self) -> None:
-        """Begin with `minimum` again: it went well."""
+        """Start again with `minimum`, after a success."""
         self._next = self._minimum

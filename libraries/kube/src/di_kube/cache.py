@@ -1,16 +1,17 @@
-"""A collection kept in memory by list and watch, through every way a watch can fail.
+"""An in-memory cache of a collection, kept by list and watch, that recovers from every watch
+failure.
 
-The loop: take the whole collection, follow its changes, and come back to the last version seen
-when the stream ends, is cut or falls silent. Only when the server says that version is gone
-(410, as a status or inside the stream), or keeps answering with empty streams, is the whole
-collection taken again; what vanished meanwhile is then reported as deleted.
+The loop: list the whole collection, watch its changes, and resume from the last version when the
+stream ends, breaks or is silent. Only if the server reports that version as gone (410, as a status
+or inside the stream), or keeps sending empty streams, the whole collection is listed again; objects
+that disappeared are then reported as deleted.
 
-Subscribers learn of changes but must not rely on seeing each one: events that cancel each other
-while the watch is away are never delivered.
+Subscribers get changes but cannot rely on every one: events that cancel each other while the watch
+is disconnected are never delivered.
 
-Each object is read in isolation. One that `transform` or an index cannot bear is kept by its
-metadata alone and marked (`UNREADABLE`), one that a subscriber cannot bear is no news to it;
-the log names it, and all others go on.
+Each object is processed in isolation. If `transform` or an index fails on an object, the cache
+keeps only its metadata and marks it (`UNREADABLE`). If a subscriber fails on it, that subscriber
+misses the event. The log names the object, and all others are unaffected.
 """
 
 from __future__ import annotations
@@ -37,35 +38,34 @@ log = logging.getLogger(__name__)
 
 ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 UNREADABLE = "unreadable"
-"""Field of an object that could not be read, and of no other: what went wrong."""
+"""Field of an object that could not be processed, and of no other: the error."""
 _SKELETON = (
     *("name", "namespace", "uid", "resourceVersion", "generation", "ownerReferences", "labels"),
     *("annotations", "creationTimestamp", "deletionTimestamp"),
 )
-# What differs of so many objects is read one by one; of more, everything anew.
+# Up to this number of changed objects are read one by one; above it, the whole collection.
 _READ_ONE_BY_ONE = 64
 _INITIAL_END = "k8s.io/initial-events-end"
 
 Subscriber = Callable[[str, Any], None]
-"""Told of the type of an event and of the object, as it is kept."""
+"""Called with the type of an event and the object as it is cached."""
 Transform = Callable[[Object], Kept]
 
 
 class WatchCache:
-    """The objects of one resource, as the API server has them, a moment late.
+    """The objects of one resource, slightly behind the API server.
 
-    Objects are shared: nobody may change one. All methods belong to the event loop of `run`.
+    Objects are shared and must not be modified. All methods belong to the event loop of `run`.
 
     Args:
         client: an open client.
-        resource, namespace, label_selector: what to keep; None means all.
-        transform: makes the object that is kept from the one received; it may change its argument,
-            and must leave metadata.{name,namespace,uid,resourceVersion}. What it raises concerns
-            that object alone.
+        resource, namespace, label_selector: the collection; None means all.
+        transform: returns the cached form of an object; it can modify its argument, and must keep
+            metadata.{name,namespace,uid,resourceVersion}. An error concerns that object only.
         indexes: by name (see `by_index`).
         clock: monotonic seconds.
         rng: for jitter.
-        limits: times, shortened by tests.
+        limits: timeouts, shortened by tests.
 
     Attributes:
         synced: set once the cache has been filled for the first time, and from then on.
@@ -103,65 +103,69 @@ class WatchCache:
         self._streams_lists = True
         self._empty_streams = 0
         self._away_since: float | None = clock()
-        # Deletions seen while `relist` reads: its list may still hold the object.
+        # Deletions seen while `relist` reads: its list can still contain the object.
         self._buried: dict[Key, int] | None = None
         self.synced = asyncio.Event()
         self.stats = CacheStats()
 
     @property
     def resource_version(self) -> str:
-        """The version the next watch starts from; "" when the collection must be taken anew."""
+        """Return the version that the next watch starts from; "" if the collection must be listed
+        again.
+        """
         return self._version
 
     @property
     def away(self) -> float:
-        """Seconds since the API server was last known to answer; 0 while a stream is open."""
+        """Return the seconds since the last response of the API server; 0 while a stream is
+        open.
+        """
         return 0.0 if self._away_since is None else self._clock() - self._away_since
 
     def __len__(self) -> int:
         return len(self._store)
 
     def get(self, namespace: str | None, name: str) -> Kept | None:
-        """The object of that name, None if there is none."""
+        """Return the object with that name, None if there is none."""
         return self._store.get((namespace or "", name))
 
     def items(self) -> list[Kept]:
-        """All objects."""
+        """Return all objects."""
         return self._store.items()
 
     def by_index(self, index: str, value: str) -> list[Kept]:
-        """The objects one of the constructor's `indexes` finds under `value`."""
+        """Return the objects that an index of the constructor's `indexes` has under `value`."""
         return self._store.by_index(index, value)
 
     def count(self, index: str, value: str) -> int:
-        """How many objects `by_index` would find."""
+        """Return the number of objects that `by_index` returns."""
         return self._store.count(index, value)
 
     def tally(self, index: str) -> Mapping[str, int]:
-        """How many objects an index finds under each value, without a look at any of them."""
+        """Return the number of objects by index value, without reading any object."""
         return self._store.tally(index)
 
     def subscribe(self, callback: Subscriber) -> None:
-        """Have `callback(type, object)` called on every ADDED, MODIFIED and DELETED, in order.
+        """Call `callback(type, object)` for every ADDED, MODIFIED and DELETED event, in order.
 
-        It must be quick; enqueueing a key is what it is for. What it raises is logged.
+        It must be fast, such as adding a key to a queue. Its errors are logged.
         """
         self._subscribers.append(callback)
 
     def absorb(self, obj: Object) -> None:
-        """Take in the answer to a write of our own, so that the next look already sees it.
+        """Store the response to our own write, so that the next read includes it.
 
-        Whatever the watch has passed is left out: it may have been deleted since.
+        A response that the watch has passed is ignored: the object may have been deleted since.
         """
         if self._version and version_of(obj) > as_number(self._version):
             self._upsert(self._transform(obj))
 
     def absorb_list(self, objects: Iterable[Kept], version: str) -> bool:
-        """Take in what a list of a part of the collection showed at `version`; the objects as
-        `recognise` returned them.
+        """Store objects from a list of part of the collection at `version`, as returned by
+        `recognise`.
 
-        Returns False, with nothing changed, if the watch is further than that list: what it
-        showed may have been deleted since.
+        Returns False without a change if the watch is ahead of that list: its objects may have been
+        deleted since.
         """
         if not self._version or as_number(version) < as_number(self._version):
             return False
@@ -170,8 +174,9 @@ class WatchCache:
         return True
 
     def recognise(self, obj: Object) -> Kept:
-        """What is kept, or would be, of an object that was read: the very object that is kept if
-        it is that, so that reading a collection anew does not hold it twice."""
+        """Return the cached form of an object that was read; the identical cached object if it is
+        unchanged, so that a new list of the collection does not double its memory.
+        """
         return self._kept(obj) or self._transform(obj)
 
     async def run(self) -> None:
@@ -186,8 +191,8 @@ class WatchCache:
                 detail = {"plural": self._resource.plural, "code": error.code}
                 detail |= {"reason": error.reason, "detail": error.message}
                 if isinstance(error, Silent) and self._version:
-                    # An idle collection's stream; the next one shows whether the API server
-                    # answers. Without a version the collection itself stopped half-way.
+                    # A stream of an idle collection; the next one shows whether the API server
+                    # responds. Without a version the list itself stopped halfway.
                     self._backoff.reset()
                     log.debug("watch is silent", extra=detail)
                 else:
@@ -195,7 +200,7 @@ class WatchCache:
                     wait = error.retry_after
                     log.warning("watch failed", extra=detail)
             except Exception:
-                # A mistake of ours. Where the stream stopped it would only be made again.
+                # A defect of ours. Resuming at the same place would repeat it.
                 self._version = ""
                 self.stats.errors += 1
                 log.exception("watch failed", extra={"plural": self._resource.plural})
@@ -204,11 +209,11 @@ class WatchCache:
             await asyncio.sleep(self._backoff.delay(at_least=wait))
 
     async def relist(self) -> None:
-        """Compare the collection and repair what the watch lost, as if it had come as events.
+        """Compare the collection and repair what the watch lost, as if the events had arrived.
 
-        The versions of all objects are read, and what is in them only of those that differ. The
-        watch goes on meanwhile; whatever it brought that is newer than the list stands. Does
-        nothing before the cache is synced and while another call or a full replacement runs.
+        The versions of all objects are read, and the content only of those that differ. The watch
+        continues meanwhile, and its newer events win over the list. Does nothing before the cache
+        is synced and while another call or a full list runs.
 
         Raises:
             ApiError: the list failed; nothing was changed.
@@ -221,8 +226,8 @@ class WatchCache:
             versions, version = await self._list(self._as_listed, is_metadata=True)
             self.stats.polls += 1
             if as_number(version) < known:
-                # A list is read from a quorum, so it cannot be older than what we have been
-                # shown, unless somebody replays the past.
+                # A list is read from a quorum, so it cannot be older than what we have seen, unless
+                # the past is replayed.
                 self.stats.stale += 1
                 return
             behind = [one for one in versions if self._is_behind(one)]
@@ -235,13 +240,15 @@ class WatchCache:
                 present = set(map(key_of, versions))
                 self._repair(changed, present, as_number(version), self._buried)
                 if as_number(version) > as_number(self._version):
-                    # Whatever a watch that lags has still to bring is the past from now on.
+                    # Outstanding events of a lagging watch are outdated from now on.
                     self._version = version
         finally:
             self._buried = None
 
     async def _follow(self) -> None:
-        """One attempt: the whole collection if we have no version, then one stream to its end."""
+        """Run one attempt: list the whole collection if there is no version, then read one stream
+        to its end.
+        """
         if not self._version and not self._streams_lists:
             self._replace(*await self._list(self._transform))
         if self._version:
@@ -250,7 +257,9 @@ class WatchCache:
             await self._consume_everything()
 
     async def _consume_everything(self) -> None:
-        """A stream that begins with the whole collection (saves the memory of one huge list)."""
+        """Read a stream that begins with the whole collection (saves the memory of one
+        large list).
+        """
         try:
             if not await self._consume(_Filling(objects={})):
                 raise Invalid(kind=self._resource.kind, message="no end of the initial events")
@@ -270,7 +279,7 @@ class WatchCache:
             self._version = ""
 
     async def _consume(self, filling: _Filling | None) -> bool:
-        """Take in one stream; returns whether `filling`, if given, was completed."""
+        """Process one stream; return whether `filling`, if given, was completed."""
         self.stats.streams += 1
         async with aclosing(self._open(initial=filling is not None)) as events:
             async for kind, obj in events:
@@ -292,7 +301,7 @@ class WatchCache:
             timeout_seconds=max(1, round(self._rng.uniform(stream, 2 * stream))),
             send_initial_events=initial,
             silence=self._limits.silence,
-            # Without its objects a collection has not been answered.
+            # Without its objects the list has not been answered.
             opened=self._answered if self._version else _ignore,
         )
 
@@ -311,10 +320,11 @@ class WatchCache:
         )
 
     async def _read(self, one: Kept, listed: str) -> Sequence[Kept]:
-        """The object as it is now; none if it is gone, or none of the collection any more, or what
-        was read is older than what was `listed`."""
+        """Return the present object; empty if it is deleted, no longer in the collection, or older
+        than the version `listed`.
+        """
         namespace, name = key_of(one)
-        # A list of one: it needs no further permission, and goes by the labels.
+        # A list of one object: it needs no further permission, and applies the label selector.
         found, version = await self._client.list(
             self._resource,
             namespace or None,
@@ -325,7 +335,9 @@ class WatchCache:
         return found if as_number(version) >= as_number(listed) else []
 
     def _as_listed(self, obj: Object) -> Kept:
-        """What `relist` compares: of fifty thousand objects nearly all are the very ones kept."""
+        """Return the form that `relist` compares: of fifty thousand objects nearly all are the
+        cached ones.
+        """
         metadata = obj["metadata"]
         compared = ("namespace", "name", "resourceVersion")
         return self._kept(obj) or {
@@ -333,20 +345,20 @@ class WatchCache:
         }
 
     def _kept(self, obj: Object) -> Kept | None:
-        """The very object that is kept, if it is the one that was read."""
+        """Return the cached object if it has the version that was read."""
         kept = self._store.get(key_of(obj))
         if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
             return kept
         return None
 
     def _is_behind(self, one: Kept) -> bool:
-        """Whether what is kept of an object, if anything, is older than the version listed."""
+        """Return whether the cached object, if any, is older than the listed version."""
         kept = self._store.get(key_of(one))
         buried = (self._buried or {}).get(key_of(one), -1)
         return version_of(one) > (buried if kept is None else version_of(kept))
 
     def _take(self, kind: str, obj: Object) -> None:
-        """One event of the watch."""
+        """Process one event of the watch."""
         version = obj["metadata"].get("resourceVersion", "")
         if version_of(obj) < as_number(self._version):
             # Versions only grow along a watch: this is a replay of the past.
@@ -357,16 +369,16 @@ class WatchCache:
             if kind == DELETED:
                 self._remove(self._transform(obj))
             else:
-                # Mostly the echo of an own write, which is kept already.
+                # Usually the event of our own write, which is already cached.
                 self._upsert(self.recognise(obj))
-        # Only what follows a fill proves that versions lead somewhere. The fill itself does not:
-        # resetting there would turn a server that always answers 410 into a hot loop.
+        # Only an event after the initial list proves that the version is usable. A reset during the
+        # initial list would turn a server that always responds 410 into a busy loop.
         self._backoff.reset()
         self._empty_streams = 0
         self._version = version
 
     def _replace(self, objects: Iterable[Kept], version: str) -> None:
-        """Make the cache equal to a whole collection; the difference goes to subscribers."""
+        """Replace the cache by a whole collection; subscribers get the difference."""
         vanished = set(self._store.keys())
         for obj in objects:
             vanished.discard(key_of(obj))
@@ -381,7 +393,7 @@ class WatchCache:
     def _repair(
         self, changed: Iterable[Kept], present: set[Key], version: int, buried: Mapping[Key, int]
     ) -> None:
-        """Take in what has changed, and drop what was not among the `present` at `version`."""
+        """Store the changed objects, and remove those that were not `present` at `version`."""
         vanished = set(self._store.keys()) - present
         for obj in changed:
             if version_of(obj) > buried.get(key_of(obj), -1):
@@ -393,7 +405,7 @@ class WatchCache:
                 self._drop(key)
 
     def _upsert(self, obj: Kept, *, known_newest: bool = False) -> bool:
-        """Keep `obj` unless it is known already or older than what is kept."""
+        """Store `obj` unless it is known or older than the cached object."""
         old = self._store.get(key_of(obj))
         if old is None:
             self._store.put(obj)
@@ -404,7 +416,7 @@ class WatchCache:
         if version_of(obj) < version_of(old) and not known_newest:
             return False
         if old["metadata"]["uid"] != obj["metadata"]["uid"]:
-            # The same name, another object: whoever counted on the old one must hear of its end.
+            # The same name, another object: subscribers must get the deletion of the old one.
             self._drop(key_of(old))
             return self._upsert(obj)
         self._store.put(obj)
@@ -433,7 +445,9 @@ class WatchCache:
                 self._blame(obj, "an object is no news to a subscriber that failed", error)
 
     def _transform(self, obj: Object) -> Kept:
-        """What is kept of an object; of one that cannot be read its metadata and the reason."""
+        """Return the cached form of an object; its metadata and the error if it cannot be
+        transformed.
+        """
         try:
             return self._wanted_transform(obj)
         except Exception as error:
@@ -445,7 +459,7 @@ class WatchCache:
             }
 
     def _total(self, index: Index) -> Index:
-        """The index, which finds an object under nothing where it cannot read it."""
+        """Return the index with a fallback: an object on which it fails has no value."""
 
         def values(obj: Kept) -> Iterable[str]:
             try:
@@ -457,7 +471,7 @@ class WatchCache:
         return values
 
     def _blame(self, obj: Kept, what: str, error: Exception) -> None:
-        """Name the object at fault. Anybody may write one, so it is worth a line and no more."""
+        """Log the object at fault. Any client can write such an object, so it gets one line."""
         self.stats.unreadable += 1
         namespace, name = key_of(obj)
         log.warning(
@@ -470,12 +484,12 @@ class WatchCache:
 
 @dataclass(slots=True, kw_only=True)
 class _Filling:
-    """A collection that arrives as a stream; changes may already be mixed in."""
+    """A collection that arrives as a stream, possibly mixed with changes."""
 
     objects: dict[Key, Kept]
 
     def take(self, kind: str, obj: Object, transform: Transform) -> bool:
-        """Take one event in; returns whether it was the one that ends the collection."""
+        """Add one event; return whether it ended the collection."""
         if kind == BOOKMARK:
             return _INITIAL_END in obj["metadata"].get("annotations", {})
         if kind == DELETED:

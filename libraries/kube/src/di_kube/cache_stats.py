@@ -1,4 +1,4 @@
-"""What a watch cache has counted."""
+"""Counters of a watch cache."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class CacheStats:
     """Counters since the start, for metrics.
 
     Attributes:
-        events: changes the watch brought.
-        stale: events refused because something newer of the same object was known.
-        lists: times the whole collection replaced the cache; the first one included.
-        polls: periodic comparisons done by `relist`.
-        repairs: differences `relist` found: what the watch had lost, or had not brought yet.
+        events: changes received from the watch.
+        stale: events ignored because a newer version of the object was known.
+        lists: how often the whole collection replaced the cache, the first time included.
+        polls: periodic comparisons by `relist`.
+        repairs: differences that `relist` found: lost or outstanding events.
         streams: watch streams opened, the first one included.
-        errors: attempts that failed.
-        unreadable: objects that `transform`, an index or a subscriber could not bear.
+        errors: failed attempts.
+        unreadable: objects on which `transform`, an index or a subscriber failed.
     """
 
     events: int = 0

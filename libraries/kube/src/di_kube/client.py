@@ -23,7 +23,7 @@ from di_kube.wire import Object, Objects, Target
 
 _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
-# Objects of a page, a millisecond or two.
+# Objects of a page that are transformed before other tasks run; a millisecond or two.
 _TRANSFORM_AT_ONCE = 100
 T = TypeVar("T")
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
@@ -34,16 +34,16 @@ def _as_it_is(obj: Object) -> Object:
 
 
 class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
-    """Talks to one API server. Enter it as a context manager to open its connections.
+    """Client of one API server. Enter it as a context manager to open its connections.
 
-    Every method raises one of `di_kube.errors`; `timeout` is the time a request may take
-    once it has a connection, in seconds (default 10). No request is repeated: whether that is
-    safe only the caller knows.
+    Every method raises one of `di_kube.errors`. `timeout` is the maximum time in seconds of a
+    request once it has a connection (default 10). No request is retried, because only the caller
+    knows whether that is safe.
 
-    `on_date` is told the Date of every answer that has one: the API server's clock.
+    `on_date` is called with the Date of every response that has one: the API server's clock.
 
     Attributes:
-        requests: count of finished requests by (verb, plural, code); code 0 = no answer.
+        requests: finished requests by (verb, plural, code); code 0 means no response.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         self._timeout = timeout
         self._connections: Connections | None = None
         self._sockets = Sockets()
-        # The queue for a connection must not eat into a request's own time-out: a thousand
-        # creates at once would fail for waiting, not for the server.
+        # Waiting for a connection must not count against a request's timeout: of a thousand
+        # concurrent creates some would fail for waiting, not for the server.
         self._slots = asyncio.Semaphore(connections)
         self.requests: Counter[tuple[str, str, int]] = Counter()
 
@@ -126,17 +126,17 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         is_metadata: bool = False,
         transform: Callable[[Object], Any] = _as_it_is,
     ) -> tuple[Sequence[Any], str]:
-        """Read a whole collection, `limit` objects a request; `timeout` is for each of them. With
-        `is_metadata` nothing but `metadata` is read of each, for half the API server's work.
+        """Read a whole collection, `limit` objects per request; `timeout` is for each request. With
+        `is_metadata` only `metadata` of each object is read, for half the API server's work.
 
-        Each object is put through `transform` before the next page is read: a large collection then
-        takes the memory of what is kept of it.
+        `transform` is applied to each object before the next page is read, so a large collection
+        takes only the memory of the results.
 
         Returns:
             The objects and the resource version to watch from.
 
         Raises:
-            Gone: the pages expired under us three times.
+            Gone: the pages expired three times.
         """
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         for attempt in range(_LIST_ATTEMPTS):
@@ -168,7 +168,7 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         silence: float = wire.WATCH_SILENCE,
         opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[tuple[str, Object], None]:
-        """Follow a collection; yields (type, object) until the server ends the stream.
+        """Watch a collection; yields (type, object) until the server ends the stream.
 
         Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
         events are raised.
@@ -176,15 +176,15 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         Args:
             resource_version: where to start; "" with `send_initial_events`.
             timeout_seconds: when the server ends the stream.
-            send_initial_events: begin with an ADDED for each object there is, then a BOOKMARK
+            send_initial_events: begin with ADDED for each existing object, then a BOOKMARK
                 annotated k8s.io/initial-events-end (Kubernetes 1.32 or newer; older: Invalid).
-            silence: seconds without a byte after which the stream is given up.
-            opened: called when the API server has begun to answer.
+            silence: seconds without a byte after which the stream is closed.
+            opened: called when the API server begins its response.
 
         Raises:
             Gone: `resource_version` is too old.
-            Silent: no byte came for `silence` seconds.
-            Unavailable: the stream was cut (WatchCut), or was not answered.
+            Silent: no byte arrived for `silence` seconds.
+            Unavailable: the stream broke (WatchCut), or got no response.
         """
         query = wire.watch_query(
             resource_version=resource_version or None,
@@ -222,15 +222,15 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
             self.requests["WATCH", resource.plural, code] += 1
 
     async def raw(self, path: str, *, timeout: float | None = None) -> bytes:
-        """GET a path that is no resource (/metrics, /openapi/v3, ...) and return its bytes."""
+        """GET a path that is not a resource (/metrics, /openapi/v3, ...) and return its bytes."""
         return await self._send("GET", path, Target(_NON_RESOURCE, name=path), timeout=timeout)
 
     async def pour(
         self, path: str, take: Callable[[bytes], None], *, timeout: float | None = None
     ) -> None:
-        """GET a path as `raw` does, and hand over its body, of any length, as it comes.
+        """GET a path as `raw` does, and pass on the body, of any length, in parts.
 
-        After an error `take` may have been called with a part of it. What it raises is raised.
+        After an error `take` may have been called with some parts. Its own errors are raised.
         """
         target = Target(_NON_RESOURCE, name=path)
         seconds = self._timeout if timeout is None else timeout
@@ -277,11 +277,11 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
             path = wire.url_path(resource.path(namespace), query)
             target = Target(resource, namespace)
             raw = await self._send("GET", path, target, accept=accept, timeout=timeout)
-            # Others get their turn between the parts: of five hundred pods each takes some twenty
+            # Other tasks run between the parts: each part of five hundred pods takes about twenty
             # milliseconds.
             await asyncio.sleep(0)
-            # Until the page is gone: a collector that is on walks all of it, and everything that
-            # was made before, which takes three times as long as all the rest.
+            # Until the page is freed: a garbage collection would traverse all of it and all older
+            # objects, which takes three times as long as everything else.
             with wire.collector_paused():
                 page = wire.decode_object(raw, target)
                 metadata = page.get("metadata", {})

@@ -1,4 +1,4 @@
-"""Where the API server is and how to prove who we are."""
+"""Address and credentials of the API server."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pathlib import Path
 
 from di_kube.proxy import Proxy, proxy_for
 
-# Bound tokens live an hour and are replaced in the file at 80 % of that; client-go re-reads as
-# often. Reading on every request would put a file read on the hot path for nothing.
+# Bound tokens live an hour and are replaced in the file at 80 % of that; client-go reads the file
+# as often. A read for every request would be wasted work.
 TOKEN_PERIOD = 60.0
-# Where the kubelet puts a pod's own identity.
+# Where the kubelet mounts a pod's own identity.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConfigError(Exception):
-    """There is no usable configuration; the message says which file and what is wrong."""
+    """There is no usable configuration; the message has the file and the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeConfig:
-    """How to reach one API server.
+    """How to connect to one API server.
 
     Attributes:
         server: base URL, no trailing slash.
-        ca_pem: authorities to trust; None means the system's.
-        client_cert_pem, client_key_pem: client certificate, if that is how we log in.
-        authorization: gives the Authorization header's value now, or None. Safe to call from
-            any thread and on every request.
-        verify: False only where the kubeconfig says insecure-skip-tls-verify.
-        tls_server_name: name expected in the server's certificate, if not the URL's host.
-        proxy: the way to the server from outside its network; None: it is reached directly.
+        ca_pem: CA certificates to trust; None means the system's.
+        client_cert_pem, client_key_pem: client certificate, if it is used for authentication.
+        authorization: returns the present value of the Authorization header, or None. Safe to call
+            from any thread and for every request.
+        verify: False only if the kubeconfig has insecure-skip-tls-verify.
+        tls_server_name: expected name in the server's certificate, if not the URL's host.
+        proxy: HTTP proxy to the server; None: direct connections.
     """
 
     server: str
@@ -50,7 +50,7 @@ class KubeConfig:
     proxy: Proxy | None = None
 
     def ssl_context(self) -> ssl.SSLContext:
-        """A client context (TLS 1.2 or newer) for this server.
+        """Return a client context (TLS 1.2 or newer) for this server.
 
         Raises:
             ConfigError: a certificate or key cannot be parsed.
@@ -71,9 +71,9 @@ class KubeConfig:
 
 
 class CachedToken:
-    """An Authorization value read again at most once a minute; safe between threads.
+    """An Authorization value that is read again at most once a minute; thread-safe.
 
-    `read` may raise OSError when it cannot be had at this moment.
+    `read` can raise OSError if the value is not readable at the moment.
     """
 
     def __init__(self, *, read: Callable[[], str | None], clock: Callable[[], float]) -> None:
@@ -84,13 +84,13 @@ class CachedToken:
         self._due = clock() + TOKEN_PERIOD
 
     def __call__(self) -> str | None:
-        """The value; the last one known when the file cannot be read at this moment."""
+        """Return the value; the last known one if the file is not readable at the moment."""
         if self._clock() < self._due:
             return self._value
         with self._lock:
             if self._clock() >= self._due:
-                # The mount is swapped by rename, so a miss is short; an expired token shows
-                # itself as 401.
+                # The mount is replaced by rename, so a failure is short; an expired token results
+                # in 401.
                 with suppress(OSError):
                     self._value = self._read()
                 self._due = self._clock() + TOKEN_PERIOD
@@ -109,15 +109,15 @@ def load_config(
         kubeconfig: file (or list of files as in $KUBECONFIG); None or empty means the pod's own
             service account inside a cluster, else kubectl's default files.
         context: kubeconfig context; None means the current one.
-        clock: monotonic seconds, for re-reading tokens.
+        clock: monotonic seconds, for reading tokens again.
 
     Raises:
-        ConfigError: nothing usable was found.
+        ConfigError: there is no usable configuration.
     """
     if not kubeconfig and (SERVICE_ACCOUNT / "token").is_file():
         return _in_cluster(clock)
-    # Here and not above: the official client costs 19 MB and a fifth of a second, which a pod can
-    # spare.
+    # Imported here and not above: the official client costs 19 MB and a fifth of a second, which a
+    # pod does not need.
     from di_kube.kubeconfig import read_kubeconfig  # noqa: PLC0415
     from di_kube.kubeconfig_file import BadKubeconfig  # noqa: PLC0415
 
@@ -138,8 +138,8 @@ def load_config(
     except BadKubeconfig as error:
         raise ConfigError(str(error)) from error
     except Exception as error:
-        # On a broken file the official loader fails with whatever it stumbles over: YAML, type,
-        # lookup and base64 errors besides its own.
+        # For an invalid file the official loader raises YAML, type, lookup and base64 errors
+        # besides its own.
         raise ConfigError(f"{kubeconfig or 'default configuration'}: {error}") from error
 
 
@@ -159,7 +159,9 @@ def _in_cluster(clock: Callable[[], float]) -> KubeConfig:
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: bytes) -> None:
-    """OpenSSL takes a certificate chain from a file only; the file lives for the call alone."""
+    """Load a client certificate. OpenSSL reads a chain only from a file, which exists only during
+    the call.
+    """
     with tempfile.NamedTemporaryFile(prefix="kube-client-", suffix=".pem") as file:
         file.write(pem)
         file.flush()

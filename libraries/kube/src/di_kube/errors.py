@@ -1,6 +1,6 @@
-"""What the API server can answer instead of the object: one exception type per reaction.
+"""Errors of the API server: one exception type per reaction of the caller.
 
-Callers decide by type (`except Conflict`), never by code or message text.
+Callers distinguish by type (`except Conflict`), never by code or message text.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _QUOTA_PHRASE = "exceeded quota"
 
 
 class ApiError(Exception):
-    """The request did not succeed.
+    """A request that failed.
 
     Attributes:
-        kind: kind of the object asked for, e.g. "Pod".
+        kind: kind of the requested object, e.g. "Pod".
         namespace: its namespace; None for cluster-scoped kinds and all-namespace lists.
         name: its name; None for collections.
-        code: HTTP status; 0 when no usable answer arrived.
+        code: HTTP status; 0 without a usable response.
         reason: the machine-readable `Status.reason`, or one of "Timeout", "ConnectionError",
-            "BadBody", "WatchSilent", "WatchCut" when the answer itself is missing or broken.
-        message: the server's own words, cut at 2048 characters.
-        retry_after: seconds the server asks to wait; None when it does not say.
-        causes: the fields that are wrong, each with why, at most 50; none when it does not say.
+            "BadBody", "WatchSilent", "WatchCut" if the response is missing or broken.
+        message: the server's message, cut at 2048 characters.
+        retry_after: seconds to wait as requested by the server; None without a request.
+        causes: the wrong fields, each with the reason, at most 50; empty if the server names none.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ApiError(Exception):
 
     @property
     def target(self) -> str:
-        """The object or collection asked for, e.g. "Pod default/a" or "Pod *"."""
+        """Return the requested object or collection, e.g. "Pod default/a" or "Pod *"."""
         path = "/".join(part for part in (self.namespace, self.name) if part)
         return f"{self.kind} {path or '*'}"
 
@@ -62,11 +62,11 @@ class NotFound(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """409 on create: the name is taken; by whom must be looked at."""
+    """409 on create: the name is taken; read the object to find its owner."""
 
 
 class Conflict(ApiError):
-    """409: the object changed since it was read, or a delete precondition does not hold."""
+    """409: the object changed since it was read, or a delete precondition failed."""
 
 
 class Gone(ApiError):
@@ -74,7 +74,7 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """400, 413, 415 or 422: the request itself is wrong; the same request never succeeds."""
+    """400, 413, 415 or 422: the request itself is wrong; a retry never succeeds."""
 
 
 class Unauthorized(ApiError):
@@ -86,24 +86,24 @@ class Forbidden(ApiError):
 
     @property
     def is_quota(self) -> bool:
-        """Whether a ResourceQuota refused it: the same request succeeds once there is room."""
+        """Return whether a ResourceQuota refused it: a retry succeeds once the quota has space."""
         return _QUOTA_PHRASE in self.message
 
 
 class Throttled(ApiError):
-    """429: the server asks for fewer requests; wait `retry_after`."""
+    """429: the server is overloaded; wait `retry_after`."""
 
 
 class Unavailable(ApiError):
-    """No answer, a broken one, 408 or 5xx: whether a write took effect is not known."""
+    """No response, a broken one, 408 or 5xx: the result of a write is unknown."""
 
 
 class Silent(Unavailable):
-    """A watch without a byte for long: of a lost connection, or of a collection without changes.
+    """A watch was silent for too long: the connection is lost, or the collection has no changes.
 
-    Bookmarks are not promised: the API server sends none while the version that the watch began
-    at is newer than the last one of the collection. Whether it can be reached shows when the next
-    stream is opened.
+    Bookmarks are not guaranteed: the API server sends none while the version at which the watch
+    began is newer than the last one of the collection. The next stream shows whether the server is
+    reachable.
     """
 
 
@@ -131,13 +131,13 @@ def from_status(
     namespace: str | None = None,
     name: str | None = None,
 ) -> ApiError:
-    """Make the typed error for an answer.
+    """Return the typed error for a response.
 
     Args:
         code: HTTP status, or `Status.code` of an ERROR watch event.
-        body: the decoded `Status`; anything else (a proxy's page as str, None) is tolerated.
+        body: the decoded `Status`; anything else (a proxy's page as str, None) is accepted.
         headers: response headers; `Retry-After` in seconds is read.
-        kind, namespace, name: what was asked for.
+        kind, namespace, name: of the requested object.
     """
     status: Mapping[str, Any] = body if isinstance(body, dict) else {}
     reason = _text(status.get("reason"))
@@ -160,8 +160,8 @@ def from_status(
 def _type_for(code: int, reason: str, status: Mapping[str, Any]) -> type[ApiError]:
     if reason == "AlreadyExists":
         return AlreadyExists
-    # After etcd is restored from a backup our version lies in the server's future; it answers
-    # 504 for ever, and only a new list helps.
+    # After etcd is restored from a backup our version is in the server's future. The server
+    # responds 504 forever, and only a new list helps.
     if reason == "Expired" or "ResourceVersionTooLarge" in _cause_reasons(status):
         return Gone
     return _BY_CODE.get(code) or (Unavailable if code >= 500 or code == 0 else ApiError)
@@ -179,7 +179,9 @@ def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _retry_after(status: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait. The date form of the header is ignored: no Kubernetes server sends it."""
+    """Return the seconds to wait. The date form of the header is ignored: no Kubernetes server
+    sends it.
+    """
     for value in (headers.get("Retry-After"), _details(status).get("retryAfterSeconds")):
         try:
             seconds = float(value)  # type: ignore[arg-type]  # None and junk raise, as wanted

@@ -1,8 +1,8 @@
-"""Requests over HTTP/1.1: the connections of one client, and the pool of those for short requests.
+"""HTTP/1.1 connections of one client, and the pool for short requests.
 
-The operator makes ten requests for a job, and a general client spends more on each than all that
-is decided about the job costs. This one has one server, no redirect, no cookie and no compression.
-Answers are read whole, or as they come (watches, logs). llhttp (httptools) parses them.
+The operator makes ten requests for a job, and with a general client each of them costs more than
+all decisions about the job. This one supports one server, and no redirects, cookies or compression.
+Responses are read whole, or as a stream (watches, logs). llhttp (httptools) parses them.
 """
 
 from __future__ import annotations
@@ -25,35 +25,36 @@ from di_kube.proxy import Proxy
 from di_kube.sockets import Sockets
 
 IDLE_SECONDS: Final = 60.0
-"""A connection that waited for longer is not used again: kube-apiserver hangs up after 90."""
+"""Idle seconds after which a connection is not used again: kube-apiserver closes it after 90."""
 OPENED_AT_ONCE: Final = 2
-"""A handshake takes a millisecond of the processor on either side, ten times what a request does:
-whoever waits for one takes a connection that has become free meanwhile."""
+"""Maximum number of concurrent TLS handshakes. One takes a millisecond of CPU on either side, ten
+times a request. A request that waits for one takes a connection that is released meanwhile.
+"""
 PATIENCE: Final = 0.25
-"""Seconds that a request waits for others' handshakes before it begins one of its own."""
+"""Seconds that a request waits for other handshakes before it begins its own."""
 _END: Final = b"\r\n\r\n"
 _MOST_HEAD: Final = 16 * 1024
-"""Bytes of a proxy's answer that are read."""
+"""Maximum bytes of a proxy's response that are read."""
 _MOST_AHEAD: Final = 1 << 18
-"""Bytes of a stream that may wait to be taken; then no more are received."""
+"""Maximum bytes of a stream that wait to be consumed; above it reading stops."""
 _EYEBALLS_DELAY: Final = 0.25
 """Seconds until a second address is tried as well (RFC 8305)."""
 
 
 class Broken(Exception):
-    """There is no answer, or no whole one; the message says why."""
+    """The response is missing or incomplete; the message has the reason."""
 
 
 class HungUp(Broken):
-    """The server, or the network, ended the connection."""
+    """The server, or the network, closed the connection."""
 
 
 class TooLarge(Broken):
-    """The answer has more bytes than are read."""
+    """The response exceeds the maximum size."""
 
 
 class Answer(NamedTuple):
-    """What came back; `headers` by their names in the usual spelling (Retry-After)."""
+    """A response; `headers` by name in the usual spelling (Retry-After)."""
 
     code: int
     headers: Mapping[str, str]
@@ -62,24 +63,24 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where requests go: a base URL, and for https how TLS is spoken."""
+    """The server: a base URL, and the TLS settings for https."""
 
     url: str
     tls: ssl.SSLContext | None
     tls_name: str | None = None
-    """Expected in the certificate, if not the URL's host."""
+    """Expected name in the certificate, if not the URL's host."""
     proxy: Proxy | None = None
-    """Asked for a tunnel to the server; only for https."""
+    """Proxy for a tunnel to the server; only for https."""
 
 
 class Connections:
     """The connections to one server.
 
-    Whoever waited least long is used first, so that those that a burst has opened grow old.
+    The most recently used connection is used first, so that connections from a burst expire.
     """
 
     def __init__(self, server: Server, *, sockets: Sockets, max_body: int) -> None:
-        """`max_body` bytes of an answer are read, and no more."""
+        """Read at most `max_body` bytes of a response."""
         url = urlsplit(server.url)
         self._host = url.hostname or ""
         self._port = url.port or (443 if server.tls is not None else 80)
@@ -101,12 +102,12 @@ class Connections:
         *,
         connect_seconds: float,
     ) -> Answer:
-        """Send one request and read its answer; `path` is encoded already.
+        """Send one request and read its response; `path` is already encoded.
 
-        A GET is sent once more if the server had hung up the connection that it went out on.
+        A GET is retried once if the server had closed the reused connection.
 
         Raises:
-            Broken: there is no whole answer; the request may have been carried out.
+            Broken: the response is missing or incomplete; the request may have been executed.
             TimeoutError: no connection within `connect_seconds`.
             OSError: no connection.
             ValueError: a header, or the path, has a line break.
@@ -124,11 +125,11 @@ class Connections:
     async def stream(
         self, path: str, headers: Mapping[str, str], *, connect_seconds: float, seconds: float
     ) -> AsyncGenerator[Stream, None]:
-        """GET what is read as it comes, on a connection of its own that ends with the context.
+        """GET a streamed response, on a separate connection that closes with the context.
 
         Raises:
-            Broken: there is no answer.
-            TimeoutError: no connection within `connect_seconds`, or no answer `seconds` later.
+            Broken: there is no response.
+            TimeoutError: no connection within `connect_seconds`, or no response `seconds` later.
             OSError: no connection.
             ValueError: a header, or the path, has a line break.
         """
@@ -142,7 +143,7 @@ class Connections:
             stream.abort()
 
     def close(self) -> None:
-        """Hang up all of them, without a goodbye that the peer could keep waiting for."""
+        """Close all connections without a TLS shutdown, which the peer could delay."""
         for connection in list(self._open):
             connection.abort()
         self._idle.clear()
@@ -162,7 +163,7 @@ class Connections:
         try:
             answer = await connection.exchange(request)
         except BaseException:
-            # Cancelled, late or broken: what still comes belongs to nobody.
+            # Cancelled, late or broken: the rest of the response has no reader.
             connection.abort()
             raise
         if connection.is_lost:
@@ -175,13 +176,13 @@ class Connections:
         return answer
 
     async def _acquire(self, seconds: float) -> tuple[_Connection, bool]:
-        """A connection, and whether it is a new one."""
+        """Return a connection, and whether it is new."""
         if (waiting := self._take()) is not None:
             return waiting, False
         try:
             await asyncio.wait_for(self._opening.acquire(), PATIENCE)
         except TimeoutError:
-            # Nothing comes back, and handshakes take long: there is nothing to be saved.
+            # No connection will be released, and handshakes are slow: waiting saves nothing.
             return await self._new(seconds), True
         try:
             if (waiting := self._take()) is not None:
@@ -229,7 +230,7 @@ class Connections:
         return connection
 
     async def _tunnel(self, connected: socket.socket, proxy: Proxy) -> None:
-        """Have a proxy connect a socket to the server. Raises Broken, or OSError."""
+        """Let a proxy connect a socket to the server. Raises Broken, or OSError."""
         loop = asyncio.get_running_loop()
         place = f"{f'[{self._host}]' if ':' in self._host else self._host}:{self._port}"
         lines = [f"{name}: {value}\r\n" for name, value in proxy.headers.items()]
@@ -238,7 +239,7 @@ class Connections:
             await loop.sock_sendall(connected, request.encode())
             answer = b""
             while _END not in answer:
-                # The server says nothing before we do, so no byte of its own can be among them.
+                # The server sends nothing before we do, so these bytes are the proxy's only.
                 received = await loop.sock_recv(connected, _MOST_HEAD)
                 answer += received
                 if not received or len(answer) > _MOST_HEAD:
@@ -252,7 +253,7 @@ class Connections:
 
 
 class _Answering(asyncio.Protocol):
-    """One connection, and what llhttp tells of its answers."""
+    """One connection, and the callbacks of llhttp for its responses."""
 
     def __init__(self, register: set[_Answering]) -> None:
         self._register = register
@@ -262,17 +263,17 @@ class _Answering(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing can be sent on it any more."""
+        """Return whether nothing can be sent on it any more."""
         return self._transport is None or self._transport.is_closing()
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's are none by class.
+        # uvloop's transports do not inherit from asyncio's class.
         self._transport = cast(asyncio.Transport, transport)
         self._register.add(self)
 
@@ -290,11 +291,11 @@ class _Answering(asyncio.Protocol):
             self._fail(Broken(f"the answer is no HTTP: {error}"))
 
     def on_message_begin(self) -> None:
-        """A new answer."""
+        """Begin a new response."""
         self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """Add one header."""
         self._headers[name.decode("latin-1").title()] = value.decode("latin-1")
 
     def _send(self, request: bytes) -> None:
@@ -310,7 +311,7 @@ _A = TypeVar("_A", bound=_Answering)
 
 
 class _Connection(_Answering):
-    """One on which one request at a time is answered."""
+    """A connection that handles one request at a time."""
 
     def __init__(self, register: set[_Answering], max_body: int) -> None:
         super().__init__(register)
@@ -321,21 +322,23 @@ class _Connection(_Answering):
         self.idle_since = 0.0
 
     async def exchange(self, request: bytes) -> Answer:
-        """Send a request and wait for its answer. Raises Broken."""
+        """Send a request and wait for its response. Raises Broken."""
         self._send(request)
         self._waiting = asyncio.get_running_loop().create_future()
         return await self._waiting
 
     @override
     def on_message_begin(self) -> None:
-        """A new answer; one that nobody waits for would be taken for that to the next request."""
+        """Begin a new response; an unrequested one would be mistaken for that to the next
+        request.
+        """
         super().on_message_begin()
         self._chunks, self._size = [], 0
         if self._waiting is None:
             self.abort()
 
     def on_body(self, chunk: bytes) -> None:
-        """A part of the body."""
+        """Add a part of the body."""
         self._size += len(chunk)
         if self._size > self._max_body:
             self._fail(TooLarge(f"the answer is larger than {self._max_body} bytes"))
@@ -343,7 +346,7 @@ class _Connection(_Answering):
             self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:
-        """The end of an answer; what comes before the answer proper (1xx) is none."""
+        """End a response; informational ones (1xx) are ignored."""
         code = self._parser.get_status_code()
         waiting = self._waiting
         if code < 200 or waiting is None:
@@ -364,7 +367,7 @@ class _Connection(_Answering):
 
 
 class Stream(_Answering):
-    """An answer that is read as it comes.
+    """A response that is read as a stream.
 
     Attributes:
         code: its status; 0: it has not begun.
@@ -381,21 +384,21 @@ class Stream(_Answering):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in the usual spelling (Retry-After)."""
+        """Return the headers by name in the usual spelling (Retry-After)."""
         return self._headers
 
     async def begin(self, request: bytes) -> None:
-        """Send the request and wait for the head of its answer. Raises Broken."""
+        """Send the request and wait for the response's head. Raises Broken."""
         self._send(request)
         while not self.code:
             await self._hear()
 
     async def parts(self, *, silence: float | None = None) -> AsyncGenerator[bytes, None]:
-        """The body, as it comes.
+        """Yield the body in parts.
 
         Raises:
-            TimeoutError: no byte came for `silence` seconds.
-            Broken: it ends before its end.
+            TimeoutError: no byte arrived for `silence` seconds.
+            Broken: the body is incomplete.
         """
         while True:
             if self._parts:
@@ -410,7 +413,7 @@ class Stream(_Answering):
                     await self._hear()
 
     async def _hear(self) -> None:
-        """Wait for the next bytes, whatever they say."""
+        """Wait for the next bytes."""
         if self._wrong is not None:
             raise self._wrong
         self._news.clear()
@@ -424,24 +427,24 @@ class Stream(_Answering):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         framed = "Content-Length" in self._headers or "Transfer-Encoding" in self._headers
-        # Without a length an answer ends with its connection (RFC 9112, 6.3).
+        # Without a length a response ends with its connection (RFC 9112, 6.3).
         self._is_whole |= bool(self.code) and exc is None and not framed
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
-        """The head; what comes before the answer proper (1xx) is none."""
+        """Read the head; informational responses (1xx) are ignored."""
         code = self._parser.get_status_code()
         self.code = code if code >= 200 else 0
 
     def on_body(self, chunk: bytes) -> None:
-        """A part of the body."""
+        """Add a part of the body."""
         self._parts.append(chunk)
         self._size += len(chunk)
         if self._size > _MOST_AHEAD and self._transport is not None:
             self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        """The end of an answer."""
+        """End the response."""
         self._is_whole = bool(self.code)
 
     @override

@@ -1,6 +1,7 @@
-"""Reading kubeconfig files, left to the official client.
+"""Reading of kubeconfig files with the official client.
 
-It follows every rule kubectl has (merged files, contexts, exec plug-ins); only its result is kept.
+The official client follows all rules of kubectl (merged files, contexts, exec plug-ins); only its
+result is kept.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _KEY = "BearerToken"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
-    """What the files say of one API server and one user.
+    """The content of the files for one API server and one user.
 
     Attributes:
-        authorization: reads the Authorization header's value anew from its file or plug-in, and
-            raises OSError when it cannot be had at this moment; None: there is none.
+        authorization: reads the Authorization header's value from its file or plug-in, and raises
+            OSError if it is not readable at the moment; None: there is none.
         The others are as those of `di_kube.config.KubeConfig`.
     """
 
@@ -39,14 +40,14 @@ class Kubeconfig:
     verify: bool
     tls_server_name: str | None
     proxy_url: str | None = None
-    """As it is named for the cluster; the environment may name another one."""
+    """Proxy named for the cluster; the environment can name another one."""
 
 
 def read_kubeconfig(files: str | None, context: str | None) -> Kubeconfig:
     """Read a file, or several as in $KUBECONFIG; None or empty means kubectl's default files.
 
-    Raises whatever the official loader does, which is of many types, and BadKubeconfig for a file
-    with a field of a wrong type, which that loader would stumble over.
+    Raises the many error types of the official loader, and BadKubeconfig for a field of a wrong
+    type.
     """
     found = Configuration()
     files = files or KUBE_CONFIG_DEFAULT_LOCATION
@@ -79,7 +80,7 @@ def _authorization(found: Any, token_file: str | None) -> Callable[[], str | Non
 
 
 def _proxy_url(files: str, context: str | None) -> str | None:
-    """The cluster's `proxy-url`, which not every version of the official loader reads."""
+    """Return the cluster's `proxy-url`, which not every version of the official loader reads."""
     merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
     active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
     named: str | None = (
@@ -89,7 +90,7 @@ def _proxy_url(files: str, context: str | None) -> str | None:
 
 
 def _token_file(files: str, context: str | None) -> str | None:
-    """The user's `tokenFile`, which the official loader reads only once."""
+    """Return the user's `tokenFile`, which the official loader reads only once."""
     merged = KubeConfigMerger(files).config  # type: ignore[no-untyped-call]  # untyped library
     active = merged["contexts"].get_with_name(context or merged["current-context"])["context"]
     if not active.safe_get("user"):

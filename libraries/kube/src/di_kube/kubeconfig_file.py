@@ -1,4 +1,4 @@
-"""A kubeconfig file, read and checked as kubectl does: what is wrong has the file and the path."""
+"""Parsing of a kubeconfig file with kubectl's checks; errors have the file and the path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LISTS: Final = ("clusters", "users", "contexts")
 
 
 class BadKubeconfig(ValueError):
-    """A file that cannot be read, or holds something else; the message names it."""
+    """The file is unreadable or invalid; the message has its name."""
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
     """Return the content of a file; an empty one is an empty configuration.
 
     Raises:
-        BadKubeconfig: it cannot be read, or a field has a type that it cannot have.
+        BadKubeconfig: it is unreadable, or a field has a wrong type.
     """
     try:
         documents = load_documents(path.read_text("utf-8"))
@@ -40,7 +40,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
 
 
 def missing_user(files: str, context: str, user: str) -> str:
-    """What is wrong with a context whose user is in none of the files."""
+    """Return the error for a context whose user is in none of the files."""
     return f"{files}: context {context!r} names user {user!r}, and there is none of that name"
 
 
@@ -79,7 +79,7 @@ def _of_object(fields: Mapping[str, Check], value: object, path: str) -> Iterato
         yield FieldError(path or "the file", value, "must be a map")
         return
     for name, check in fields.items():
-        # A field that is null counts as missing, as it does for kubectl.
+        # A null field counts as missing, as it does for kubectl.
         if value.get(name) is not None:
             yield from check(value[name], child(path, name))
 

@@ -1,4 +1,4 @@
-"""Which HTTP proxy leads to an API server, by the rules that kubectl follows."""
+"""Selection of the HTTP proxy for an API server, by the rules of kubectl."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class BadProxy(ValueError):
-    """A proxy that cannot be used; the message says what it is and why."""
+    """The proxy cannot be used; the message has its URL and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """An HTTP proxy that is asked to CONNECT.
+    """An HTTP proxy that supports CONNECT.
 
     Attributes:
-        host, port: where it listens.
+        host, port: its address.
         authorization: value of the Proxy-Authorization header, if its URL names a user.
     """
 
@@ -30,24 +30,24 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Its base URL, without a user."""
+        """Return its base URL, without a user."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of a CONNECT request."""
+        """Return the headers of a CONNECT request."""
         return {} if self.authorization is None else {"Proxy-Authorization": self.authorization}
 
 
 def proxy_for(server: str, named: str | None, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for a server's base URL; None: connections are direct.
 
-    The `proxy-url` of the kubeconfig (`named`) goes before the environment, and NO_PROXY is not
-    asked about it. Without one HTTPS_PROXY or HTTP_PROXY counts, by the server's scheme, and never
-    for this machine itself.
+    The `proxy-url` of the kubeconfig (`named`) overrides the environment, and NO_PROXY does not
+    apply to it. Otherwise HTTPS_PROXY or HTTP_PROXY counts, by the server's scheme, and never for
+    this machine itself.
 
     Raises:
-        BadProxy: it is no URL, or of a scheme other than http.
+        BadProxy: it is not a URL, or its scheme is not http.
     """
     if named:
         return read_proxy(named, "proxy-url")
@@ -62,8 +62,9 @@ def proxy_for(server: str, named: str | None, environ: Mapping[str, str]) -> Pro
 
 
 def read_proxy(text: str, source: str) -> Proxy:
-    """Read the URL of a proxy, or its host and port; `source` is where it was found. Raises
-    BadProxy."""
+    """Parse the URL of a proxy, or its host and port; `source` is where it was found. Raises
+    BadProxy.
+    """
     url = urlsplit(text if "://" in text else f"http://{text}")
     try:
         host, port = url.hostname, url.port
@@ -94,8 +95,9 @@ def _is_excluded(host: str, port: int, excluded: str) -> bool:
 
 
 def _matches(entry: str, host: str, port: int) -> bool:
-    """Whether an entry of NO_PROXY names the host: `*`, an address or a range of them, a domain
-    with all below it, or with a dot before it those below it alone; each with a port or without."""
+    """Return whether an entry of NO_PROXY matches the host: `*`, an address or range, a domain with
+    everything below it, or with a leading dot only what is below it; each with or without a port.
+    """
     if entry in ("", "*"):
         return entry == "*"
     try:
@@ -117,7 +119,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
 def _split_port(entry: str) -> tuple[str, int | None]:
     name, colon, port = entry.rpartition(":")
     bare = name.removeprefix("[").removesuffix("]")
-    # Of an IPv6 address without brackets the last part is no port.
+    # The last part of an IPv6 address without brackets is not a port.
     if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
         return bare, int(port)
     return entry.removeprefix("[").removesuffix("]"), None

@@ -1,4 +1,4 @@
-"""The resources the services touch, and the URL paths they are served under."""
+"""The resources that the services use, and their URL paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """As it stands in objects and owner references."""
+        """Return the apiVersion as in objects and owner references."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(
@@ -31,12 +31,11 @@ class Resource:
         name: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """The URL path, percent-encoded; without `namespace` the one of all namespaces.
+        """Return the URL path, percent-encoded; without `namespace` that of all namespaces.
 
         Raises:
             ValueError: a part is empty, "." or ".." (it would name another object or the whole
-                collection), a namespaced object is named without its namespace, or a
-                cluster-scoped one is given a namespace.
+                collection), a namespaced object has no namespace, or a cluster-scoped one has one.
         """
         if namespace is not None and not self.namespaced:
             raise ValueError(f"{self.kind} is cluster-scoped, it has no namespace {namespace!r}")

@@ -1,4 +1,4 @@
-"""What the API server is asked about callers: who is it, and may they."""
+"""Bodies of TokenReviews and SubjectAccessReviews, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who a token belongs to, as the API server says."""
+    """The user of a token, according to the API server."""
 
     name: str
     uid: str = ""
@@ -19,13 +19,13 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def only(self, key: str) -> str | None:
-        """The value of an extra that has exactly one."""
+        """Return the value of an extra with exactly one value."""
         values = self.extra.get(key, ())
         return values[0] if len(values) == 1 else None
 
 
 def token_review(token: str, audience: str) -> dict[str, Any]:
-    """The body that asks whose token it is, if it is meant for that audience."""
+    """Return the body of a TokenReview for a token and an audience."""
     return {
         "apiVersion": TOKEN_REVIEWS.api_version,
         "kind": TOKEN_REVIEWS.kind,
@@ -34,10 +34,12 @@ def token_review(token: str, audience: str) -> dict[str, Any]:
 
 
 def reviewed_user(review: Mapping[str, Any], audience: str) -> User | None:
-    """The answer to `token_review`; None: the token does not hold for that audience."""
+    """Return the user of a TokenReview's response; None: the token is not valid for that
+    audience.
+    """
     status = review.get("status") or {}
-    # An authenticator that knows no audiences leaves the list out: the token may be meant for
-    # anybody.
+    # An authenticator without audiences leaves the list out: the token may be meant for any
+    # service.
     if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
         return None
     user = status.get("user") or {}
@@ -50,11 +52,11 @@ def reviewed_user(review: Mapping[str, Any], audience: str) -> User | None:
 
 
 def access_review(user: User, attributes: Mapping[str, str]) -> dict[str, Any]:
-    """The body that asks whether RBAC grants the user something.
+    """Return the body of a SubjectAccessReview for the user.
 
     Args:
-        attributes: `group`, `resource`, `verb`, `namespace`, `name`, ... as a SubjectAccessReview's
-            resourceAttributes have them.
+        attributes: `group`, `resource`, `verb`, `namespace`, `name`, ... as in a
+            SubjectAccessReview's resourceAttributes.
     """
     return {
         "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
@@ -70,5 +72,5 @@ def access_review(user: User, attributes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_allowed(review: Mapping[str, Any]) -> bool:
-    """The answer to `access_review`."""
+    """Return whether a SubjectAccessReview's response allows the access."""
     return (review.get("status") or {}).get("allowed") is True

@@ -1,7 +1,8 @@
-"""YAML from a file of a user: bounded, measured before aliases are followed, and built as JSON.
+"""Parser for YAML from users: bounded, measured before aliases are expanded, with the values of
+JSON.
 
-An alias stands for a whole part of the document. A few hundred bytes of them, each of a list of
-the one before, stand for gigabytes as soon as they are written as JSON, compared or copied.
+An alias stands for a whole part of the document. A few hundred bytes of nested aliases expand to
+gigabytes when they are written as JSON, compared or copied.
 """
 
 from __future__ import annotations
@@ -14,27 +15,28 @@ from typing import Any, ClassVar, Final, NoReturn
 import yaml
 
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a text, and of what it stands for: more than any API server takes."""
+"""Maximum bytes of a text, and of its expansion: more than any API server accepts."""
 _DEEPEST: Final = 256
-"""Levels of lists and maps. libyaml builds nodes by recursion without a bound: 40 KB of brackets
-end the process."""
+"""Maximum nesting of lists and maps. libyaml recurses without a bound: 40 KB of brackets crash the
+process.
+"""
 _OF_A_NODE: Final = 2
-"""Bytes of a node beside its text: JSON has as many at least."""
+"""Bytes that a node counts besides its text: JSON needs at least as many."""
 _LONGEST_NUMBER: Final = 400
-"""Characters. Reading a sexagesimal one takes time that grows with the square of its length."""
+"""Maximum length of a number in characters. Parsing a sexagesimal number takes quadratic time."""
 _YAML: Final = "tag:yaml.org,2002:"
 _OF_JSON: Final = ("null", "bool", "int", "float", "str", "seq", "map")
 _OTHER_KEYS: Final = frozenset(f"{_YAML}{name}" for name in ("null", "bool", "int", "float"))
-# The loader of libyaml takes a tenth of the time; not every build has it.
+# libyaml's loader takes a tenth of the time; not every build has it.
 _FASTEST: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class BadYaml(ValueError):
-    """A text that is no YAML, or stands for too much; the message has one line."""
+    """The text is not YAML, or expands to too much; the message has one line."""
 
 
 class _Loader(_FASTEST):  # type: ignore[misc]  # which of the two is known when it runs
-    """Builds what JSON has and nothing else, as kubectl does: a date is text, and so is a key."""
+    """A loader that builds only JSON values, as kubectl does: dates and keys are strings."""
 
     yaml_constructors: ClassVar[dict[str | None, Any]] = {
         tag: build
@@ -61,7 +63,7 @@ class _Loader(_FASTEST):  # type: ignore[misc]  # which of the two is known when
 
 
 def _as_text(key: yaml.Node) -> yaml.Node:
-    """A key as it is written."""
+    """Return a key as a string, as written."""
     if not isinstance(key, yaml.ScalarNode) or key.tag not in _OTHER_KEYS:
         return key
     return yaml.ScalarNode(f"{_YAML}str", key.value, key.start_mark, key.end_mark)
@@ -72,21 +74,21 @@ _Loader.add_constructor(f"{_YAML}float", _Loader.number)
 
 
 def load_documents(text: str | bytes) -> list[Any]:
-    """Read all documents of a text.
+    """Parse all documents of a text.
 
     Raises:
-        BadYaml: it is no YAML, is too large, or its aliases make it so; nothing of the document
-            was built then.
+        BadYaml: it is not YAML, or too large with or without its aliases; nothing of the document
+            was built.
     """
     if len(text) > MOST_BYTES:
         raise BadYaml(f"larger than {MOST_BYTES} bytes")
     loader: Any = None
     try:
         if text.lstrip()[:1] in ("{", "[", b"{", b"["):
-            # JSON has no aliases, and escapes that the loader of YAML does not know.
+            # JSON has no aliases, and has escapes that the YAML loader does not support.
             with suppress(ValueError):
                 found = json.loads(text, parse_float=_finite, parse_constant=_no_json)
-                # Half of a pair of surrogates is no text that can be sent.
+                # A lone surrogate cannot be encoded and sent.
                 json.dumps(found, ensure_ascii=False).encode()
                 return [found]
         _check_levels(text)
@@ -104,7 +106,7 @@ def load_documents(text: str | bytes) -> list[Any]:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise BadYaml(" ".join(str(error).split())) from error
     except LookupError as error:
-        # The library's own words for a tag whose text is of another type.
+        # The library's own error for a tag whose text has another type.
         raise BadYaml("a tag does not fit its value") from error
     finally:
         if loader is not None:
@@ -135,7 +137,9 @@ def _no_json(constant: str) -> NoReturn:
 
 
 class _Measure:
-    """Bytes that a node stands for; each is looked at once, however many aliases name it."""
+    """Computes the expanded size of nodes; each is visited once, however many aliases refer
+    to it.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -143,7 +147,7 @@ class _Measure:
         self._open: set[int] = set()
 
     def of(self, node: yaml.Node) -> int:
-        """Return them. Raises BadYaml if there are too many."""
+        """Return the bytes of a node. Raises BadYaml if there are too many."""
         key = id(node)
         if key in self._open:
             raise BadYaml(f"an alias stands for a part that it is in{_place(node)}")

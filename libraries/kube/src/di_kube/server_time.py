@@ -1,4 +1,4 @@
-"""The API server's wall clock, as its answers tell it, on top of a local monotonic one."""
+"""The API server's wall clock, taken from its responses, combined with a local monotonic one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-# Seconds by which an answer may show less than the true time: it is told in whole seconds, and
-# was under way for a while. More than that, and the API server's clock was set back.
+# Seconds by which a response can show less than the true time, because of whole seconds and network
+# delay. If it is more, the API server's clock was set back.
 _COARSE: Final = 2.0
 
 
 class ServerTime:
-    """What is compared with times in a job's status, whoever wrote them.
+    """The clock for comparisons with times in a job's status, whichever process wrote them.
 
-    If each process took its own wall clock, one that is an hour ahead would end jobs an hour early;
-    so would a clock that is corrected while it runs. Threads may share one.
+    With local wall clocks, a process whose clock is an hour ahead would end jobs an hour early; so
+    would a clock that is corrected while it runs. Thread-safe.
 
     Args:
-        wall: the local wall clock, for as long as there has been no answer.
+        wall: the local wall clock, used before the first response.
         monotonic: seconds that never go back.
     """
 
@@ -30,7 +30,7 @@ class ServerTime:
         self._offset: float | None = None
 
     def observe(self, date: str) -> None:
-        """Take in the Date of an answer (RFC 9110); what is none is ignored."""
+        """Record the Date of a response (RFC 9110); an invalid one is ignored."""
         if date == self._last:
             return
         self._last = date
@@ -42,7 +42,7 @@ class ServerTime:
             self._offset = shown
 
     def now(self) -> datetime:
-        """The API server's wall time, with time zone UTC."""
+        """Return the API server's wall time, with time zone UTC."""
         offset = self._offset
         if offset is None:
             return self._wall()

@@ -1,4 +1,4 @@
-"""The sockets of one client, so that none of them outlives it."""
+"""The sockets of one client, so that all are closed with it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
-# An end that asyncio sees at its next look; only a loop that somebody holds takes longer.
+# asyncio sees the end in its next iteration; only a blocked loop takes longer.
 _CLOSE_SECONDS = 1.0
 _LOOK_SECONDS = 0.001
 
 
 class Sockets:
-    """Makes sockets, and hangs up those that are still open when the client goes.
+    """Creates sockets, and closes those that are still open when the client closes.
 
-    A TLS connection whose owner was cancelled while it was being opened is in no pool: asyncio
-    says goodbye to it and waits half a minute for the peer's answer, on a loop that may be gone
-    by then.
+    A TLS connection whose opener was cancelled belongs to no pool: asyncio would wait half a minute
+    for the peer's TLS shutdown, on a loop that can be closed by then.
     """
 
     def __init__(self) -> None:
         self._made: WeakSet[socket.socket] = WeakSet()
 
     def make(self, address: Sequence[Any], /) -> socket.socket:
-        """Make a socket for an address as `getaddrinfo` gives it."""
+        """Create a socket for an address from `getaddrinfo`."""
         family, kind, protocol, *_ = address
         made = socket.socket(family, kind, protocol)
         self._made.add(made)
         return made
 
     async def close(self) -> None:
-        """Hang up without waiting for any peer; returns when asyncio has let go of all of them."""
+        """Close without waiting for any peer; returns when asyncio has released all sockets."""
         for left in self._open():
-            # Not connected, or hung up by the peer just now.
+            # Not connected, or just closed by the peer.
             with suppress(OSError):
                 left.shutdown(socket.SHUT_RDWR)
         clock = asyncio.get_running_loop().time

@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 Kept: TypeAlias = Mapping[str, Any]
-"""An object as its transform left it. Shared: nobody may change one."""
+"""The cached form of an object. Shared: must not be modified."""
 Key = tuple[str, str]
 """(namespace, name); the namespace is "" for cluster-scoped objects."""
 Index = Callable[[Any], Iterable[str]]
-"""The values an object, as it is kept, is found under in an index."""
+"""Returns the values under which an index lists an object in its cached form."""
 
 
 def key_of(obj: Kept) -> Key:
-    """Where an object is kept."""
+    """Return the key of an object."""
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
 def version_of(obj: Kept) -> int:
-    """The object's resourceVersion as a number (see `as_number`)."""
+    """Return the object's resourceVersion as a number (see `as_number`)."""
     return as_number(obj["metadata"].get("resourceVersion", ""))
 
 
 def as_number(version: str) -> int:
-    """A resourceVersion as a number, comparable over all objects of one resource.
+    """Return a resourceVersion as a number, comparable over all objects of one resource.
 
-    Rule: KEP-5504 (Comparable Resource Version). A server that breaks it gives 0, which
-    switches the protection against old events off instead of breaking the cache.
+    Rule: KEP-5504 (Comparable Resource Version). For a server that breaks it the result is 0, which
+    disables the protection against old events instead of breaking the cache.
     """
     return int(version) if version.isdecimal() else 0
 
@@ -45,19 +45,19 @@ class Store:
         return len(self._objects)
 
     def get(self, key: Key) -> Kept | None:
-        """The object there, None if there is none."""
+        """Return the object with that key, None if there is none."""
         return self._objects.get(key)
 
     def keys(self) -> list[Key]:
-        """The keys of all objects."""
+        """Return the keys of all objects."""
         return list(self._objects)
 
     def items(self) -> list[Kept]:
-        """All objects."""
+        """Return all objects."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[Kept]:
-        """The objects found under `value`, in the order they came.
+        """Return the objects under `value`, in order of arrival.
 
         Raises:
             KeyError: there is no such index.
@@ -65,11 +65,11 @@ class Store:
         return list(self._found[name].get(value, {}).values())
 
     def count(self, name: str, value: str) -> int:
-        """How many objects an index finds under `value`."""
+        """Return the number of objects that an index has under `value`."""
         return len(self._found[name].get(value, ()))
 
     def tally(self, name: str) -> Mapping[str, int]:
-        """How many objects are found under each value of an index.
+        """Return the number of objects under each value of an index.
 
         Raises:
             KeyError: there is no such index.
@@ -77,7 +77,7 @@ class Store:
         return {value: len(found) for value, found in self._found[name].items()}
 
     def put(self, obj: Kept) -> None:
-        """Take an object in, in place of the one of its key."""
+        """Store an object, in place of the one with its key."""
         key = key_of(obj)
         self.remove(key)
         self._objects[key] = obj
@@ -86,7 +86,7 @@ class Store:
                 self._found[name].setdefault(value, {})[key] = obj
 
     def remove(self, key: Key) -> Kept | None:
-        """Forget an object, and return it; None if there is none."""
+        """Remove and return an object; None if there is none."""
         obj = self._objects.pop(key, None)
         if obj is None:
             return None

@@ -1,4 +1,4 @@
-"""Bodies that are read as they come: events of a watch, logs."""
+"""Streamed responses: watch events and logs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from di_kube import wire
 from di_kube.http import Stream
 from di_kube.wire import Object, Target
 
-# Events of a watch that are parsed, and taken in, before others get their turn; some milliseconds.
+# Watch events that are parsed and processed before other tasks run; some milliseconds.
 _EVENTS_AT_ONCE = 50
 
 
 async def read_bounded(stream: Stream, target: Target, silence: float) -> bytes:
-    """The whole body. Raises Unavailable (BadBody) if it is too large."""
+    """Return the whole body. Raises Unavailable (BadBody) if it is too large."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in stream.parts(silence=silence):
@@ -26,10 +26,10 @@ async def read_bounded(stream: Stream, target: Target, silence: float) -> bytes:
 
 
 class Tail:
-    """The last bytes of what it is handed, whatever there was before.
+    """Keeps the last bytes of a stream.
 
     Args:
-        most: how many.
+        most: number of bytes.
     """
 
     def __init__(self, most: int) -> None:
@@ -37,20 +37,20 @@ class Tail:
         self._kept = bytearray()
 
     def take(self, chunk: bytes) -> None:
-        """Take what comes next."""
+        """Add the next part."""
         self._kept += chunk
         if len(self._kept) > 2 * self._most:
             del self._kept[: len(self._kept) - self._most]
 
     def read(self) -> bytes:
-        """The last bytes so far."""
+        """Return the last bytes so far."""
         return bytes(self._kept[-self._most :]) if self._most else b""
 
 
 async def events(
     stream: Stream, target: Target, silence: float
 ) -> AsyncGenerator[tuple[str, Object], None]:
-    """Split the stream into lines and parse them; a half line at the end is a cut."""
+    """Split the stream into lines and parse them; an incomplete last line is a cut stream."""
     rest = b""
     async for chunk in stream.parts(silence=silence):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -23,17 +23,17 @@ _CHUNK = 1 << 16
 
 
 class SyncKubeClient(Verbs[Object]):
-    """Talks to one API server; one object serves all threads.
+    """Client of one API server; one object serves all threads.
 
-    Every method raises one of `di_kube.errors` and ends within its `timeout` (seconds,
-    default 10), the wait for a free connection included. No request is repeated.
+    Every method raises one of `di_kube.errors` and ends within its `timeout` (seconds, default 10),
+    the wait for a free connection included. No request is retried.
 
     Args:
-        config: where and who.
+        config: address and credentials.
         connections: size of the pool; further threads wait for a connection.
         timeout: seconds for one request.
         clock: monotonic seconds.
-        on_date: is told the Date of every answer that has one: the API server's clock.
+        on_date: called with the Date of every response that has one: the API server's clock.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SyncKubeClient(Verbs[Object]):
         self.close()
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the idle connections."""
         self._pool.close()
 
     def list(
@@ -71,10 +71,10 @@ class SyncKubeClient(Verbs[Object]):
         limit: int = wire.PAGE,
         timeout: float | None = None,
     ) -> tuple[Objects, str]:
-        """Read a whole collection, `limit` objects a request; `timeout` is for all of them.
+        """Read a whole collection, `limit` objects per request; `timeout` is for all of them.
 
         Raises:
-            Gone: the pages expired under us.
+            Gone: the pages expired.
         """
         deadline = self._clock() + (self._timeout if timeout is None else timeout)
         target = Target(resource, namespace)
@@ -102,10 +102,10 @@ class SyncKubeClient(Verbs[Object]):
         field_selector: str | None = None,
         timeout_seconds: int,
     ) -> Iterator[tuple[str, Object]]:
-        """Follow a collection; yields (type, object) until the server ends the stream.
+        """Watch a collection; yields (type, object) until the server ends the stream.
 
         Types are ADDED, MODIFIED, DELETED and BOOKMARK (only its resourceVersion counts). ERROR
-        events are raised, a stream that is cut is Unavailable, one that is silent for 70 s Silent.
+        events are raised; a cut stream is Unavailable, one that is silent for 70 s Silent.
         """
         query = wire.watch_query(
             resource_version=resource_version,
@@ -119,11 +119,10 @@ class SyncKubeClient(Verbs[Object]):
             yield wire.decode_event(line, target)
 
     def lines(self, path: str, target: Target, *, silence: float) -> Iterator[bytes]:
-        """The lines of an answer as they come, such as those of a pod's log, without their ends.
+        """Yield the lines of a streamed response, such as a pod's log, without line ends.
 
-        One that is longer than `wire.MAX_LINE` is Unavailable, and so is a stream that is cut
-        (WatchCut); one that does not come for `silence` seconds is Silent. Leaving the iterator
-        closes the connection.
+        A line longer than `wire.MAX_LINE` and a cut stream (WatchCut) raise Unavailable; `silence`
+        seconds without a line raise Silent. Leaving the iterator closes the connection.
         """
         with self._opened(path, target, silence) as response:
             rest = b""
@@ -144,7 +143,7 @@ class SyncKubeClient(Verbs[Object]):
     def _opened(
         self, path: str, target: Target, silence: float
     ) -> Iterator[urllib3.response.BaseHTTPResponse]:
-        """An answer whose body is still to be read, closed at the end whatever is left of it."""
+        """Yield a response with an unread body, which is closed at the end."""
         try:
             response = self._pool.urlopen(
                 "GET",
@@ -198,12 +197,12 @@ class SyncKubeClient(Verbs[Object]):
             try:
                 raw = self._read(response, target, deadline)
             except BaseException:
-                # What is left unread would be taken for the next answer on this connection.
+                # Unread bytes would be mistaken for the next response on this connection.
                 response.close()
                 raise
             response.release_conn()
         except NewConnectionError as error:
-            # Refused at once, although the library files it under its time-outs.
+            # A refused connection, although the library reports it as a timeout.
             raise target.broken("ConnectionError", str(error)) from error
         except HTTPTimeoutError as error:
             raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
@@ -218,7 +217,9 @@ class SyncKubeClient(Verbs[Object]):
     def _read(
         self, response: urllib3.response.BaseHTTPResponse, target: Target, deadline: float
     ) -> bytes:
-        """The body; a socket time-out alone would never end an answer of a byte a second."""
+        """Return the body; a socket timeout alone would never end a response of one byte per
+        second.
+        """
         chunks: list[bytes] = []
         size = 0
         while chunk := response.read1(_CHUNK):

@@ -1,4 +1,4 @@
-"""The requests about one object, the same for both clients."""
+"""Requests about one object, shared by both clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Verbs(Generic[R]):
-    """Each method returns what `_call` does: the object, or a coroutine of it.
+    """Each method returns the result of `_call`: the object, or a coroutine of it.
 
     All raise one of `di_kube.errors`; `timeout` is in seconds, None means the client's.
     """
@@ -26,7 +26,7 @@ class Verbs(Generic[R]):
         *,
         timeout: float | None = None,
     ) -> R:
-        """Read one object, consistently (never from an API server's stale cache)."""
+        """Read one object consistently (never from an API server's stale cache)."""
         path = resource.path(namespace, name)
         return self._call("GET", path, Target(resource, namespace, name), timeout=timeout)
 
@@ -40,10 +40,10 @@ class Verbs(Generic[R]):
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> R:
-        """Create an object in `namespace`, else in the one its metadata names.
+        """Create an object in `namespace`, else in the one of its metadata.
 
-        With `subresource` ("binding", "eviction", "token") that is created on the object whose
-        name the body's metadata gives. With `dry_run` all is checked, and nothing is stored.
+        With `subresource` ("binding", "eviction", "token") the subresource of the object with that
+        name is created. With `dry_run` everything is checked, and nothing is stored.
         """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
@@ -66,7 +66,8 @@ class Verbs(Generic[R]):
         timeout: float | None = None,
     ) -> R:
         """Patch an object or one of its subresources; `force` is for apply patches. With `dry_run`
-        all is checked, and nothing is stored."""
+        everything is checked, and nothing is stored.
+        """
         query = {
             "fieldManager": field_manager,
             "force": force,
@@ -108,7 +109,7 @@ class Verbs(Generic[R]):
         """Delete an object.
 
         Args:
-            uid, resource_version: preconditions; Conflict is raised when they do not hold.
+            uid, resource_version: preconditions; Conflict is raised if they fail.
             grace_period_seconds: None means the pod's own.
 
         Returns:

@@ -1,4 +1,4 @@
-"""How long a watch waits, and for what."""
+"""Timeouts of a watch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class WatchLimits:
     """Times in seconds.
 
     Attributes:
-        silence: a stream without a byte for so long is opened again; above the bookmark period of
-            60.
+        silence: a stream without a byte for this long is opened again; more than the bookmark
+            period of 60.
         stream: the server is asked to end a stream after one to two times this, so that many
-            streams do not end together and a moved connection is found.
-        backoff_minimum, backoff_maximum: bounds of the wait before the next attempt.
-        empty_streams: so many streams in a row that end well within `empty` without a single
-            event mean that the version we hold leads nowhere: take the collection again.
+            streams do not end together and a moved connection is noticed.
+        backoff_minimum, backoff_maximum: bounds of the delay before the next attempt.
+        empty_streams: this many streams in a row that end well within `empty` without an event mean
+            that our version is unusable: list the collection again.
         empty: see `empty_streams`.
     """
 

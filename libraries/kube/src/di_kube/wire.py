@@ -1,4 +1,4 @@
-"""Requests and answers as bytes: what both clients share, without any socket."""
+"""Encoding of requests and responses, shared by both clients; no sockets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 USER_AGENT = "di-orchestrator"
 
 DEFAULT_TIMEOUT = 10.0
-# Bookmarks come about once a minute even when nothing happens, so a stream that has been silent
-# for longer is dead although its socket may look alive.
+# Bookmarks arrive about once a minute even without changes, so a stream that is silent for longer
+# is dead although its socket may seem open.
 WATCH_SILENCE = 70.0
 PAGE = 500
 # A page of 500 objects at etcd's limit of 1.5 MB would be 750 MB; real pages are below 10 MB. The
@@ -38,14 +38,14 @@ _LARGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about, for the errors it may end in."""
+    """The object of a request, for its errors."""
 
     resource: Resource
     namespace: str | None = None
     name: str | None = None
 
     def broken(self, reason: str, message: str) -> Unavailable:
-        """The error for an answer that is missing or cannot be used."""
+        """Return the error for a missing or unusable response."""
         return Unavailable(
             kind=self.resource.kind,
             namespace=self.namespace,
@@ -55,7 +55,7 @@ class Target:
         )
 
     def silent(self, seconds: float) -> Silent:
-        """The error for a stream without a byte for `seconds`."""
+        """Return the error for a stream without a byte for `seconds`."""
         return Silent(
             kind=self.resource.kind,
             namespace=self.namespace,
@@ -65,7 +65,7 @@ class Target:
         )
 
     def refused(self, code: int, body: object, headers: Mapping[str, str]) -> ApiError:
-        """The typed error for a decoded `Status`, or for whatever came in its place."""
+        """Return the typed error for a decoded `Status`, or for any other body."""
         return from_status(
             code,
             body,
@@ -78,8 +78,9 @@ class Target:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the cyclic collector off where much is made that has no cycles (parsed JSON, the view
-    of a large job): at 10,000 objects walking the growing heap again and again costs more."""
+    """Disable the garbage collector while many objects without cycles are created (parsed JSON, the
+    view of a large job): at 10,000 objects repeated traversals of the growing heap cost more.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -90,15 +91,15 @@ def collector_paused() -> Iterator[None]:
 
 
 def encode(body: object) -> bytes:
-    """A request's body as JSON."""
+    """Return a request's body as JSON."""
     return orjson.dumps(body)
 
 
 def decode_object(raw: bytes, target: Target) -> Object:
-    """Parse a successful answer.
+    """Parse a successful response.
 
     Raises:
-        Unavailable: it is not a JSON object (reason BadBody); a write may have taken effect.
+        Unavailable: it is not a JSON object (reason BadBody); a write may have been executed.
     """
     try:
         if len(raw) >= _LARGE:
@@ -114,7 +115,7 @@ def decode_object(raw: bytes, target: Target) -> Object:
 
 
 def decode_error(code: int, raw: bytes, headers: Mapping[str, str], target: Target) -> ApiError:
-    """The typed error for an answer whose status is not 2xx, whatever its body holds."""
+    """Return the typed error for a response whose status is not 2xx, whatever its body."""
     try:
         body: object = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -126,8 +127,8 @@ def decode_event(line: bytes, target: Target) -> tuple[str, Object]:
     """Parse one line of a watch.
 
     Raises:
-        ApiError: it is an ERROR event (Gone, mostly).
-        Unavailable: it is no event (reason WatchCut).
+        ApiError: it is an ERROR event (usually Gone).
+        Unavailable: it is not an event (reason WatchCut).
     """
     try:
         event = orjson.loads(line)
@@ -143,8 +144,9 @@ def decode_event(line: bytes, target: Target) -> tuple[str, Object]:
 
 
 def take_items(page: Object, resource: Resource) -> Objects:
-    """The items of a list. Lists of built-in kinds leave apiVersion and kind out of each item,
-    watches do not; filling them in keeps both sources alike."""
+    """Return the items of a list. Lists of built-in kinds omit apiVersion and kind in each item,
+    watches do not; filling them in makes both equal.
+    """
     items: Objects = page.get("items") or []
     for item in items:
         item.setdefault("apiVersion", resource.api_version)
@@ -153,7 +155,7 @@ def take_items(page: Object, resource: Resource) -> Objects:
 
 
 def url_path(path: str, query: Mapping[str, str | int | bool | None]) -> str:
-    """Path and query; parameters that are None are left out."""
+    """Return path and query; parameters that are None are left out."""
     pairs = [
         (key, str(value).lower() if isinstance(value, bool) else value)
         for key, value in query.items()
@@ -165,7 +167,7 @@ def url_path(path: str, query: Mapping[str, str | int | bool | None]) -> str:
 def headers(
     authorization: str | None, content_type: str | None = None, *, accept: str = JSON
 ) -> dict[str, str]:
-    """Headers of a request; `content_type` is of its body, None means there is none."""
+    """Return the headers of a request; `content_type` is of its body, None without a body."""
     found = {"Accept": accept, "User-Agent": USER_AGENT}
     if content_type is not None:
         found["Content-Type"] = content_type
@@ -181,7 +183,7 @@ def watch_query(
     field_selector: str | None,
     timeout_seconds: int,
 ) -> dict[str, str | int | bool | None]:
-    """The parameters of a watch, for `url_path`."""
+    """Return the parameters of a watch, for `url_path`."""
     return {
         "watch": True,
         "allowWatchBookmarks": True,
@@ -193,7 +195,7 @@ def watch_query(
 
 
 def body_namespace(body: Object, namespace: str | None) -> str | None:
-    """The namespace to create in: the argument, else the one the body names."""
+    """Return the namespace to create in: the argument, else the body's."""
     if namespace is not None:
         return namespace
     found: str | None = body.get("metadata", {}).get("namespace")
@@ -201,7 +203,7 @@ def body_namespace(body: Object, namespace: str | None) -> str | None:
 
 
 def create_path(target: Target, subresource: str | None) -> str:
-    """The collection to create in, or the subresource of the target itself."""
+    """Return the path of the collection to create in, or of the target's subresource."""
     if subresource is None:
         return target.resource.path(target.namespace)
     return target.resource.path(target.namespace, target.name, subresource)
@@ -214,7 +216,7 @@ def delete_options(
     grace_period_seconds: int | None,
     propagation: str,
 ) -> Object:
-    """The DeleteOptions body; preconditions make a delete safe against a re-created name."""
+    """Return the DeleteOptions; preconditions make a delete safe if the name is reused."""
     options: Object = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
