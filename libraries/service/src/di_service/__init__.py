@@ -1,1 +1,1 @@
-"""What every service needs beside its own work: settings and logs."""
+"""Common parts of the services: settings, logs, metrics, traces and the HTTP front."""

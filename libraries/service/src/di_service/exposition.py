@@ -1,4 +1,4 @@
-"""Metrics as text, made seldom however many ask."""
+"""Metrics as text, rendered at most once a second."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ EXPOSITION_SECONDS: Final = 1.0
 
 
 class Exposition:
-    """Keeps what `render` makes for a second; one thread makes it while others get the last one.
+    """Caches the result of `render` for a second; one thread renders while others get the last
+    result.
 
-    Anybody may ask for metrics without a token, and making them walks over all that is counted.
-    Only the very first has to be waited for.
+    Anyone can request metrics without a token, and rendering reads all counters. Only the very
+    first request has to wait.
     """
 
     def __init__(self, render: Callable[[], bytes], *, clock: Callable[[], float]) -> None:
-        """`clock` gives monotonic seconds."""
+        """`clock` returns monotonic seconds."""
         self._render = render
         self._clock = clock
         self._lock = threading.Lock()
@@ -25,7 +26,9 @@ class Exposition:
         self._made_at = 0.0
 
     def __call__(self) -> bytes:
-        """The text, at most `EXPOSITION_SECONDS` and one rendering old; raises what that raises."""
+        """Return the text, at most `EXPOSITION_SECONDS` and one rendering old; raises the errors of
+        `render`.
+        """
         last = self._text
         if not self._lock.acquire(blocking=last is None):
             assert last is not None

@@ -1,6 +1,6 @@
-"""Logs: one JSON object a line on standard output, a constant message plus key-values.
+"""Logs: one JSON object per line on standard output, with a constant message and key-value pairs.
 
-Lines of libraries, gunicorn's and the standard library's among them, go the same way.
+Log records of libraries, gunicorn's and the standard library's among them, have the same format.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 LONGEST: Final = 2000
-"""Characters of a text. Addresses and names come from outside; a huge one must not become a huge
-line."""
+"""Maximum length of a string in characters. Addresses and names come from outside; a huge one must
+not produce a huge line.
+"""
 
 
 def configure_logs(level: str) -> None:
-    """Send all lines of the process through one renderer; once, at its start.
+    """Send all log records of the process through one renderer; call once at the start.
 
     Args:
-        level: one of `settings.LEVELS`; lines below it are not written.
+        level: one of `settings.LEVELS`; lower records are dropped.
     """
     structlog.configure(
         processors=[
@@ -41,7 +42,9 @@ def configure_logs(level: str) -> None:
 
 
 def gunicorn_logs(level: str) -> dict[str, Any]:
-    """`logconfig_dict` for gunicorn, which sets the process's logs up anew: to the same."""
+    """Return `logconfig_dict` for gunicorn, which configures the process's logging again, in the
+    same way.
+    """
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -55,7 +58,8 @@ def gunicorn_logs(level: str) -> dict[str, Any]:
         },
         "root": {"level": level.upper(), "handlers": ["json"]},
         "loggers": {
-            # Handled by the root alone, or every line would come twice; and no line a request.
+            # Handled by the root logger only, or every line would appear twice; and no line per
+            # request.
             "gunicorn.error": {"handlers": [], "propagate": True},
             "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
         },
@@ -63,7 +67,7 @@ def gunicorn_logs(level: str) -> dict[str, Any]:
 
 
 def formatter() -> logging.Formatter:
-    """Makes a line of a record, ours or a library's."""
+    """Return the formatter for records of ours and of libraries."""
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_SHARED, structlog.stdlib.ExtraAdder()],
         processors=[

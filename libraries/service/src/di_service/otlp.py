@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry's SDK, sent as OTLP over HTTP; imported where they are on alone."""
+"""Traces by OpenTelemetry's SDK, sent as OTLP over HTTP; imported only if tracing is enabled."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from di_service.spans import TRACEPARENT, Attributes
 
 _SECONDS: Final = 5
-"""Of one attempt to send."""
+"""Timeout of one attempt to send, in seconds."""
 _WAITING: Final = 2048
-"""Spans that wait to be sent; of more the newest are dropped."""
+"""Maximum number of spans that wait to be sent; further ones are dropped."""
 _PERIOD: Final = 1000
 """Milliseconds between two batches."""
 _FORMAT: Final = TraceContextTextMapPropagator()
 
 
 class Exported:
-    """Spans of one service."""
+    """The tracer of one service, with an OTLP exporter."""
 
     def __init__(self, url: str, *, service: str, ratio: float) -> None:
         """`url` is the receiver's, without `/v1/traces`."""
@@ -34,7 +34,7 @@ class Exported:
         self._provider = TracerProvider(
             resource=Resource.create({"service.name": service}),
             sampler=ParentBased(TraceIdRatioBased(ratio)),
-            # This is called when a service drains, not when the interpreter ends.
+            # `close` is called when a service drains, not when the interpreter ends.
             shutdown_on_exit=False,
         )
         self._provider.add_span_processor(
@@ -50,7 +50,7 @@ class Exported:
         at: datetime | None = None,
         attributes: Attributes | None = None,
     ) -> _Exported:
-        """Begin a span."""
+        """Start a span."""
         known = parent if parent is not None and TRACEPARENT.fullmatch(parent) else None
         context = _FORMAT.extract({"traceparent": known} if known else {})
         begun = self._tracer.start_span(
@@ -59,7 +59,7 @@ class Exported:
         return _Exported(begun)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""Why a REST request is refused: an exception type for each HTTP status of several services."""
+"""Errors of REST requests: an exception type for each HTTP status that several services use."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """A request that gets no success; the message is for the person who sent it."""
+    """A request that failed; the message is for the person who sent it."""
 
     status: ClassVar[int]
 
     def __init__(self, message: str, headers: Mapping[str, str] | None = None) -> None:
-        """`headers` are those the status requires."""
+        """`headers` are those that the status requires."""
         super().__init__(message)
         self.message = message
         self.headers = headers or {}
 
 
 class Malformed(Problem):
-    """The id, the query, the headers or the body are not what the contract says."""
+    """The id, the query, the headers or the body violate the contract."""
 
     status = 400
 
 
 class Unidentified(Problem):
-    """The caller has to say who they are, or the token does not hold."""
+    """The caller has not authenticated, or the token is not valid."""
 
     status = 401
 
@@ -35,20 +35,20 @@ class Unidentified(Problem):
 
 
 class NotAllowed(Problem):
-    """The caller is known and may not do this to this job."""
+    """The caller is known and has no permission for this job."""
 
     status = 403
 
 
 class Later(Problem):
-    """The same request may succeed later, after the seconds that the response names."""
+    """A retry can succeed after the seconds in the response."""
 
     def __init__(self, message: str, *, retry_after: float) -> None:
-        # RFC 9110 section 10.2.3: whole seconds; 0 would invite a hot loop.
+        # RFC 9110 section 10.2.3: whole seconds; 0 would cause a busy loop.
         super().__init__(message, {"Retry-After": str(max(1, math.ceil(retry_after)))})
 
 
 class Busy(Later):
-    """What the service needs to answer is away or too busy."""
+    """A backend of the service is unreachable or overloaded."""
 
     status = 503

@@ -1,4 +1,4 @@
-"""Settings of a service: each is a variable of the environment and a flag, with one default."""
+"""Settings of a service: each is an environment variable and a flag, with one default."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing_extensions import override
 from di_api.companions import CompanionKind, read_kinds
 
 LEVELS: Final = ("debug", "info", "warning", "error")
-"""Of log lines, by weight."""
+"""Log levels, in order of severity."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message names every variable at fault."""
+    """The settings are invalid; the message names every wrong variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to listen; as text `host:port`, IPv6 in brackets."""
+    """An address to listen on; as text `host:port`, IPv6 in brackets."""
 
     host: str
     port: int
@@ -40,18 +40,20 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that a service is told at its start."""
+    """One setting of a service."""
 
     name: str
-    """Of the value; the variable is the prefix with it in capitals, the flag it with hyphens."""
+    """Name of the value; the variable is the prefix and the name in capitals, the flag the name
+    with hyphens.
+    """
     field: fields.Field[Any]
-    """Reads the text; has the default, or is required."""
+    """Parses the text; has the default, or is required."""
     text: str
-    """For --help: what it is, its unit, what an empty one means."""
+    """Text for --help: meaning, unit, and the effect of an empty value."""
 
 
 class AddressField(fields.Field[Address]):
-    """`host:port`."""
+    """An address as `host:port`."""
 
     @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Address:
@@ -62,7 +64,7 @@ class AddressField(fields.Field[Address]):
 
 
 class AddressesField(fields.Field[tuple[Address, ...]]):
-    """`host:port` several times, with commas."""
+    """Comma-separated addresses as `host:port`."""
 
     @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[Address, ...]:
@@ -71,7 +73,7 @@ class AddressesField(fields.Field[tuple[Address, ...]]):
 
 
 class NamesField(fields.Field[tuple[str, ...]]):
-    """Names with commas between."""
+    """Comma-separated names."""
 
     @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[str, ...]:
@@ -79,7 +81,7 @@ class NamesField(fields.Field[tuple[str, ...]]):
 
 
 class ReferenceField(fields.Field[tuple[str, str]]):
-    """`namespace/name` of an object."""
+    """Reference to an object as `namespace/name`."""
 
     @override
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> tuple[str, str]:
@@ -115,12 +117,12 @@ class CompanionKindsField(fields.Field[tuple[CompanionKind, ...]]):
 
 
 def name_field(**options: Any) -> fields.String:
-    """The name of an object, as Kubernetes has them (RFC 1123)."""
+    """Return a field for the name of a Kubernetes object (RFC 1123)."""
     return fields.String(validate=validate.Regexp(rf"{_NAME.pattern}\Z"), **options)
 
 
 TLS_PORT: Final = "tls_port"
-"""The setting that says which port of `binds` is HTTPS; `read_settings` holds it against them."""
+"""Name of the setting for the HTTPS port, which `read_settings` checks against `binds`."""
 COMPANION_KINDS: Final = Setting(
     "companion_kinds",
     CompanionKindsField(load_default=()),
@@ -161,16 +163,16 @@ def read_settings(
     environ: Mapping[str, str],
     unprefixed: Iterable[Setting] = (),
 ) -> dict[str, Any]:
-    """The values by name; a flag wins over its variable, an empty value counts as absent.
+    """Return the values by name; a flag overrides its variable, an empty value counts as absent.
 
     Args:
-        settings: what can be set.
+        settings: the known settings.
         program: its name, for --help.
         about: a sentence, for --help.
         prefix: of the variables, as `DI_SERVER_`.
         argv: without the program's name.
-        environ: other variables in it are left alone.
-        unprefixed: settings whose variable is the name alone, as KUBECONFIG.
+        environ: other variables in it are ignored.
+        unprefixed: settings whose variable has no prefix, as KUBECONFIG.
 
     Raises:
         SettingsError: values are missing or wrong; all of them are named.
@@ -208,7 +210,7 @@ def read_settings(
 
 
 def refuse_to_start(program: str, error: Exception) -> NoReturn:
-    """End the process with 2, as for an unknown flag, and say why."""
+    """Print the error and exit with code 2, as for an unknown flag."""
     print(f"{program}: {error}", file=sys.stderr)
     sys.exit(2)
 

@@ -1,4 +1,4 @@
-"""Which addresses count as one client."""
+"""Grouping of client addresses into sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SITE_BITS: Final = 64
 
 @lru_cache(maxsize=4096)
 def plain_address(address: str) -> str:
-    """Return an address without the IPv6 form that a socket for both families gives to IPv4."""
+    """Return an address without the IPv6 form of IPv4 that a dual-stack socket returns."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -22,9 +22,9 @@ def plain_address(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def source_of(address: str) -> str:
-    """Who an address counts as: of IPv6 its /64, for that much one machine has to choose from.
+    """Return the source of an address: for IPv6 its /64, because one machine can use all of that.
 
-    An IPv4 address within IPv6 is that address; what is none at all counts as one source.
+    An IPv4-mapped IPv6 address is that IPv4 address; all invalid addresses are one source.
     """
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])

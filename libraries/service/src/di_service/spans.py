@@ -1,4 +1,4 @@
-"""What a span is to who begins one, whoever records it."""
+"""The interface of spans, independent of how they are recorded."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from datetime import datetime
 from typing import Final, Protocol
 
 TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-"""W3C Trace Context, version 00, level 1."""
+"""Pattern of W3C Trace Context, version 00, level 1."""
 
 Attributes = Mapping[str, str | int]
 
 
 class Span(Protocol):
-    """Something that takes time, or took it."""
+    """An operation with a duration."""
 
     @property
     def traceparent(self) -> str | None:
-        """What others are to name as the parent of theirs; None: it is not recorded."""
+        """Return the traceparent for child spans; None: the span is not recorded."""
 
     def end(self, *, at: datetime | None = None, error: str = "") -> None:
-        """Say that it is over, now or at a time; `error` is what was wrong, if anything."""
+        """End the span, now or at a time; `error` is what failed, if anything."""
 
 
 class Tracing(Protocol):
-    """Where spans are begun."""
+    """Creates spans."""
 
     def start(
         self,
@@ -35,13 +35,14 @@ class Tracing(Protocol):
         at: datetime | None = None,
         attributes: Attributes | None = None,
     ) -> Span:
-        """Begin a span, now or at a time; `parent` is a traceparent, and whatever is none of that
-        counts as absent."""
+        """Start a span, now or at a time; `parent` is a traceparent, and an invalid one counts as
+        absent.
+        """
 
     def close(self) -> None:
-        """Send what is left, within seconds."""
+        """Send the remaining spans within seconds."""
 
 
 def trace_id(traceparent: str) -> str:
-    """The trace that a traceparent belongs to."""
+    """Return the trace id of a traceparent."""
     return traceparent.split("-")[1]

@@ -1,4 +1,4 @@
-"""Rates that hold for long, with bursts that do not."""
+"""Rate limits with bursts: a token bucket for each key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class TokenBuckets(Generic[K]):
-    """Each holds `burst` tokens and gets `rate` a second back; per server process.
+    """Token buckets by key: each holds up to `burst` tokens and gains `rate` tokens a second; per
+    process.
 
-    The bucket longest unused goes first when there are too many; it is full again by then in all
-    but a flood.
+    When there are too many buckets, the longest unused one is dropped; except in a flood it is full
+    again by then.
     """
 
     def __init__(self, *, rate: float, burst: float, clock: Callable[[], float]) -> None:
@@ -24,20 +25,20 @@ class TokenBuckets(Generic[K]):
         self._burst = burst
         self._clock = clock
         self._lock = threading.Lock()
-        # key: (tokens left, when that was so).
+        # key: (tokens left, at what time).
         self._buckets: OrderedDict[K, tuple[float, float]] = OrderedDict()
 
     def wait(self, key: K) -> float:
-        """Seconds until there is a token; 0 while there is one."""
+        """Return the seconds until the key has a token; 0 if it has one."""
         with self._lock:
             tokens, _ = self._level(key)
         return max(0.0, (1 - tokens) / self._rate)
 
     def take(self, key: K, *, owed: float = 0.0) -> float:
-        """Take a token, also one that is not there while at most `owed` are then missing.
+        """Take a token of the key; the bucket can go into debt by up to `owed` tokens.
 
         Returns:
-            0, or when none was taken the seconds until there is one.
+            0 if a token was taken, else the seconds until there is one.
         """
         with self._lock:
             tokens, now = self._level(key)
@@ -49,7 +50,7 @@ class TokenBuckets(Generic[K]):
         return 0.0 if taken else (1 - tokens) / self._rate
 
     def give(self, key: K) -> None:
-        """Put a token back, into a bucket that is not full."""
+        """Return a token to the bucket, up to its maximum."""
         with self._lock:
             tokens, now = self._level(key)
             if key in self._buckets:

@@ -1,7 +1,7 @@
-"""Traces of what a request to scale a job brings about, for who has a receiver of OpenTelemetry.
+"""Traces of scale requests and their effects, for users with an OpenTelemetry receiver.
 
-Without an address nothing of OpenTelemetry is imported. With one, spans go there in batches from a
-thread of their own: a receiver that is away costs spans and holds up nobody.
+Without an address nothing of OpenTelemetry is imported. With one, a thread sends spans in batches:
+an unreachable receiver loses spans and blocks nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Nothing:
         return None
 
     def end(self, *, at: datetime | None = None, error: str = "") -> None:
-        """Nothing was begun."""
+        """Do nothing."""
 
 
 class _Off:
@@ -47,22 +47,22 @@ class _Off:
         return _NOTHING
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Do nothing."""
 
 
 _NOTHING: Final = _Nothing()
 OFF: Final[Tracing] = _Off()
-"""There are no traces."""
+"""Tracing that is disabled."""
 
 
 def tracing(url: str | None, *, service: str, ratio: float) -> Tracing:
-    """Traces of a service that go to the receiver at `url`; None: there are none.
+    """Return the tracing of a service to the receiver at `url`; None: disabled.
 
-    Starts a thread, so it is for the process that serves.
+    Starts a thread, so call it in the process that serves.
     """
     if url is None:
         return OFF
-    # Only here: it is a third of what a service loads, and most have no receiver.
+    # Imported only here: it is a third of a service's modules, and most have no receiver.
     from di_service.otlp import Exported  # noqa: PLC0415  # see above
 
     return Exported(url, service=service, ratio=ratio)

@@ -1,4 +1,4 @@
-"""Results kept for a while."""
+"""A bounded cache with a time to live."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[K, V]):
-    """Values by key, good for some seconds; the one longest unused goes when there are too many.
+    """Values by key, valid for some seconds; the longest unused one is dropped when there are too
+    many.
 
     Args:
-        seconds: how long a value is good.
-        most: how many are kept, old ones too.
+        seconds: how long a value is valid.
+        most: number of values, expired ones included.
         clock: monotonic seconds.
     """
 
@@ -28,7 +29,7 @@ class TtlCache(Generic[K, V]):
         self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """The value, None if there is none that is good."""
+        """Return the value, None if there is no valid one."""
         with self._lock:
             until, value = self._kept.get(key, (0.0, None))
             if value is not None:
@@ -36,12 +37,12 @@ class TtlCache(Generic[K, V]):
         return value if until > self._clock() else None
 
     def had(self, key: K) -> bool:
-        """Whether there is a value, however old."""
+        """Return whether there is a value, valid or expired."""
         with self._lock:
             return key in self._kept
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value from now on; the oldest goes when there are too many."""
+        """Store a value; the longest unused one is dropped when there are too many."""
         with self._lock:
             self._kept[key] = (self._clock() + self._seconds, value)
             self._kept.move_to_end(key)
@@ -49,6 +50,6 @@ class TtlCache(Generic[K, V]):
                 self._kept.popitem(last=False)
 
     def forget(self, key: K) -> None:
-        """Keep it no longer."""
+        """Remove the value."""
         with self._lock:
             self._kept.pop(key, None)

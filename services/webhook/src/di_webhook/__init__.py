@@ -1,1 +1,1 @@
-"""Admission webhook for DIJobs: defaults and refusals."""
+"""Admission webhook for DIJobs: defaults and validation."""

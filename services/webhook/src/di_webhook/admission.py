@@ -1,8 +1,8 @@
-"""AdmissionReview in, answer out: pure, for any bytes whatever.
+"""Responses to AdmissionReviews: pure functions that accept any bytes.
 
 The wire format is admission.k8s.io/v1, https://kubernetes.io/docs/reference/access-authn-authz/
-extensible-admission-controllers/. The API server converts jobs of the older versions before it
-asks; the answers then speak of the fields their writers know.
+extensible-admission-controllers/. The API server converts jobs of older versions before the review;
+the responses then use the field names of the client's version.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ from di_webhook.wording import in_older_words, in_words
 
 REVIEW: Final = Kind(api_version="admission.k8s.io/v1", kind="AdmissionReview")
 
-# The API server cuts nothing: a job with ten thousand mistakes must not answer with megabytes.
+# The API server does not cut messages: a job with ten thousand errors must not get megabytes.
 MAX_ERRORS_SHOWN: Final = 50
 MAX_SHOWN_BYTES: Final = 32 * 1024
-"""Characters of errors after which no other one is shown. An answer has each twice."""
+"""Size of errors in characters after which no further one is shown. A response has each twice."""
 MAX_PATCH_BYTES: Final = 3 * 1024 * 1024
-"""Bytes of a patch in base64: it puts the whole spec in place for a writer of an older version, and
-defaults otherwise."""
+"""Maximum bytes of a patch in base64: it replaces the whole spec for a client of an older version,
+and adds defaults otherwise.
+"""
 MAX_KEPT: Final = 16
-"""Warnings about fields that a change keeps."""
+"""Maximum number of warnings about fields that a change keeps."""
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """The part of an AdmissionRequest that matters here, its types checked."""
+    """The used part of an AdmissionRequest, with checked types."""
 
     uid: str
     by_older_version: bool
-    """Whether the client wrote one of the older versions."""
+    """Whether the client used one of the older versions."""
     operation: str
     group: str
     kind: str
@@ -62,24 +63,26 @@ class _Request:
     namespace: str
     name: str
     user: str
-    """Who makes the request; empty: it does not say."""
+    """User of the request; empty: unknown."""
     object: Any
     old_object: Any
 
     @property
     def is_decided_here(self) -> bool:
-        """Whether the rules say anything about this request.
+        """Return whether the rules apply to this request.
 
-        Deletes and status writes are never hindered, also when a configuration sends them here
-        by mistake: a job that cannot be deleted or reported is worse than one unchecked.
+        Deletes and status writes are never refused, even if a configuration sends them here by
+        mistake: a job that cannot be deleted or reported is worse than an unchecked one.
         """
         return self.operation in _DECIDED_OPERATIONS and not self.sub_resource
 
 
 def mutate(body: bytes, speakers: Collection[str] = ()) -> Answer:
-    """Answer a mutating review: allow, with a JSON Patch of what is missing, if anything is:
-    defaults, and who changes the spec. `speakers` are users who change it for others; without any
-    nobody is named."""
+    """Answer a mutating review: allow, with a JSON Patch of missing defaults and the author of the
+    change.
+
+    `speakers` are users who make changes on behalf of others; without any, no author is recorded.
+    """
     return _review(body, partial(_mutation, speakers=speakers))
 
 
@@ -93,9 +96,9 @@ def validate(
 
     Args:
         body: the review.
-        companions: the kinds of objects that new jobs may bring along; old ones keep theirs.
-        speakers: as of `mutate`.
-        check: called between pieces of work; raises Exhausted when the review took its time.
+        companions: object kinds that new jobs can bring along; existing jobs keep theirs.
+        speakers: as in `mutate`.
+        check: called between pieces of work; raises Exhausted when the review took too long.
     """
     decide = partial(_validation, companions=companions, speakers=speakers, check=check)
     return _review(body, decide)
@@ -163,7 +166,7 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
     )
     spec, was = request.object.get("spec"), mapping(mapping(before).get("spec"))
     if not isinstance(spec, Mapping) or (is_too_heavy(spec) and not is_too_heavy(was)):
-        # Validation refuses it. A patch of what is not an object would fail with a 500.
+        # Validation refuses it. A patch of something that is not an object would fail with a 500.
         return {"allowed": True}
     patch = mutated(change)
     warnings = [] if before is None else [*islice(kept_warnings(request.object, before), MAX_KEPT)]
@@ -200,7 +203,7 @@ def _validation(
     size, is_cut = 0, False
     for error in errors:
         check()
-        # What is not shown is not looked for either.
+        # Errors that are not shown are not computed.
         if len(reasons) == MAX_ERRORS_SHOWN or size > MAX_SHOWN_BYTES:
             is_cut = True
             break
@@ -210,7 +213,7 @@ def _validation(
         warnings = overruled(request.object, old)
         return {"allowed": True, **({"warnings": warnings} if warnings else {})}
     shown = [text for _, text in reasons] + (["and more"] if is_cut else [])
-    # kubectl prints `causes` one a line under "The DIJob ... is invalid"; other clients, and
+    # kubectl prints `causes` one per line under "The DIJob ... is invalid"; other clients, and
     # events of controllers, show `message`.
     details = {
         "group": names.GROUP,

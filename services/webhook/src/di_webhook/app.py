@@ -1,4 +1,4 @@
-"""The Flask application: routes, limits, measurements; decisions are made elsewhere."""
+"""The Flask application: routes, limits and metrics; other modules decide."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from di_webhook.probes import probes
 from di_webhook.review import CONVERT, Answer, too_large
 
 MAX_BODY_BYTES: Final = 2 * 1536 * 1024 + 256 * 1024
-"""A review of a change has the old object and the new one, each up to 1.5 MiB by etcd's defaults,
-and who makes the request."""
+"""Maximum bytes of a review: the old and the new object, each up to 1.5 MiB by etcd's defaults, and
+the user's data.
+"""
 
 
 def create_app(
@@ -34,15 +35,15 @@ def create_app(
     speakers: Collection[str] = (),
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> Flask:
-    """Make the webhook's WSGI application.
+    """Create the webhook's WSGI application.
 
     Args:
-        metrics: where admissions are counted.
-        log: gets one line a review.
+        metrics: counts admissions.
+        log: gets one line per review.
         pages: for probes; they are served here too.
         monotonic: seconds, for latencies.
-        companion_kinds: of objects that jobs may bring along.
-        speakers: users who change jobs for others, and say for whom.
+        companion_kinds: object kinds that jobs can bring along.
+        speakers: users who change jobs on behalf of others, and name them.
         max_body_bytes: larger bodies get 413 before they are read.
     """
     app = Flask("di_webhook", static_folder=None)
@@ -87,8 +88,8 @@ def create_app(
 
     @app.errorhandler(Exception)
     def failed(error: Exception) -> Response:
-        # Only a defect of ours comes here. 503 makes the API server apply the webhook's
-        # failurePolicy: no job is let in unchecked, and none goes without CRD defaults.
+        # Only a defect of ours gets here. 503 makes the API server apply the webhook's
+        # failurePolicy: no job is admitted unchecked, or without CRD defaults.
         metrics.faults.inc()
         log.error("rule failed to run", path=request.path, error=repr(error)[:1000])
         return _json(503, {"message": "the webhook failed to decide"})
@@ -98,14 +99,14 @@ def create_app(
 
 def _read_body(limit: int) -> bytes:
     body = request.get_data(cache=False)
-    # A body of unknown length (chunked) is cut at the limit without a word.
+    # A body of unknown length (chunked) is silently cut at the limit.
     if request.content_length is None and len(body) >= limit:
         raise RequestEntityTooLarge
     return body
 
 
 def _report(log: FilteringBoundLogger, webhook: str, decision: Answer) -> None:
-    # These are the rule, at hundreds a second; refusals are what people look for.
+    # These are the usual outcomes, at hundreds a second; readers of the log look for refusals.
     write = log.debug if decision.outcome.is_the_rule else log.info
     write(
         "review answered",

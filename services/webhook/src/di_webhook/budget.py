@@ -1,4 +1,4 @@
-"""The processor time that one review may take."""
+"""Limit on the CPU time of one review."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Final
 
 MAX_SECONDS: Final = 1.0
-"""Of processor time of the thread that judges. Bytes and values are bounded before, so that the
-worst review takes a third of it; this holds if a rule costs more than it should."""
+"""CPU seconds of the thread that judges. Bytes and values are limited before, so that the worst
+review takes a third of it; the limit covers a rule that costs more than it should.
+"""
 
 
 class Exhausted(Exception):
-    """A review took all of its time."""
+    """A review used up its time."""
 
 
 class Budget:
-    """Seconds for one review, from its making on."""
+    """CPU time of one review, counted from the creation of this object."""
 
     def __init__(
         self, *, seconds: float = MAX_SECONDS, clock: Callable[[], float] = time.thread_time
@@ -25,6 +26,6 @@ class Budget:
         self._end = clock() + seconds
 
     def check(self) -> None:
-        """Raises Exhausted if no time is left."""
+        """Raise Exhausted if no time is left."""
         if self._clock() >= self._end:
             raise Exhausted

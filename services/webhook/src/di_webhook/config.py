@@ -25,17 +25,18 @@ from di_service.settings import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Everything the webhook is told from outside."""
+    """All settings of the webhook."""
 
     bind: Address
     health_bind: Address
     cert_dir: Path
     threads: int
     companion_kinds: tuple[CompanionKind, ...]
-    """Of objects that jobs may bring along."""
+    """Object kinds that jobs can bring along."""
     speakers: tuple[str, ...]
-    """Users who change jobs for others, and say for whom; without any nobody is named on jobs: the
-    admission policies of an earlier chart know no such annotation."""
+    """Users who change jobs on behalf of others, and name them. Without any, no author is recorded:
+    the admission policies of an earlier chart do not allow the annotation.
+    """
     log_level: str
 
 
@@ -53,8 +54,8 @@ _SETTINGS: Final = (
     CERT_DIR,
     Setting(
         "threads",
-        # Reviews compute and wait for nothing: more threads only hold more of them in memory, each
-        # up to 50 MiB, and a source has half of them.
+        # Reviews compute and never wait: more threads only keep more of them in memory, each up to
+        # 50 MiB, and a source gets half of the threads.
         fields.Integer(load_default=4, validate=validate.Range(1, 64)),
         "reviews answered at once",
     ),
@@ -73,7 +74,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     """Read flags and DI_WEBHOOK_*.
 
     Raises:
-        SettingsError: a value means nothing; the message has all of them.
+        SettingsError: a value is invalid; the message has all of them.
     """
     values = read_settings(
         _SETTINGS,

@@ -1,8 +1,8 @@
-"""ConversionReview in, answer out: pure, for any bytes whatever.
+"""Responses to ConversionReviews: pure functions that accept any bytes.
 
 The wire format is apiextensions.k8s.io/v1, https://kubernetes.io/docs/tasks/extend-kubernetes/
-custom-resources/custom-resource-definition-versioning/#webhook-request-and-response. Either
-every object is converted, or the review has failed as a whole.
+custom-resources/custom-resource-definition-versioning/#webhook-request-and-response. Either every
+object is converted, or the review fails as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from di_webhook.review import Answer, Kind, Malformed, Outcome, malformed
 
 REVIEW: Final = Kind(api_version="apiextensions.k8s.io/v1", kind="ConversionReview")
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Of all converted jobs, as Python writes them: a little more than their JSON."""
+"""Maximum bytes of all converted jobs in Python's marshal format, which is a little more than their
+JSON.
+"""
 _TOOK_LONG: Final = f"the jobs took more than {MAX_SECONDS:g} s of processor time; list fewer"
 _LONGEST_NAME: Final = 253
 
@@ -28,8 +30,8 @@ def answer(body: bytes, check: Check = unbounded) -> Answer:
 
     Args:
         body: the review.
-        check: called before each job; raises Exhausted when the review took its time. What a job's
-            annotation holds, a thousand times its bytes, is read before it is known to be nothing.
+        check: called before each job; raises Exhausted when the review took too long. A job's
+            annotation can expand to a thousand times its size before it is found to be invalid.
     """
     try:
         uid, request = REVIEW.request(body)
@@ -50,7 +52,7 @@ def answer(body: bytes, check: Check = unbounded) -> Answer:
         except (ConversionFailed, Exhausted) as error:
             is_over = isinstance(error, Exhausted)
             return _failure(uid, _TOOK_LONG if is_over else f"{_called(found)}: {error}")
-        # An annotation can hold a thousand times its own bytes.
+        # An annotation can expand to a thousand times its own size.
         size += len(written(job) or b"")
         if size > MAX_ANSWER_BYTES:
             return _failure(uid, f"the jobs have more than {MAX_ANSWER_BYTES} bytes; list fewer")
@@ -80,7 +82,7 @@ def _failed(message: str) -> Mapping[str, Any]:
 
 
 def _called(found: object) -> str:
-    """Namespace and name of an object as far as it has them."""
+    """Return namespace and name of an object, as far as it has them."""
     metadata = found.get("metadata") if isinstance(found, Mapping) else None
     fields = metadata if isinstance(metadata, Mapping) else {}
     words = [fields.get("namespace"), fields.get("name")]

@@ -1,12 +1,12 @@
-"""What a task keeps of fields that a change leaves out: what others have made of them.
+"""Values of task fields that survive a change that leaves them out, because other clients set them.
 
-A list in a custom resource is one value to kubectl and to the API server. A file that is applied
-again writes all of its tasks, without what a scaler, the program or the allocator has changed.
+A list in a custom resource is one value to kubectl and to the API server. Applying a file again
+writes all of its tasks, without the changes by a scaler, the program or the allocator.
 
-| a field that is left out | is kept |
+| omitted field | is kept |
 |---|---|
 | `replicas` | always, within the bounds of the task |
-| others that may change later | if the task is written from a file that never had it |
+| other mutable fields | if the task is written from a file that never had it |
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from di_api.spec.task import Task
 from di_webhook.ownership import are_applied
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation of `kubectl apply`, with the file that it applied last."""
+"""Annotation of `kubectl apply` with the last applied file."""
 _REPLICAS: Final = "replicas"
 _OF_OTHERS: Final = frozenset({_REPLICAS, "vacant", "restartedAt"})
-"""What programs write and files rarely do."""
+"""Fields that programs write and files rarely contain."""
 
 Object = Mapping[str, Any]
 
@@ -35,11 +35,11 @@ Object = Mapping[str, Any]
 def kept_fields(
     job: Object, before: Object, *, is_replaced: bool
 ) -> Iterator[tuple[int, str, object]]:
-    """The fields that tasks keep: index of the task, name of the field, and value.
+    """Yield the fields that tasks keep: index of the task, name of the field, and value.
 
     Args:
         job: of any shape, as a client writes it, without defaults.
-        before: the job as it is.
+        before: the existing job.
         is_replaced: whether the client wrote a file over it.
     """
     old_tasks = _by_name(before)
@@ -63,7 +63,8 @@ def kept_fields(
 def kept_warnings(job: Object, before: Object) -> Iterator[str]:
     """Yield a warning for each bound or limit that a server-side apply keeps.
 
-    A file that is applied so does not show what it had before, so what it takes out stays.
+    The request does not contain the previously applied file, so a field that was removed from the
+    file stays.
     """
     if not are_applied(job):
         return
@@ -74,14 +75,14 @@ def kept_warnings(job: Object, before: Object) -> Iterator[str]:
 
 
 class _Files:
-    """The file that a client applies, and the one that was applied before, as far as is known."""
+    """The file that a client applies, and the one applied before, as far as known."""
 
     def __init__(self, job: Object, before: Object, *, is_whole: bool) -> None:
         self._is_whole = is_whole
         self._new, self._old = _applied_tasks(job), _applied_tasks(before)
 
     def have_written(self, task: Object) -> bool:
-        """Whether a task comes from a file, and not from the job as the client had read it."""
+        """Return whether a task comes from a file, and not from a job that the client had read."""
         if self._is_whole:
             return True
         file = self._new.get(_name(task))
@@ -91,7 +92,7 @@ class _Files:
         return written <= found and found - written <= _written_by_schema()
 
     def have_dropped(self, task: Object, field: str) -> bool:
-        """Whether the file had a field and lacks it now."""
+        """Return whether the previous file had a field that this one lacks."""
         name = _name(task)
         had = mapping(self._old.get(name)).get(field) is not None
         return had and mapping(self._new.get(name)).get(field) is None
@@ -116,7 +117,7 @@ def _left_out(task: Object, old: Object) -> list[str]:
 
 
 def _within_bounds(replicas: object, task: Object) -> object:
-    """Replicas as they are, or the nearest number that the bounds of the new task take."""
+    """Return the replicas, limited to the bounds of the new task."""
     least, most = task.get("minReplicas"), task.get("maxReplicas")
     if not isinstance(replicas, int):
         return replicas
@@ -144,7 +145,7 @@ def _present(task: Object) -> set[str]:
 
 @cache
 def _changing() -> tuple[str, ...]:
-    """The fields of a task that may change while the job exists."""
+    """Return the mutable fields of a task."""
     return tuple(name for name, field in fields_of(Task).items() if field.declared.may_change)
 
 

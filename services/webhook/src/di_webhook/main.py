@@ -21,7 +21,7 @@ from di_webhook.serving import serve
 
 
 def main() -> None:
-    """Serve until SIGTERM; reviews in flight are answered first."""
+    """Serve until SIGTERM; running reviews are answered first."""
     try:
         config = load_config(sys.argv[1:], os.environ)
     except SettingsError as error:

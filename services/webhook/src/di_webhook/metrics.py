@@ -10,7 +10,7 @@ from di_service.exposition import Exposition
 
 
 class Metrics:
-    """Everything the webhook measures, in a registry of its own."""
+    """All metrics of the webhook, in a separate registry."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self.registry = CollectorRegistry()
@@ -44,4 +44,4 @@ class Metrics:
             registry=self.registry,
         )
         self.expose = Exposition(lambda: generate_latest(self.registry), clock=monotonic)
-        """The text exposition format, at most a second old."""
+        """Returns the text exposition format, at most a second old."""

@@ -1,6 +1,6 @@
-"""What admission writes into a job, one function each, in the order of MUTATIONS.
+"""The changes that admission makes to a job, one function each, in the order of MUTATIONS.
 
-Each sees the job as the ones before it have left it, and returns JSON Patch operations that add
+Each gets the job with the changes of those before it, and returns JSON Patch operations that add
 (RFC 6902). A further one is a function here and its place in the tuple.
 """
 
@@ -30,19 +30,21 @@ class Change:
     """A job that is about to be written."""
 
     job: Job
-    """As it is to be, with what the mutations so far have added."""
+    """The new job, with the changes of the mutations so far."""
     before: Job | None
-    """As it is; None: it is new."""
+    """The existing job; None: the job is new."""
     by_older_version: bool = False
-    """Whether the client wrote one of the older versions, which lack fields of the job."""
+    """Whether the client used one of the older versions, which lack fields of the job."""
     user: str = ""
-    """The user who makes the request; empty: it does not say."""
+    """User of the request; empty: unknown."""
     speakers: Collection[str] = ()
-    """Users who change jobs for others; without any, no user is noted."""
+    """Users who change jobs on behalf of others; without any, no author is recorded."""
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the client wrote a file over the job, and did not change what it had read."""
+        """Return whether the client wrote a file over the job, instead of changing what it had
+        read.
+        """
         return self.before is not None and not mapping(self.job.get("metadata")).get("uid")
 
 
@@ -61,7 +63,7 @@ def mutated(change: Change) -> list[Operation]:
 
 
 def _unseen_fields(change: Change) -> list[Operation]:
-    """Keep what a writer of an older version cannot see."""
+    """Keep the fields that a client of an older version cannot see."""
     if not change.by_older_version or not change.before:
         return []
     whole = with_unseen(change.job, change.before)
@@ -73,7 +75,7 @@ def _unseen_fields(change: Change) -> list[Operation]:
 
 
 def _kept_fields(change: Change) -> list[Operation]:
-    """Keep what others have made of fields that a file leaves out."""
+    """Keep values that other clients set, of fields that a file leaves out."""
     if change.before is None:
         return []
     kept = kept_fields(change.job, change.before, is_replaced=change.is_replaced)
@@ -81,7 +83,7 @@ def _kept_fields(change: Change) -> list[Operation]:
 
 
 def _shared_tasks(change: Change) -> list[Operation]:
-    """Take the tasks from the field managers that own them: they are merged here."""
+    """Remove the tasks from the field managers that own them, because they are merged here."""
     managed = without_tasks(change.job)
     return [] if managed is None else [_add("/metadata/managedFields", managed)]
 
@@ -91,10 +93,10 @@ def _defaults(change: Change) -> list[Operation]:
 
 
 def _policies(change: Change) -> list[Operation]:
-    """Give a new job its policies, and one that is replaced those that it had.
+    """Add the default policies to a new job, and to a replaced one its previous policies.
 
-    A file that replaces a job lacks what it never had. A client that changed the job as it is, as
-    every patch does, has taken away what is missing.
+    A file that replaces a job lacks policies that it never had. A client that changed the existing
+    job, as every patch does, has removed what is missing.
     """
     if change.before is not None and not change.is_replaced:
         return []
@@ -116,7 +118,9 @@ def _suspension(change: Change) -> list[Operation]:
 
 
 def _changed_by(change: Change) -> list[Operation]:
-    """Note who changes the spec; last, so that what is added here is no change."""
+    """Record the author of the change of the spec; last, so that the additions here do not count as
+    one.
+    """
     if not change.speakers:
         return []
     note = admitted_note(change.job, change.before, change.user, change.speakers)
@@ -140,7 +144,7 @@ def _add(path: str, value: object) -> Operation:
 
 
 def _with(job: Job, operations: Iterable[Operation]) -> Job:
-    """A job with what operations add; what they do not touch is shared with `job`."""
+    """Return a job with the additions of operations; the rest is shared with `job`."""
     result = dict(job)
     copied: dict[int, Any] = {id(result): result}
     for operation in operations:

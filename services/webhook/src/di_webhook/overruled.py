@@ -1,4 +1,4 @@
-"""Warnings about fields of pod templates that the operator overrules when it makes pods."""
+"""Warnings about fields of pod templates that the operator overrides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.failure import FailureAction
 
 _MOST: Final = 16
-"""Warnings of one review; the API server cuts what has more than 4 KiB in all."""
+"""Maximum number of warnings of one review; the API server cuts them at 4 KiB in total."""
 _LONGEST: Final = 64
 _TEMPLATES: Final = ("template", "leaderTemplatePatch")
 _NETWORK: Final = ("hostname", "subdomain")
@@ -22,11 +22,12 @@ Object = Mapping[str, Any]
 
 
 def overruled(job: Object, before: Object | None) -> list[str]:
-    """Return the warnings about a job of any shape, the first of them.
+    """Return the warnings about a job of any shape, up to the maximum.
 
     Args:
-        job: as it is written.
-        before: as it was; its own templates give no warning again. None: the job is new.
+        job: the new job.
+        before: the existing job; templates that it already has cause no warning. None: the job is
+            new.
     """
     return list(islice(_warnings(job, before), _MOST))
 

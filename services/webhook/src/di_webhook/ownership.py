@@ -1,8 +1,8 @@
-"""Which field managers own the tasks of a job, by its `metadata.managedFields`.
+"""Ownership of the tasks of a job by field managers, in `metadata.managedFields`.
 
-The API server takes the list of tasks as one value: a manager that applies a file server-side owns
-all of it, with what scalers have written, and any other one meets a conflict. Admission merges the
-tasks instead (`kept`), so no manager may own them.
+The API server treats the list of tasks as one value. A manager that applies a file server-side owns
+all of it, with a scaler's changes, and any other manager gets a conflict. Admission merges the
+tasks instead (`kept`), so no manager must own them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _OURS: Final[Mapping[str, Any]] = MappingProxyType(
         _FIELDS: {"f:metadata": {"f:annotations": {f"f:{ANNOTATION_CHANGED_BY}": {}}}},
     }
 )
-"""What stays where no other entry does: of an object without any, the API server takes every field
-for one of a manager before all others, whom the next apply meets."""
+"""Entry that stays if there is no other: if an object has no entries, the API server assigns every
+field to a manager before all others, which conflicts with the next apply.
+"""
 
 Object = Mapping[str, Any]
 
 
 def are_applied(job: Object) -> bool:
-    """Whether the tasks of a job of any shape come from a server-side apply.
+    """Return whether the tasks of a job of any shape come from a server-side apply.
 
-    No manager owned them before, so one that does has written them just now.
+    No manager owned them before, so a manager that does has just written them.
     """
     return any(
         entry.get("operation") == _APPLY and _TASKS in _of_spec(entry) for entry in _entries(job)
@@ -44,7 +45,7 @@ def are_applied(job: Object) -> bool:
 
 
 def without_tasks(job: Object) -> list[Any] | None:
-    """The managed fields of a job without its tasks; None: no manager owns them."""
+    """Return the managed fields of a job without its tasks; None: no manager owns them."""
     managed = items(mapping(job.get("metadata")).get("managedFields"))
     if not any(_TASKS in _of_spec(entry) for entry in _entries(job)):
         return None
@@ -52,7 +53,7 @@ def without_tasks(job: Object) -> list[Any] | None:
 
 
 def _without(entry: Any) -> Any:
-    """An entry without the tasks; None if it is about nothing else."""
+    """Return an entry without the tasks; None if nothing is left."""
     spec = _of_spec(mapping(entry))
     if _TASKS not in spec:
         return entry

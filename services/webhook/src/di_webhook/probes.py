@@ -12,7 +12,7 @@ from di_webhook.metrics import Metrics
 
 
 def probe_pages(*, metrics: Metrics, is_ready: Callable[[], bool]) -> Pages:
-    """/healthz, /readyz and /metrics."""
+    """Return the pages /healthz, /readyz and /metrics."""
 
     def readyz() -> Page:
         return Page(b"ok\n") if is_ready() else Page(b"no usable serving certificate\n", 503)
@@ -25,7 +25,7 @@ def probe_pages(*, metrics: Metrics, is_ready: Callable[[], bool]) -> Pages:
 
 
 def probes(pages: Pages) -> Blueprint:
-    """The pages as routes of an application, for the port with TLS."""
+    """Return the pages as routes of an application, for the port with TLS."""
     blueprint = Blueprint("probes", __name__)
 
     def answer(make: Callable[[], Page]) -> Response:

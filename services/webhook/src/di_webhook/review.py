@@ -1,8 +1,8 @@
-"""What the API server's reviews have in common: bytes in, an HTTP answer out.
+"""Common parts of the API server's reviews: bytes in, HTTP response out.
 
-A review is an envelope with a request that has a UID; the answer is the same kind of envelope
-with a response of that UID. An envelope that cannot be understood is HTTP 400; a well-formed one
-always gets HTTP 200 and a decision in it.
+A review is an envelope with a request that has a UID; the response is an envelope of the same kind
+with a response of that UID. An invalid envelope gets HTTP 400; a valid one always gets HTTP 200
+with a decision.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ from di_api import strict_json
 
 CONVERT: Final = "/convert"
 """Path of conversions."""
-# A UID is 36 characters; more is nobody's UID and would be echoed.
+# A UID has 36 characters; a longer one is invalid and would be echoed.
 MAX_UID: Final = 256
 MAX_VALUES: Final = 384 * 1024
-"""Most values in a review (objects, lists, texts, numbers, ...): two jobs of 1.5 MiB, as old jobs
-can be, have up to 350,000. Reading as many takes a fifth of a second."""
+"""Maximum number of values in a review (objects, lists, strings, numbers, ...): two old jobs of 1.5
+MiB can have up to 350,000. Parsing as many takes a fifth of a second.
+"""
 _HEAD: Final = 4096
-"""Bytes at the beginning of a review in which the API server writes what is not the object."""
+"""Bytes at the beginning of a review that contain what the API server writes besides the object."""
 _NAMESPACE: Final = re.compile(rb'"namespace":\s*"([^"\\]{0,63})"')
 _USER: Final = re.compile(rb'"userInfo":\s*\{\s*"username":\s*("(?:[^"\\]|\\.){0,512}")')
 _TEXTS: Final = re.compile(
     rb'"(?:annotations|labels)":\s*+\{(?:"(?:[^"\\]|\\.)*+(?:"|\\?+\Z)|[\s:,]++)*+(?:\}|\Z)'
 )
-"""Maps whose keys are the user's, whole or cut off. In a job they stand before its namespace."""
+"""Maps with keys of the user's choice, complete or cut. They precede the namespace in a job."""
 _UID: Final = re.compile(rb'"request":\s*\{\s*"uid":\s*"([!#-\[\]-~]{1,256})"')
 
 
 class Outcome(StrEnum):
-    """What became of a review; the label of the metric."""
+    """Result of a review; the label of the metric."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
     CONVERTED = "converted"
     FAILED = "failed"
-    """Of a conversion."""
+    """A conversion failed."""
     MALFORMED = "malformed"
 
     @property
     def is_the_rule(self) -> bool:
-        """Whether it is what becomes of nearly all reviews."""
+        """Return whether nearly all reviews have this outcome."""
         return self in (Outcome.ALLOWED, Outcome.CONVERTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An HTTP answer, and what the log says about it."""
+    """An HTTP response, and its log fields."""
 
     status: int
     body: Mapping[str, Any]
@@ -64,7 +65,7 @@ class Answer:
 
 
 class Malformed(ValueError):
-    """An envelope that is not a review; carries the uid where one was readable."""
+    """An envelope that is not a review; has the uid if it was readable."""
 
     def __init__(self, message: str, *, uid: str = "") -> None:
         self.uid = uid
@@ -72,18 +73,18 @@ class Malformed(ValueError):
 
 
 class TooLarge(Malformed):
-    """A review of more values than are read; carries the uid where one was readable."""
+    """A review with too many values; has the uid if it was readable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of review, and the envelope of its answers."""
+    """A kind of review, and the envelope of its responses."""
 
     api_version: str
     kind: str
 
     def request(self, body: bytes) -> tuple[str, dict[str, Any]]:
-        """UID and request of a review.
+        """Return UID and request of a review.
 
         Raises:
             TooLarge: the body has more than MAX_VALUES values.
@@ -110,7 +111,7 @@ class Kind:
         return uid, request
 
     def envelope(self, uid: str, response: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The review that answers the one with that UID."""
+        """Return the review that answers the one with that UID."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -119,11 +120,12 @@ class Kind:
 
 
 def tenant_of(path: str, body: bytes) -> str:
-    """The namespace and the user of a review, as one text; its path where it names neither.
+    """Return namespace and user of a review as one text; its path if it names neither.
 
-    Of its first bytes alone: no thread has read it yet. A body can claim any namespace, so this
-    tells apart only those for whom one source asks. No text within a text looks the same, for its
-    quotes are escaped. A conversion names no user, and its namespace only in its first job.
+    Only the first bytes are read, because no thread has parsed the body yet. A body can claim any
+    namespace, so the result separates only tenants of one source. No string value can imitate the
+    fields, because quotes in it are escaped. A conversion names no user, and a namespace only in
+    its first job.
     """
     if path == CONVERT:
         namespace, user = _NAMESPACE.search(_TEXTS.sub(b"", body[:_HEAD])), None
@@ -134,7 +136,9 @@ def tenant_of(path: str, body: bytes) -> str:
 
 
 def malformed(error: Malformed, body: Mapping[str, Any] | None = None) -> Answer:
-    """Answer what is no review; `body` in place of one with just the message."""
+    """Return the response for an invalid review; `body` replaces the default body with the
+    message.
+    """
     message = str(error)
     return Answer(
         status=400,
@@ -146,6 +150,6 @@ def malformed(error: Malformed, body: Mapping[str, Any] | None = None) -> Answer
 
 
 def too_large(limit: int) -> Answer:
-    """Answer a body of more than `limit` bytes."""
+    """Return the response for a body of more than `limit` bytes."""
     message = f"the body is larger than {limit} bytes"
     return Answer(status=413, body={"message": message}, outcome=Outcome.MALFORMED, message=message)

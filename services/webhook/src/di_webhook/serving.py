@@ -1,4 +1,4 @@
-"""What the API server may, and how its reviews are served."""
+"""Limits for the API server, and the server of its reviews."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ from di_webhook.review import tenant_of
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-# Time for reviews in flight at SIGTERM; each has 5 s.
+# Seconds for running reviews at SIGTERM; each has 5 s.
 DRAIN: Final = 10
 
-# The API server gives a webhook 5 s for all of it. It comes from one address, with up to 200
-# changes at once by its defaults, and keeps connections of earlier ones.
+# The API server waits 5 s for a webhook. All its calls come from one address, with up to 200
+# concurrent changes by default, and it reuses connections.
 REVIEWS: Final = Bounds(
     handshake_seconds=4.0,
     read_seconds=4.0,
     queue_seconds=4.0,
     write_seconds=5.0,
-    # Longer than the API server keeps an idle connection (90 s), so that it is never this side
-    # that closes one just as a review is sent on it.
+    # Longer than the API server keeps an idle connection (90 s), so that this side never closes one
+    # just as a review is sent on it.
     idle_seconds=120.0,
-    # It asks once, so a connection it may be about to use is kept until it is likely to have been
-    # used a last time.
+    # The API server does not retry, so a connection stays open until its last use is likely over.
     leave_seconds=5.0,
     connections=1024,
-    # Of 200 changes at once each may open one, while others are open that are not needed any more.
+    # Each of 200 concurrent changes can open a connection, while unused ones are still open.
     connections_of_source=768,
     body_bytes=lambda _path: MAX_BODY_BYTES,
-    # All users' reviews come from the API server.
+    # The reviews of all users come from the API server.
     tenant=tenant_of,
     bodies_bytes=48 * 1024 * 1024,
 )
@@ -53,8 +52,8 @@ def serve(
     Args:
         app: answers reviews.
         pages: for probes.
-        config: where, and in how many threads.
-        certificate: for the connection that is accepted now.
+        config: addresses, and number of threads.
+        certificate: for new connections.
     """
 
     def load() -> Serving:

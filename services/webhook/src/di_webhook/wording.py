@@ -1,4 +1,4 @@
-"""Errors of a job in the words of the version that its writer uses."""
+"""Field paths of errors in the version that the client uses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NAME: Final = re.compile(DNS_LABEL)
 
 
 def in_older_words(error: FieldError, _: Mapping[str, Any]) -> tuple[str, str]:
-    """Path of the field and text, for writers of the versions before the newest one.
+    """Return path and text of an error for clients of the older versions.
 
-    What is below `spec.coordinated` stands in the spec itself there. Programs look for the
-    sentence about the clean-up policy, so it has no path before it.
+    Fields below `spec.coordinated` are in the spec itself there. Programs search for the sentence
+    about the clean-up policy, so it has no path before it.
     """
     if error.path == _POLICY and error.value not in _POLICIES:
         value = error.value if isinstance(error.value, str) else "of another type than string"
@@ -36,16 +36,16 @@ def in_older_words(error: FieldError, _: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def in_words(error: FieldError, job: Mapping[str, Any]) -> tuple[str, str]:
-    """Path of the field and text, for writers of the newest version.
+    """Return path and text of an error for clients of the newest version.
 
-    The path has a task's index, and the text ends with its name too: a reader of a long manifest
-    finds it by that.
+    The path has a task's index, and the text ends with the task's name, by which a reader finds it
+    in a long manifest.
     """
     return error.path, f"{error}{_task(error.path, job)}"
 
 
 def _task(path: str, job: Mapping[str, Any]) -> str:
-    """The name of the task that a path leads into, to be appended; empty if it has none."""
+    """Return the suffix with the name of the task in a path; empty without a task."""
     found = _TASK.match(path)
     tasks = items(mapping(job.get("spec")).get("tasks"))
     if found is None or int(found["index"]) >= len(tasks):

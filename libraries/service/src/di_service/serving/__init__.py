@@ -1,1 +1,1 @@
-"""HTTP fronts that no client can hold up: uvicorn's protocol with bounds, Flask in threads."""
+"""HTTP servers that no client can block: uvicorn's protocol with bounds, Flask in threads."""

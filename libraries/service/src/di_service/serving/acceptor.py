@@ -1,4 +1,4 @@
-"""Takes connections from a listening socket."""
+"""Accepts connections from a listening socket."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from di_service.serving.connections import Connection, Connections
 from di_service.sources import source_of
 
 BACKLOG: Final = 1024
-"""Connections that the kernel keeps until the loop has a turn; of more the openings are lost, and a
-client waits a second before it tries again."""
+"""Connections that the kernel queues until the loop accepts them; further ones are dropped, and
+their clients retry after a second.
+"""
 _AT_ONCE: Final = 16
-"""Connections taken before other events have their turn; the rest wait in the kernel."""
+"""Connections accepted before other events are handled; the rest wait in the kernel."""
 _PAUSE_SECONDS: Final = 0.1
 
 _log = logging.getLogger("gunicorn.error")
 
 Begin = Callable[[socket.socket, Connection], None]
-"""Called when it is a connection's turn; has to give it an `end` of its own, close the socket and
-release the connection."""
+"""Called when a connection can begin; must set its `end`, and later close the socket and release
+the connection.
+"""
 
 
 class Acceptor:
-    """Accepts in the event loop that it is made in; each connection is counted and has its turn."""
+    """Accepts in the event loop in which it is created; each connection is counted, and begins in
+    turn.
+    """
 
     def __init__(
         self,
@@ -38,13 +42,13 @@ class Acceptor:
         arrivals: Arrivals,
         begin: Begin,
     ) -> None:
-        """Begin.
+        """Start to accept.
 
         Args:
             listener: a bound socket; closed at the end.
-            connections: what a new one is counted in; who is not let in is hung up on.
+            connections: where a new connection is counted; a refused one is closed.
             arrivals: where it waits for its turn.
-            begin: what to do with it then.
+            begin: starts a connection.
         """
         self._listener = listener
         self._connections = connections
@@ -57,7 +61,9 @@ class Acceptor:
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Take who is in the queue already, for they think that they are being served; no more."""
+        """Accept the connections that the kernel has queued, whose clients believe to be connected;
+        then no more.
+        """
         if self._closed:
             return
         self._closed = True
@@ -72,7 +78,7 @@ class Acceptor:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                # No descriptor is free. The client waits in the kernel, for one to be.
+                # No file descriptor is free. The client waits in the kernel until one is.
                 _log.warning("cannot accept a connection: %s", error)
                 if not self._closed:
                     self._loop.remove_reader(self._listener)

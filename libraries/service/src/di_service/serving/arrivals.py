@@ -1,4 +1,4 @@
-"""Connections that were accepted and have not begun to speak."""
+"""Accepted connections that have not started yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from di_service.serving.connections import Connection
 from di_service.token_buckets import TokenBuckets
 
 SLOW_SECONDS: Final = 0.2
-"""Between two connections of a source that is slowed down."""
+"""Seconds between two connections of a penalized source."""
 _AT_ONCE: Final = 2
-"""Begun before other events have their turn. A TLS handshake costs a millisecond or two, and all
-that begin together go on together."""
+"""Connections started before other events are handled. A TLS handshake costs a millisecond or two,
+and all that start together continue together.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,11 @@ def _nobody(_source: str) -> bool:
 
 
 class Arrivals:
-    """Lets connections begin, a few in each turn of the event loop, of each source in its turn.
+    """Starts connections, a few in each iteration of the event loop, with sources taking turns.
 
-    First come, first served would let one that opens five hundred at once keep all others waiting
-    for their handshakes; and one that opens another as soon as the last one ends would keep the
-    loop at work for it. So each new connection of a source costs a token of its pace.
+    In order of arrival a client with five hundred connections would delay all others' handshakes,
+    and one that opens a connection after the other would keep the loop busy. So each new connection
+    takes a token of its source's rate limit.
     """
 
     def __init__(
@@ -45,21 +46,21 @@ class Arrivals:
         pace: TokenBuckets[str],
         slows: Callable[[str], bool] = _nobody,
     ) -> None:
-        """Nobody waits.
+        """Prepare an empty queue.
 
         Args:
-            seconds: that a connection waits for its turn before it is dropped.
-            pace: of each source; who has no token left waits for the next one.
-            slows: whether a source is slowed down.
+            seconds: how long a connection waits for its turn before it is dropped.
+            pace: the rate limit of each source; a source without tokens waits for the next one.
+            slows: whether a source is penalized.
         """
         self._seconds = seconds
         self._slows = slows
         self._pace = pace
         self._waiting: OrderedDict[str, dict[Connection, _Arrival]] = OrderedDict()
-        # Of sources that are slowed down when their next one may begin.
+        # For penalized sources the time at which their next connection can start.
         self._next: dict[str, float] = {}
         self._turn: asyncio.Handle | None = None
-        # When it is, for uvloop's handles do not tell.
+        # Time of the timer, because uvloop's handles do not have it.
         self._turn_at = 0.0
 
     def add(
@@ -70,14 +71,14 @@ class Arrivals:
         drop: Callable[[], None],
         gone: Callable[[], bool],
     ) -> None:
-        """Wait for a turn.
+        """Add a connection to the queue.
 
         Args:
-            connection: its `end` is one of this here until the turn has come.
+            connection: its `end` is set by this class until its turn.
             begin: called at its turn.
-            drop: ends it before that; called when its place is lost or the time is up.
-            gone: whether its client has hung up; then it never has its turn. A client that has many
-                under way at once lets some go, and that is no fault.
+            drop: closes it before that; called when it is evicted or its time is over.
+            gone: whether its client has disconnected; then it never starts. A client with many
+                concurrent requests closes some connections early, and that is no fault.
         """
         loop = asyncio.get_running_loop()
         connection.end = lambda: self._drop(connection)
@@ -86,7 +87,7 @@ class Arrivals:
         self._go_on(self._ready(connection.source, loop.time()))
 
     def close(self) -> None:
-        """Let all begin that are not slowed down; no others."""
+        """Start all connections of sources that are not penalized; no others."""
         if self._turn is not None:
             self._turn.cancel()
         for source, own in list(self._waiting.items()):
@@ -110,7 +111,8 @@ class Arrivals:
     def _go_on(self, at: float) -> None:
         if self._turn is not None:
             if self._turn_at <= at:
-                # Not planned anew, or who comes all the time would put it off for ever.
+                # The timer is not moved, or a client that connects all the time would postpone it
+                # forever.
                 return
             self._turn.cancel()
         self._turn = asyncio.get_running_loop().call_at(at, self._take_turns)
@@ -130,7 +132,7 @@ class Arrivals:
             self._go_on(min(self._ready(source, now) for source in self._waiting))
 
     def _ready(self, source: str, now: float) -> float:
-        """When the next one of a source may begin."""
+        """Return when the next connection of a source can start."""
         return max(self._next.get(source, now), now + self._pace.wait(source))
 
     def _begin_one(self, source: str, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""How long and how much a client may."""
+"""Limits on what clients can use: times, connections and memory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LINGER_SECONDS = 1.0
-"""For a client to read its last answer. Closing with unread bytes resets the connection, and the
-answer may be lost on the way (RFC 9112, section 9.6)."""
+"""Seconds for a client to read its last response. Closing with unread bytes resets the connection,
+and the response can be lost (RFC 9112, section 9.6).
+"""
 LINGER_BYTES = 16 * 1024 * 1024
-"""Of a body that was refused by its length, most is still under way; throwing it away is cheap."""
+"""Bytes that are discarded after a body was refused by its length: most of it is already sent, and
+discarding is cheap.
+"""
 
 Tenant = Callable[[str, bytes], str]
-"""From the path and the body of a request: for whom its source makes it; empty: for itself."""
+"""Returns the tenant of a request from its path and body; empty: the source itself."""
 
 
 def _one_tenant(_path: str, _body: bytes) -> str:
@@ -21,44 +24,54 @@ def _one_tenant(_path: str, _body: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The bounds of one front; times in seconds, sizes in bytes."""
+    """The limits of one front; times in seconds, sizes in bytes."""
 
     handshake_seconds: float
     read_seconds: float
-    """From the first byte of a request to its last. One time-out a read would not do, a byte a
-    second passes each of them."""
+    """From the first byte of a request to its last. A timeout per read would not help, because one
+    byte per second passes it.
+    """
     queue_seconds: float
-    """For a thread to be free."""
+    """Maximum wait for a free thread."""
     write_seconds: float
-    """For a client to take what was written to it."""
+    """Maximum time for a client to read a response."""
     idle_seconds: float
-    """Between two requests, and before the first."""
+    """Maximum time between two requests, and before the first."""
     connections: int
-    """In all. When there are as many, the source that has most loses its longest quiet one."""
+    """Maximum number of connections. At the limit, the source with the most loses its longest idle
+    one.
+    """
     connections_of_source: int
-    """From one address; one more ends its longest quiet one."""
+    """Maximum number of connections from one address; one more closes its longest idle one."""
     connections_at_once: int = 200
-    """New ones from one address that has opened none of late: as many as an API server has changes
-    under way by its defaults."""
+    """Burst of new connections from one address: as many as the changes that an API server handles
+    concurrently by default.
+    """
     connections_per_second: float = 10.0
-    """New ones from one address that opens one after another, and as many more as it had answers on
-    connections that it had used before. Their handshakes take a fortieth of a processor."""
+    """Rate of new connections from one address. Responses on reused connections raise it by as
+    many. The handshakes take a fortieth of a CPU.
+    """
     body_bytes: Callable[[str], int]
-    """Of one request, by its path. Of a longer one the application gets one byte more."""
+    """Maximum size of one request's body, by path. Of a longer body the application gets one byte
+    more than the limit.
+    """
     bodies_bytes: int
-    """Of all requests that have not been answered. Above it the source that has most loses its
-    largest one that no thread has begun."""
+    """Maximum size of all unanswered requests. Above it the source with the most loses its largest
+    request that no thread has begun.
+    """
     tenant: Tenant = _one_tenant
-    """Reads the request's own word, in the event loop."""
+    """Reads the tenant from the request itself, in the event loop."""
     line_bytes: int = 4094
     fields: int = 40
     field_bytes: int = 8190
     head_bytes: int = 16 * 1024
     pipelined: int = 4
-    """Requests of one connection that wait for the answer before."""
+    """Requests of one connection that can wait for the previous response."""
     counts_refused_tokens: bool = True
-    """Whether an answer of 401 is a fault of its source. Not where one source is a proxy that many
-    people come through, each with a token of their own."""
+    """Whether a 401 response is a fault of its source. Disabled if the source is a proxy for many
+    users, each with a token.
+    """
     leave_seconds: float = LINGER_SECONDS
-    """For a request that is under way on an idle connection when the front ends. Its answer is the
-    connection's last; one that is closed instead fails a client that does not try again."""
+    """Time for a request on an idle connection when the front shuts down. Its response is the
+    connection's last; closing instead would fail a client that does not retry.
+    """

@@ -1,4 +1,4 @@
-"""The serving certificate: read from files, swapped without a restart when they change."""
+"""The serving certificate: read from files, and reloaded without a restart when they change."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ if TYPE_CHECKING:
 CERTIFICATE_FILE: Final = "tls.crt"
 PRIVATE_KEY_FILE: Final = "tls.key"
 
-# Identity of the two files: a Secret volume swaps a symbolic link, so inodes change too.
+# Identity of the two files: a Secret volume replaces a symbolic link, so inodes change too.
 _Signature = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
 class UnusableCertificate(Exception):
-    """The files do not hold a certificate, valid now, with its private key."""
+    """The files do not hold a valid certificate with its private key."""
 
 
 class Observer(Protocol):
-    """Told about every attempt to read the files that had something new to say."""
+    """Called for every read of the files with a new result."""
 
     def certificate_loaded(self, expires: datetime) -> None:
-        """A new certificate is served from now on."""
+        """A new certificate is in use from now on."""
         ...
 
     def certificate_refused(self, reason: str) -> None:
-        """The files are not usable; what was served before still is."""
+        """The files are unusable; the previous certificate stays in use."""
         ...
 
 
 class CertificateReport:
-    """The Observer of a service: its log and its metrics."""
+    """The Observer of a service: updates its log and its metrics."""
 
     def __init__(self, *, reloads: Counter, expiry: Gauge, log: FilteringBoundLogger) -> None:
-        """`reloads` is counted by result, `expiry` set to seconds since the epoch."""
+        """`reloads` is counted by result, `expiry` is set to seconds since the epoch."""
         self._reloads = reloads
         self._expiry = expiry
         self._log = log
 
     def certificate_loaded(self, expires: datetime) -> None:
-        """Count the new certificate and show when it expires."""
+        """Count the new certificate and set its expiry."""
         self._reloads.labels("loaded").inc()
         self._expiry.set(expires.timestamp())
         self._log.info("serving certificate loaded", expires=expires.isoformat())
 
     def certificate_refused(self, reason: str) -> None:
-        """Count the refusal; what was served before still is."""
+        """Count the refusal; the previous certificate stays in use."""
         self._reloads.labels("refused").inc()
         self._log.warning("serving certificate not usable", reason=reason)
 
@@ -64,14 +64,16 @@ class CertificateReport:
 def certificate_of(
     tls_port: int | None, folder: Path, *, reloads: Counter, expiry: Gauge
 ) -> ServingCertificate | None:
-    """What is served at the TLS port, told of by log and metrics; None without such a port."""
+    """Return the certificate for the TLS port, reported in log and metrics; None without such a
+    port.
+    """
     if tls_port is None:
         return None
     return reported_certificate(folder, reloads=reloads, expiry=expiry)
 
 
 def reported_certificate(folder: Path, *, reloads: Counter, expiry: Gauge) -> ServingCertificate:
-    """What is served of a folder, told of by log and metrics."""
+    """Return the certificate in a folder, reported in log and metrics."""
     report = CertificateReport(reloads=reloads, expiry=expiry, log=structlog.get_logger())
     return ServingCertificate(folder, observer=report, now=lambda: datetime.now(UTC))
 
@@ -86,9 +88,9 @@ class _Loaded:
 class ServingCertificate:
     """The TLS context of the newest usable certificate in a folder.
 
-    Every new connection asks for it, which costs two stat calls; no thread watches, and no
-    connection is ever accepted with a certificate older than the files. A pair that is missing,
-    half-written, mismatched or expired leaves the previous one in service.
+    Every new connection checks the files, which costs two stat calls. No thread watches them, and
+    no connection uses a certificate older than the files. If the pair is missing, half-written,
+    mismatched or expired, the previous one stays in use.
     """
 
     def __init__(self, folder: Path, *, observer: Observer, now: Callable[[], datetime]) -> None:
@@ -99,17 +101,17 @@ class ServingCertificate:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
         self._last_refusal = ""
-        # Served while there is no certificate: every handshake fails, cleanly.
+        # Used while there is no certificate: every handshake fails in an orderly way.
         self._empty = _new_context()
 
     def context(self) -> ssl.SSLContext:
-        """The context for a connection accepted now; never raises."""
+        """Return the context for a new connection; never raises."""
         with self._lock:
             self._refresh()
             return self._loaded.context if self._loaded else self._empty
 
     def is_usable(self) -> bool:
-        """Whether a connection accepted now would see a certificate that has not expired."""
+        """Return whether a new connection would get a certificate that has not expired."""
         with self._lock:
             self._refresh()
             return self._loaded is not None and self._now() < self._loaded.expires
@@ -155,13 +157,13 @@ def _new_context() -> ssl.SSLContext:
 
 
 def _prove(context: ssl.SSLContext, certificate_pem: str) -> datetime:
-    """Shake hands with the context in memory and return when its certificate expires.
+    """Do a handshake with the context in memory and return when its certificate expires.
 
-    It proves what a client will see: that the pair works, is valid at this moment, and is the
-    one in the file (the two files may have been swapped between two reads).
+    The handshake verifies what a client will see: the pair works, is valid now, and is the one in
+    the file (the files can be replaced between two reads).
 
     Raises:
-        ssl.SSLError: the handshake fails.
+        ssl.SSLError: the handshake failed.
         ValueError: the PEM holds no certificate.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,4 +1,4 @@
-"""Who is connected, and whose connection ends when too many are open."""
+"""Open connections, and which one is closed when there are too many."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 
 class Connection:
-    """A connection from the moment it is accepted, and what it takes of what is scarce."""
+    """An accepted connection, and the resources that it uses."""
 
     __slots__ = ("_all", "end", "held", "known", "serving", "source")
 
@@ -14,43 +14,43 @@ class Connection:
         self._all = all_of_them
         self.source = source
         self.end = end
-        """Ends the connection at once."""
+        """Closes the connection at once."""
         self.held = 0
-        """Bytes kept for it: of requests that are not answered, or of an answer."""
+        """Bytes kept for it: of unanswered requests, or of a response."""
         self.known = False
-        """Whether it has had an answer."""
+        """Whether it has had a response."""
         self.serving = False
-        """Whether a thread works for it, or will: then it is not ended for others."""
+        """Whether a thread works for it, or will: then it is not closed in favor of others."""
 
     def grow(self, size: int) -> None:
-        """Count bytes that are kept for it; may end this or another connection."""
+        """Count bytes that are kept for it; can close this or another connection."""
         self._all.grow(self, size)
 
     def begin(self) -> None:
-        """Its request is complete."""
+        """Record that its request is complete."""
         self.serving = True
 
     def answered(self) -> None:
-        """Its request was answered: it is quiet from now on."""
+        """Record that its request was answered: it is idle from now on."""
         if self.known:
             self._all.kept(self.source)
         self.serving, self.known = False, True
         self._all.answered(self)
 
     def release(self) -> None:
-        """It has ended; may be said more than once."""
+        """Record that it has ended; can be called more than once."""
         self._all.release(self)
 
 
 def _ignored(_source: str) -> None:
-    """Where neither matters."""
+    """Do nothing, for fronts that count neither event."""
 
 
 class Connections:
-    """Limits connections and what is kept for them, taking from the source that has most of them.
+    """Limits connections and their memory, at the expense of the source with the most.
 
-    Good clients and bad ones look alike until they have said something, and one who holds on is
-    not told from one that is slow. But they come from different addresses.
+    A good client and an attacker look the same until they have sent something, and a client that
+    holds a connection looks like a slow one. But they have different addresses.
     """
 
     def __init__(
@@ -62,14 +62,15 @@ class Connections:
         crowded: Callable[[str], None] = _ignored,
         kept: Callable[[str], None] = _ignored,
     ) -> None:
-        """None is open.
+        """Begin without connections.
 
         Args:
-            most: in all.
-            most_of_source: of one source.
-            most_bytes: kept for them, in all.
-            crowded: told of a source that opens one more than it may have.
-            kept: told of a source one of whose connections had not only its first answer.
+            most: maximum number.
+            most_of_source: maximum number per source.
+            most_bytes: maximum bytes kept for all of them.
+            crowded: called with a source that exceeds its maximum.
+            kept: called with a source when one of its connections has a further response after the
+                first.
         """
         self.kept = kept
         self._crowded = crowded
@@ -78,22 +79,22 @@ class Connections:
         self._most_bytes = most_bytes
         self._count = 0
         self._bytes = 0
-        # Of each source, in the order in which they fell quiet.
+        # Connections by source, in the order in which they became idle.
         self._by_source: dict[str, dict[Connection, None]] = {}
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Connection]:
-        """Those of now, whatever ends while somebody goes through them."""
+        """Return an iterator over the present connections, which stays valid when some end."""
         return iter([each for own in self._by_source.values() for each in own])
 
     def admit(self, source: str, end: Callable[[], None]) -> Connection | None:
-        """Count a new connection in, or None if all that could end for it are at work.
+        """Count a new connection, or return None if no other one can be closed for it.
 
         Args:
-            source: the address that it comes from.
-            end: ends it at once, when its place goes to another.
+            source: its address.
+            end: closes it at once, in favor of another.
         """
         own = self._by_source.get(source, {})
         if len(own) >= self._most_of_source:
@@ -108,20 +109,24 @@ class Connections:
         return connection
 
     def grow(self, connection: Connection, size: int) -> None:
-        """Count `size` more bytes kept for one; who holds the most is ended if it is too much."""
+        """Count `size` more bytes for a connection; above the maximum the largest holder is
+        closed.
+        """
         if connection not in self._by_source.get(connection.source, {}):
             return
         connection.held += size
         self._bytes += size
         while self._bytes > self._most_bytes:
             holders = self._largest(lambda own: sum(map(_waiting, own)))
-            # Where all that is held is at work, the one that asks for more has to go.
+            # If all other holders are at work, the connection that needs more is closed.
             victim = max(filter(_waiting, holders), key=_waiting, default=connection)
             victim.release()
             victim.end()
 
     def answered(self, connection: Connection) -> None:
-        """A request is answered: its body is gone, and the connection the latest to fall quiet."""
+        """Record that a request was answered: its body is freed, and the connection becomes the
+        latest idle one.
+        """
         self._bytes -= connection.held
         connection.held = 0
         own = self._by_source.get(connection.source, {})
@@ -130,7 +135,7 @@ class Connections:
             own[connection] = None
 
     def release(self, connection: Connection) -> None:
-        """Count one out: it has ended, or is about to."""
+        """Stop counting a connection: it has ended, or is about to."""
         own = self._by_source.get(connection.source, {})
         if connection not in own:
             return
@@ -150,7 +155,7 @@ def _waiting(connection: Connection) -> int:
 
 
 def _end_one(own: dict[Connection, None]) -> bool:
-    """End the longest quiet one, of those that never asked anything first."""
+    """Close the longest idle connection; those without any request come first."""
     quiet = [each for each in own if not each.serving]
     victim = next((each for each in quiet if not each.known), None) or next(iter(quiet), None)
     if victim is None:

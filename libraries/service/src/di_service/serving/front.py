@@ -1,4 +1,4 @@
-"""One application on its sockets: accepts, shakes hands, and ends in order."""
+"""One application on its sockets: accepts, does TLS handshakes, and shuts down in order."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 _SEND_BUFFER: Final = 128 * 1024
-"""Kernel memory of a connection that does not read; it counts as the pod's."""
+"""Kernel memory of a connection whose client does not read; it counts as the pod's memory."""
 _TLS_BUFFER: Final = 32 * 1024
-"""asyncio's default, 256 KiB for each connection from its first moment, makes a thousand silent
-ones as heavy as the pod may be. A TLS record is 16 KiB at most."""
+"""TLS buffer in bytes. With asyncio's default, 256 KiB from the start, a thousand idle connections
+would exceed the pod's memory. A TLS record is 16 KiB at most.
+"""
 _LOOK_SECONDS: Final = 0.02
 
 _log = logging.getLogger("gunicorn.error")
@@ -52,15 +53,15 @@ class Front:
         tls: Callable[[], ssl.SSLContext] | None = None,
         tls_port: int | None = None,
     ) -> None:
-        """Nothing happens yet.
+        """Prepare; nothing is opened yet.
 
         Args:
             application: called in threads.
-            threads: how many requests are answered at once.
-            bounds: what clients may.
-            refusal: the body of an answer that the application never sees.
-            tls: the context for a connection that is accepted now; None: plain HTTP.
-            tls_port: the only port with TLS; None: all have it.
+            threads: number of concurrent requests.
+            bounds: limits on clients.
+            refusal: the body of a response that the application does not create.
+            tls: returns the context for a new connection; None: plain HTTP.
+            tls_port: the only port with TLS; None: all ports.
         """
         self._application = application
         self._threads = threads
@@ -80,8 +81,8 @@ class Front:
             most_of_source=bounds.connections_of_source,
             most_bytes=bounds.bodies_bytes,
             crowded=partial(self._came_to_nothing, "too many connections"),
-            # A pool of connections opens more than it uses, and closes them, when it is busy. So
-            # who uses some again may open as many others.
+            # A busy pool of connections opens more than it uses, and closes them. So a source that
+            # reuses some can open as many others.
             kept=self._pace.give,
         )
         self._arrivals = Arrivals(
@@ -94,15 +95,15 @@ class Front:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Return the number of open connections."""
         return len(self._connections)
 
     async def serve(self, sockets: Sequence[socket.socket], *, grace: float) -> None:
-        """Serve until `stop`, then finish what has begun.
+        """Serve until `stop`, then finish running requests.
 
         Args:
-            sockets: they listen; closed at the end.
-            grace: seconds for requests that have begun.
+            sockets: listening sockets; closed at the end.
+            grace: seconds for running requests.
         """
         sslproto.SSLProtocol.max_size = _TLS_BUFFER
         loop = asyncio.get_running_loop()
@@ -154,7 +155,7 @@ class Front:
         connection: Connection,
     ) -> None:
         connection.end = partial(_cut, sock)
-        # The context of now: the certificate may be another one than a moment ago.
+        # The present context: the certificate may have changed a moment ago.
         context = tls() if tls else None
         shaking = self._shake_hands(sock, connection, config, context)
         task = asyncio.get_running_loop().create_task(shaking)
@@ -194,13 +195,13 @@ class Front:
             _log.debug("TLS handshake failed: %s", error)
 
     def _came_to_nothing(self, what: str, source: str) -> None:
-        # A fault of who opens connections for their own sake. A busy pool has many that it does not
-        # need any more, and ends some before they are there; it uses others.
+        # A fault of clients that connect without requests. A busy pool also opens connections that
+        # it does not need, and closes some early, but it uses others.
         if self._pace.wait(source):
             self._penalties.count(source, what)
 
     async def _finish(self, until: float) -> None:
-        """Wait for requests that have begun; who has said nothing must not hold up the end."""
+        """Wait for running requests; idle connections must not delay the shutdown."""
         loop = asyncio.get_running_loop()
         for connection in list(self._state.connections):
             connection.shutdown()
@@ -208,20 +209,20 @@ class Front:
         for begun in self._handshakes.values():
             begun.end()
         await self._gone(until, self._handshakes, self._state.connections, self._state.tasks)
-        # Their time is up. What the loop leaves open when it ends nobody closes.
+        # Their time is over. No other code closes what the loop leaves open.
         for connection in list(self._state.connections):
             connection.transport.abort()
         await self._gone(loop.time() + LINGER_SECONDS, self._handshakes, self._state.connections)
 
     async def _gone(self, until: float, *what: Collection[object]) -> None:
-        """Wait until there is none of them, or the time is up."""
+        """Wait until the collections are empty, or the time is over."""
         loop = asyncio.get_running_loop()
         while any(what) and loop.time() < until:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _uvicorn(app: ThreadedApplication, bounds: Bounds) -> Config:
-    # A line for each client that sends no HTTP would be one more thing a stranger can fill.
+    # A line for each client that does not send HTTP would let any client fill the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     config = Config(
         app,
@@ -231,7 +232,7 @@ def _uvicorn(app: ThreadedApplication, bounds: Bounds) -> Config:
         interface="asgi3",
         log_config=None,
         access_log=False,
-        # Nothing in front of the service is believed about who the caller is.
+        # No header about the caller is trusted.
         proxy_headers=False,
         timeout_keep_alive=int(bounds.idle_seconds),
     )

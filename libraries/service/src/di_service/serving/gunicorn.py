@@ -1,4 +1,4 @@
-"""gunicorn as the services run it: one worker process of fronts."""
+"""gunicorn as the services run it: one worker process that runs fronts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from di_service.settings import Address
 
 
 def process_settings(name: str, log_level: str) -> dict[str, Any]:
-    """What all of ours share: one worker process, our logs, no file but in memory.
+    """Return the common settings: one worker process, our logs, no files on disk.
 
     Args:
         name: of the process.
@@ -31,15 +31,15 @@ def process_settings(name: str, log_level: str) -> dict[str, Any]:
         "control_socket_disable": True,
     }
     if os.access("/dev/shm", os.W_OK):
-        # The worker's heart-beat file: not on a root file system that may be read-only.
+        # The worker's heartbeat file: not on a root file system that can be read-only.
         settings["worker_tmp_dir"] = "/dev/shm"
     return settings
 
 
 class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
-    """Starts and watches one worker process; more of them are more pods.
+    """Starts and watches one worker process; use more pods for more processes.
 
-    One process, so that what is counted, limited and locked is in one place.
+    With one process, counters, limits and locks are in one place.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
         log_level: str,
         load: Callable[[], Serving],
     ) -> None:
-        """Nothing is bound yet; `run` does it.
+        """Prepare; `run` binds the sockets.
 
         Args:
             name: of the process.
-            binds: all addresses, that for probes included, as `listeners.bound` takes them.
-            seconds_to_end: that the worker may need after SIGTERM; it is killed two later.
+            binds: all addresses, that for probes included, as `listeners.bound` accepts them.
+            seconds_to_end: time for the worker after SIGTERM; it is killed two seconds later.
             log_level: one of `settings.LEVELS`.
-            load: called in the worker, for threads and connections survive no fork.
+            load: called in the worker, because threads and connections do not survive a fork.
         """
         self._name = name
         self._binds = tuple(binds)
@@ -78,7 +78,7 @@ class Gunicorn(BaseApplication):  # type: ignore[misc]  # an untyped base
     @override
     def run(self) -> None:
         try:
-            # gunicorn has a socket for one family only.
+            # gunicorn supports a socket for one address family only.
             sockets = [sock for each in self._binds for sock in bound(each)]
         except OSError as error:
             print(f"{self._name}: cannot listen: {error}", file=sys.stderr)

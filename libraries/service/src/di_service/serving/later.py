@@ -1,8 +1,8 @@
-"""Answers that wait for news without a thread.
+"""Long polling without a thread: responses that wait for news.
 
-An application that has nothing new to say answers as it would when the time is up, and leaves a
-`Later` in the environment of the request. The front gives the thread back, and sends that answer
-when the time is up, or the body that comes before.
+An application without news returns the response for a timeout, and puts a `Later` into the
+environment of the request. The front releases the thread, and sends that response at the timeout,
+or the body that arrives before.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable
 
 LATER: Final = "di.later"
-"""Key of the environment."""
+"""Key in the environment."""
 
 _News = asyncio.Future[bytes | None]
 Wake = Callable[[bytes], None]
-"""Takes the body; may be called from any thread, and more than once: the first call counts."""
+"""Receives the body; callable from any thread, and more than once: the first call counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """News that a request waits for."""
+    """The news that a request waits for."""
 
     seconds: float
     subscribe: Callable[[Wake], Callable[[], None]]
-    """Has the function called with the body once there is news, perhaps at once; returns how to end
-    that. Neither may block."""
+    """Registers a function for the news, which can be called at once; returns a function that
+    cancels it. Neither may block.
+    """
 
 
 class Waits:
-    """All that wait in one event loop."""
+    """All waiting requests of one event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[_News] = set()
@@ -45,7 +46,9 @@ class Waits:
         self._settling = False
 
     async def until_news(self, later: Later, receive: ASGIReceiveCallable) -> bytes | None:
-        """The body; None when the time is up, the client has gone or the front ends."""
+        """Return the body; None at the timeout, when the client disconnects, or when the front
+        shuts down.
+        """
         if self._ended:
             return None
         loop = asyncio.get_running_loop()
@@ -54,10 +57,10 @@ class Waits:
         def wake(body: bytes) -> None:
             self._told.append((news, body))
             if self._settling:
-                # The loop is called once for all that are told at a time.
+                # The loop is woken once for all requests with news at the same time.
                 return
             self._settling = True
-            # One that is closed has nobody to tell any more.
+            # A closed loop has no waiting clients.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._settle_told)
 
@@ -75,20 +78,20 @@ class Waits:
             self._waiting.discard(news)
 
     def _settle_told(self) -> None:
-        # First, so that what comes meanwhile calls anew.
+        # Reset first, so that news that arrives meanwhile schedules another call.
         self._settling = False
         while self._told:
             _settle(*self._told.popleft())
 
     def end(self) -> None:
-        """Nobody waits any more, and nobody will."""
+        """End all waits, and refuse new ones."""
         self._ended = True
         for news in list(self._waiting):
             _settle(news, None)
 
 
 async def _gone(receive: ASGIReceiveCallable) -> None:
-    """Return once the client has gone."""
+    """Return once the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,4 +1,4 @@
-"""How an answer leaves: in as few packets as may be, and with an end that lets it be read."""
+"""Sending responses: in few packets, and with a close that lets the client read them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing_extensions import override
 from di_service.serving.bounds import LINGER_BYTES, LINGER_SECONDS
 
 _HELD_BYTES: Final = 4096
-"""Longer ones fill a packet anyway."""
+"""Bytes up to which a write is delayed; longer ones fill a packet anyway."""
 
 
 class LingeringTransport(asyncio.Transport):
-    """A transport whose `close` waits for the client to hang up, for a second at most.
+    """A transport whose `close` waits for the client to disconnect, for at most a second.
 
-    What is written first waits for what is written next, until this turn of the loop ends: the
-    head of an answer goes in one packet with its body, and the client wakes up once.
+    A write waits for the next one until this iteration of the loop ends: the head of a response is
+    sent in one packet with its body, and the client wakes up once.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class LingeringTransport(asyncio.Transport):
         self._closing = True
         if self._inner.can_write_eof() and not self._inner.is_closing():
             self._inner.write_eof()
-        # Whoever stopped reading asked for no more, and is read now to see it hang up.
+        # The protocol paused reading; it resumes to detect that the client disconnects.
         self.resume_reading()
         self._timer = self._loop.call_later(LINGER_SECONDS, self.close_now)
 
     def close_now(self) -> None:
-        """End it when what was written is gone, at the latest in `write_seconds`."""
+        """Close when all data is sent, after `write_seconds` at the latest."""
         self._flush()
         self._closing = True
         self.ended()
@@ -54,13 +54,13 @@ class LingeringTransport(asyncio.Transport):
         self._timer = self._loop.call_later(self._write_seconds, self._inner.abort)
 
     def discard(self, data: bytes) -> None:
-        """What comes in while it lingers."""
+        """Discard data that arrives while the transport lingers."""
         self._left -= len(data)
         if self._left < 0:
             self.abort()
 
     def ended(self) -> None:
-        """Forget the timer; to be called when the connection is lost."""
+        """Cancel the timer; call when the connection is lost."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -102,7 +102,7 @@ class LingeringTransport(asyncio.Transport):
 
     @override
     def resume_reading(self) -> None:
-        # asyncio's TLS stumbles over its own state if that is asked of a connection that ends.
+        # asyncio's TLS fails if this is called on a connection that is closing.
         if not self._inner.is_closing():
             self._inner.resume_reading()
 

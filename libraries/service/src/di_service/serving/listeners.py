@@ -1,4 +1,4 @@
-"""Sockets that listen for clients of both address families."""
+"""Listening sockets for both address families."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from di_service.settings import Address
 
 ANY: Final = "::"
-"""The host that stands for all addresses of both families."""
+"""Host that means all addresses of both families."""
 _ANY_IPV4: Final = "0.0.0.0"
 _LOCAL: Final = "localhost"
 _IPV4_LOOPBACK: Final = "127.0.0.1"
@@ -18,12 +18,11 @@ _IPV6_LOOPBACK: Final = "::1"
 def bound(address: Address) -> list[socket.socket]:
     """Return sockets that are bound to an address and do not listen yet.
 
-    `::` is one socket for IPv6 and IPv4, or for IPv4 alone where the system has no IPv6.
-    `localhost` is each loopback address that the system has. With port 0 all sockets get the same
-    free port.
+    `::` is one socket for IPv6 and IPv4, or for IPv4 only if the system has no IPv6. `localhost` is
+    each loopback address of the system. With port 0 all sockets get the same free port.
 
     Raises:
-        OSError: the address is taken, or not one of this machine.
+        OSError: the address is in use, or does not belong to this machine.
     """
     if address.host == ANY:
         return [_bound_to_all(address.port)]
@@ -54,7 +53,7 @@ def _bound_to_all(port: int) -> socket.socket:
     if not has_ipv6():
         return _bound_to(_ANY_IPV4, port)
     sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
-    # Whatever net.ipv6.bindv6only says.
+    # Whatever the value of net.ipv6.bindv6only.
     return _bind(sock, (ANY, port), only_ipv6=False)
 
 

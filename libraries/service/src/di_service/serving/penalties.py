@@ -1,4 +1,4 @@
-"""Sources that are slowed down for what they do."""
+"""Penalties: rate limits for sources with repeated faults."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Final
 from di_service.token_buckets import TokenBuckets
 
 FAULTS_AT_ONCE: Final = 32
-"""Of one source, before it is slowed down."""
+"""Burst of faults of one source before it is penalized."""
 FAULTS_PER_SECOND: Final = 1.0
-"""Of one source, for as long as it likes."""
+"""Rate of faults per second that one source can have without a penalty."""
 _LINE_SECONDS: Final = 60.0
 
 _log = logging.getLogger("gunicorn.error")
 
 
 class Penalties:
-    """Counts what no good client does often, in a token bucket for each source.
+    """Counts faults, which good clients rarely commit, in a token bucket per source.
 
-    A fault is a handshake or request that did not come in time or is none, an answer that was not
-    read, a question before the last answer, a credential that does not hold. One costs nothing:
-    a client's program may be wrong, a certificate new. One after another costs all others time,
-    so their source is served slowly until it stops.
+    A fault is a handshake or request that is late or invalid, a response that was not read, a
+    request before the last response, or invalid credentials. A single fault costs nothing: a
+    program can have a bug, a certificate can be new. Repeated faults cost other clients time, so
+    their source is served slowly until it stops.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nobody has done anything.
+        """Begin without faults.
 
         Args:
-            clock: tells seconds.
+            clock: returns seconds.
         """
         self._forgiven = TokenBuckets[str](
             rate=FAULTS_PER_SECOND, burst=FAULTS_AT_ONCE, clock=clock
@@ -39,11 +39,11 @@ class Penalties:
         self._lines = TokenBuckets[str](rate=1 / _LINE_SECONDS, burst=1, clock=clock)
 
     def count(self, source: str, what: str) -> None:
-        """One more fault of a source.
+        """Count one fault of a source.
 
         Args:
-            source: as `source_of` says it.
-            what: for the log, which tells of each source once a minute.
+            source: as returned by `source_of`.
+            what: for the log, which names each source once a minute.
         """
         if self.slows(source) and not self._lines.take(source):
             _log.warning(
@@ -53,9 +53,9 @@ class Penalties:
                 what,
                 FAULTS_AT_ONCE,
             )
-        # One is owed, so that a source which goes on has no moment in which it is forgiven.
+        # One token can be owed, so that a source that continues is never without a penalty.
         self._forgiven.take(source, owed=1.0)
 
     def slows(self, source: str) -> bool:
-        """Whether the source has used up what is forgiven."""
+        """Return whether the source has used up its tokens."""
         return self._forgiven.wait(source) > 0.0

@@ -1,8 +1,8 @@
-"""An HTTP endpoint for probes and metrics that no other traffic can delay.
+"""An HTTP server for probes and metrics that no other traffic can delay.
 
-It knows a few pages, reads no bodies and keeps no connection, so one event loop serves it: a
-client that is slow, or says nothing, holds a buffer and no thread. A kubelet that cannot get an
-answer restarts the process, so the source that has most connections loses one for it.
+It serves a few pages, reads no bodies and keeps no connections open, so one event loop is enough: a
+slow or silent client occupies a buffer and no thread. A kubelet without a response restarts the
+process, so at the limit the source with the most connections loses one.
 """
 
 from __future__ import annotations
@@ -25,24 +25,27 @@ from di_service.serving.connections import Connection, Connections
 from di_service.token_buckets import TokenBuckets
 
 MOST_CONNECTIONS: Final = 1024
-"""At once. One more drops the oldest of the source that has most."""
+"""Maximum number of connections. One more closes the oldest of the source with the most."""
 MOST_OF_SOURCE: Final = 256
-"""Connections from one address; one more drops the oldest of them."""
+"""Maximum number of connections from one address; one more closes its oldest."""
 MOST_UNREAD: Final = 8 * 1024 * 1024
-"""Bytes of answers that are not all sent; more drops the largest of the source that has most. A
-page of metrics has a hundred kilobytes or more, and who asks for it may never read it."""
+"""Maximum unsent bytes of responses; above it the largest of the source with the most is dropped. A
+page of metrics has a hundred kilobytes or more, and its client may never read it.
+"""
 AT_ONCE: Final = 128
-"""New connections from one address that has opened none of late."""
+"""Burst of new connections from one address."""
 PER_SECOND: Final = 200.0
-"""New connections from one address that opens one after another. Few enough to cost little, and so
-many that a probe of the kubelet, which has its address in common with all that use the node's,
-waits less for hundreds of others than for its time-out."""
+"""Rate of new connections from one address. It is low enough to cost little. It is high enough that
+a kubelet's probe, which shares its address with all clients on the node, waits less than its
+timeout behind hundreds of others.
+"""
 SECONDS: Final = 10.0
-"""From the opening of a connection to the last byte of its answer; a page may have to ask an API
-server that takes half of them."""
+"""Seconds from the opening of a connection to the last byte of its response; a page can depend on
+an API server that takes half of them.
+"""
 _MOST_HEAD: Final = 8 * 1024
 _SEND_BUFFER: Final = 16 * 1024
-"""Bytes that the kernel keeps of an answer that nobody reads, on account of this container."""
+"""Bytes of an unread response that the kernel keeps in this container's memory."""
 _END: Final = b"\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
 log = logging.getLogger(__name__)
@@ -50,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a path answers."""
+    """The response for a path."""
 
     body: bytes
     status: int = 200
@@ -58,13 +61,13 @@ class Page:
 
 
 Pages = Mapping[str, Callable[[], Page]]
-"""By path. They are quick: they may be called on an event loop."""
+"""Fast pages by path: they can be called on an event loop."""
 SlowPages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
-"""The same, with pages that the event loop has to wait for."""
+"""Pages by path, some of which the event loop has to await."""
 
 
 async def serve(pages: SlowPages, listeners: Sequence[socket.socket]) -> None:
-    """Answer GET and HEAD on listening sockets until it is cancelled."""
+    """Serve GET and HEAD on listening sockets until cancelled."""
     async with serving(pages, listeners):
         await asyncio.Event().wait()
 
@@ -73,7 +76,7 @@ async def serve(pages: SlowPages, listeners: Sequence[socket.socket]) -> None:
 async def serving(
     pages: SlowPages, listeners: Sequence[socket.socket], *, seconds: float = SECONDS
 ) -> AsyncIterator[None]:
-    """Answer GET and HEAD on listening sockets, which are closed at the end."""
+    """Serve GET and HEAD on listening sockets, which are closed at the end."""
     connections = Connections(
         most=MOST_CONNECTIONS, most_of_source=MOST_OF_SOURCE, most_bytes=MOST_UNREAD
     )
@@ -89,7 +92,7 @@ async def serving(
         task.add_done_callback(beginning.discard)
 
     for listener in listeners:
-        # Accepted sockets have it from their listener.
+        # Accepted sockets inherit this from their listener.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     acceptors = [
         Acceptor(listener, connections=connections, arrivals=arrivals, begin=begin)
@@ -120,18 +123,18 @@ class _Protocol(asyncio.Protocol):
         self._answering: asyncio.Task[None] | None = None
 
     def drop(self) -> None:
-        """Close without another word."""
+        """Close without a response."""
         self._dropped = True
         if self._transport is not None:
             self._transport.abort()
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Of uvloop it is of no class of asyncio's.
+        # uvloop's transports do not inherit from asyncio's class.
         self._transport = cast("asyncio.Transport", transport)
         self._deadline = asyncio.get_running_loop().call_later(self._seconds, self.drop)
         if self._dropped:
-            # Its place was lost before it began.
+            # It was evicted before it began.
             self._transport.abort()
 
     @override
@@ -178,10 +181,10 @@ class _Protocol(asyncio.Protocol):
         self._connection.grow(len(body))
         if self._dropped:
             return
-        # One after the other, for the page not to be copied: all who ask within a second share it.
+        # Separate writes avoid a copy of the page, which all clients of the same second share.
         self._transport.write(head.encode())
         self._transport.write(body)
-        # Once all is sent; the deadline still holds.
+        # Closed once everything is sent; the deadline still applies.
         self._transport.close()
 
     def _page(self, path: str) -> Page | Awaitable[Page]:
@@ -195,7 +198,7 @@ class _Protocol(asyncio.Protocol):
 
 
 def _request(received: bytes) -> tuple[str, str, HTTPStatus | None]:
-    """Method and path; and the refusal, None if there is none."""
+    """Return method and path, and the status of a refusal or None."""
     words = received.partition(b"\r\n")[0].decode("latin-1").split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         return "", "", HTTPStatus.BAD_REQUEST
@@ -205,7 +208,7 @@ def _request(received: bytes) -> tuple[str, str, HTTPStatus | None]:
 
 
 def _broken(path: str) -> Page:
-    """Called where the exception is handled."""
+    """Return the page for an exception that is being handled."""
     log.exception("a page cannot be made", extra={"path": path})
     return _said(HTTPStatus.INTERNAL_SERVER_ERROR)
 

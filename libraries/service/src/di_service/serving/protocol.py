@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with bounds on all that a client decides."""
+"""uvicorn's HTTP protocol with limits on everything that a client controls."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from di_service.serving.connections import Connection
 from di_service.serving.lingering import LingeringTransport
 
 Refusal = Callable[[int, str], bytes]
-"""The JSON body that goes with a status and a reason."""
+"""Returns the JSON body for a status and a reason."""
 
 
 class _Refused(Exception):
-    """The request ends here; raised through the parser, which then takes no more."""
+    """Ends the request; raised through the parser, which then reads no more."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Parses, queues and answers as uvicorn does; begins a request once all of it is here.
+    """Parses, queues and answers as uvicorn does, but starts a request only when it is complete.
 
-    So a request that is slow, large or no HTTP at all is refused by the event loop, and costs no
-    thread.
+    So the event loop refuses a request that is slow, too large or invalid, and no thread is used.
     """
 
     transport: Any
@@ -52,16 +51,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refused: tuple[int, str] | None = None
         self._read_timer = _Timer(self.loop, bounds.read_seconds)
         self._write_timer = _Timer(self.loop, bounds.write_seconds)
-        # Of the request that is being read.
+        # State of the request that is being read.
         self._arriving = False
         self._in_head = True
-        # Whether one has ended in the bytes that came last.
+        # Whether a request ended in the last bytes.
         self._completed = False
         self._head_bytes = 0
         self._body_bytes = 0
         self._body_bound = 0
         self._cut = False
-        # The application, while the request that is to go to it has not arrived in full.
+        # The application, while its request is incomplete.
         self._unread: Any = None
 
     # ------------------------------------------------------------ the connection
@@ -70,8 +69,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(
             LingeringTransport(transport, loop=self.loop, write_seconds=self._bounds.write_seconds)
         )
-        # What the kernel does not take at once has a deadline. (With 0 for `high` a TLS transport
-        # pauses on an empty buffer.)
+        # Data that the kernel does not accept at once has a deadline. (With 0 for `high` a TLS
+        # transport pauses on an empty buffer.)
         transport.set_write_buffer_limits(high=1, low=0)
         self._wait_for_request()
 
@@ -87,15 +86,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @override
     def shutdown(self) -> None:
-        """Finish what has begun, then end; called when the front ends."""
+        """Finish running requests, then close; called when the front shuts down."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
         elif self._read_timer:
             return
         else:
-            # A request may be under way, on a new connection as on one that is kept. Its answer
-            # tells the client to go elsewhere; without one the client would have to try again,
-            # and an API server that asks a webhook does not.
+            # A request can be on its way, on a new connection as on an old one. Its response tells
+            # the client to reconnect; without a response the client would have to retry, which an
+            # API server that calls a webhook does not.
             self._wait_for_request()
 
     @override
@@ -123,7 +122,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._connection.serving:
             self._read_timer.start(self._too_slow)
         if self._arriving and self._in_head and not self._completed:
-            # Of a field without an end the parser says nothing.
+            # The parser does not report an endless header.
             self._head_bytes += len(data)
             if self._head_bytes > self._bounds.head_bytes + self._bounds.line_bytes:
                 self._refused = (431, "too many header bytes")
@@ -135,15 +134,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @override
     def send_400_response(self, msg: str) -> None:
-        """Answer what never became a request, in the shape of every other answer."""
+        """Answer input that never became a request, in the form of every other response."""
         if self._cut:
             return
         self._read_timer.stop()
         status, message = self._refused or (400, "this is not HTTP")
         self._fault(message)
         if self._connection.serving:
-            # An answer is due before this one; a client that breaks HTTP behind a request that
-            # it waits for gets none.
+            # An earlier response is due; a client that violates HTTP behind a pending request gets
+            # none.
             self.transport.abort()
             return
         self._unread = None
@@ -157,7 +156,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @override
     def _unsupported_upgrade_warning(self) -> None:
-        """Who asks for another protocol is answered in this one, and is worth no line of log."""
+        """Ignore a protocol upgrade silently: the response uses this protocol, and no line is
+        logged.
+        """
 
     # ------------------------------------------------------------ what the parser finds
     @override
@@ -165,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._cut:
             raise _Refused
         if self._connection.serving:
-            # Allowed, and what nobody does who reads the answers: a flood.
+            # Allowed by HTTP, but no client does so that reads its responses: a flood.
             self._fault("requests before the last one was answered")
         super().on_message_begin()
         self._arriving = self._in_head = True
@@ -180,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            # A field behind the body. It is not one of the request's.
+            # A trailer behind the body, which is not a header of the request.
             return
         super().on_header(name, value)
         if (
@@ -227,8 +228,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._complete()
 
     def _cut_body(self) -> None:
-        """Go on with what there is of a body that is too long: the application says how long it
-        may be, and this connection ends with its answer."""
+        """Pass on the first part of a body that is too long: the application reports the limit, and
+        the connection ends with that response.
+        """
         self._cut = True
         self.cycle.keep_alive = False
         self._complete()
@@ -302,7 +304,7 @@ class _Timer:
         return self._handle is not None
 
     def start(self, late: Callable[[], object]) -> None:
-        """Run from now, unless it runs already."""
+        """Start now, unless it runs already."""
         if self._handle is None:
             self._handle = self._loop.call_later(self._seconds, late)
 

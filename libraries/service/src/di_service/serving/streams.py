@@ -1,7 +1,7 @@
-"""Answers without an end, such as server-sent events, that hold no thread while nothing happens.
+"""Endless responses, such as server-sent events, that use no thread while nothing happens.
 
-An application leaves a `Stream` in the environment of the request and answers as usual. The front
-sends that answer, goes on with what the stream has, and closes the stream in any case.
+An application puts a `Stream` into the environment of the request and responds as usual. The front
+sends that response, continues with the stream's data, and closes the stream in any case.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable
 
 STREAM: Final = "di.stream"
-"""Key of the environment."""
+"""Key in the environment."""
 
 
 class Stream(Protocol):
-    """What an answer goes on with. Safe between threads."""
+    """The data that continues a response. Thread-safe."""
 
     @property
     def beat_seconds(self) -> float:
-        """Seconds after which `more` is called although there is no news."""
+        """Return the seconds after which `more` is called without news."""
         ...
 
     @property
     def rest_seconds(self) -> float:
-        """Least number of seconds between two calls of `more`."""
+        """Return the minimum number of seconds between two calls of `more`."""
         ...
 
     def on_news(self, wake: Callable[[], None]) -> None:
-        """Call `wake`, from any thread, whenever there is news; at once if there is some."""
+        """Register `wake`, which is called from any thread for news; at once if there is some."""
         ...
 
     def more(self, *, is_news: bool) -> bytes | None:
-        """Return the next piece, empty if there is none; None ends the answer.
+        """Return the next piece, empty if there is none; None ends the response.
 
-        Called in a thread, for which others wait: it may ask the API server, and waits for nothing
-        else.
+        Called in a thread that other streams wait for: it can call the API server, and waits for
+        nothing else.
         """
         ...
 
     def close(self) -> None:
-        """Give back what the stream holds; called once or more."""
+        """Release the resources of the stream; called once or more."""
         ...
 
 
@@ -61,7 +61,9 @@ class Streams:
         self._ended = False
 
     async def pieces(self, stream: Stream, receive: ASGIReceiveCallable) -> AsyncGenerator[bytes]:
-        """Yield what a stream has, until it ends, the client has gone, or the front ends."""
+        """Yield the data of a stream, until it ends, the client disconnects, or the front shuts
+        down.
+        """
         loop = asyncio.get_running_loop()
         news, gone = asyncio.Event(), asyncio.Event()
 
@@ -70,7 +72,7 @@ class Streams:
             news.set()
 
         def wake() -> None:
-            # A loop that is closed has no client left.
+            # A closed loop has no clients.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(news.set)
 
@@ -97,14 +99,14 @@ class Streams:
             watching.cancel()
 
     def end(self) -> None:
-        """End all streams, and those that come later at once."""
+        """End all streams, also later ones."""
         self._ended = True
         for news in self._wakes:
             news.set()
 
 
 def in_a_thread(stream: Stream) -> Iterator[bytes]:
-    """Yield what a stream has, for a server that gives each answer a thread of its own."""
+    """Yield the data of a stream, for a server with a thread per response."""
     news = Event()
     stream.on_news(news.set)
     while True:
@@ -125,6 +127,6 @@ async def _happens(event: asyncio.Event, seconds: float) -> bool:
 
 
 async def _gone(receive: ASGIReceiveCallable) -> None:
-    """Return once the client has gone."""
+    """Return once the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

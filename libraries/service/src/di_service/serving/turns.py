@@ -1,4 +1,4 @@
-"""Who is next where a fixed number are served at once."""
+"""Fair queueing of requests for a fixed number of threads."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 SLOW_SECONDS: Final = 0.05
-"""That a source which is slowed down keeps its place after an answer."""
+"""Seconds for which a penalized source keeps its place after a response."""
 _REMEMBERED: Final = 4096
-"""Keys of which the seconds are kept before those that owe nothing are forgotten."""
+"""Number of keys with recorded seconds above which the settled ones are dropped."""
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Flow(NamedTuple):
-    """Whose request it is."""
+    """The flow that a request belongs to."""
 
     source: str
-    """The address that it comes from."""
+    """Address of the client."""
     tenant: str = ""
-    """For whom, of many that one source asks for; empty: the source itself. Told by the request, so
-    it shares what its source has."""
+    """Tenant of a source that serves many; empty: the source itself. The request names it, so
+    tenants share what their source gets.
+    """
 
 
 @dataclass(slots=True)
 class Turn:
-    """A place that is taken."""
+    """A place that is in use."""
 
     flow: Flow
     since: float
 
 
 class SecondsUsed(Generic[K]):
-    """Start-time fair queueing: who has used the fewest seconds is next.
+    """Start-time fair queueing: the key that has used the fewest seconds is next.
 
-    A key begins where the one that was served last began, so that none saves up by waiting and none
-    pays for what it used while no other waited.
+    A new key starts at the position of the last served key, so that waiting saves up no credit, and
+    use while no other key waited costs nothing.
     """
 
     def __init__(self) -> None:
@@ -47,32 +48,32 @@ class SecondsUsed(Generic[K]):
         self._finish: dict[K, float] = {}
 
     def start(self, key: K) -> float:
-        """Where in the order the next request of a key is; the lowest is next."""
+        """Return the position of a key's next request; the lowest is next."""
         return max(self._now, self._finish.get(key, 0.0))
 
     def begin(self, key: K) -> None:
-        """One of a key is being served."""
+        """Record that a request of a key starts."""
         self._now = self.start(key)
 
     def charge(self, key: K, seconds: float) -> None:
-        """One of a key was served, and took seconds."""
+        """Record that a request of a key took `seconds`."""
         self._finish[key] = self.start(key) + seconds
         if len(self._finish) > _REMEMBERED:
             self._finish = {k: at for k, at in self._finish.items() if at > self._now}
 
     def forget(self) -> None:
-        """No request is left, so none has to be fair to another."""
+        """Reset, because no request is waiting or running."""
         self._finish.clear()
 
 
 class Turns:
-    """Places that go to the source, and within it to the tenant, that has used the fewest seconds.
+    """Places for requests; the next goes to the source, and in it to the tenant, that has used the
+    fewest seconds.
 
-    First come, first served would let one that asks a hundred times keep all others waiting for
-    its hundredth answer, and counting requests one whose requests take a hundred times as long.
-    No source has more than half of the places, and no tenant more than half of its source's: what
-    takes long is not interrupted. A source that is slowed down has one place at a time, and the
-    next one only after a pause.
+    In order of arrival a source with a hundred requests would delay all others, and by number of
+    requests one with slow requests would. No source gets more than half of the places, and no
+    tenant more than half of its source's, because a running request is not interrupted. A penalized
+    source has one place at a time, with a pause after each request.
     """
 
     def __init__(
@@ -82,12 +83,12 @@ class Turns:
         slows: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """All places are free.
+        """Begin with all places free.
 
         Args:
-            places: how many are served at once.
-            slows: whether a source is slowed down.
-            clock: tells seconds.
+            places: number of concurrent requests.
+            slows: whether a source is penalized.
+            clock: returns seconds.
         """
         self._free = places
         self._most_of_source = _half(places)
@@ -105,7 +106,7 @@ class Turns:
         """Wait for a place.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: none was free in time.
         """
         if self._free > 0 and flow not in self._waiting.get(flow.source, {}) and self._may(flow):
             return self._begin(flow)
@@ -117,7 +118,7 @@ class Turns:
                 return await turn
         except BaseException:
             if turn.done() and not turn.cancelled():
-                # The place came together with the end of the patience.
+                # The place and the timeout arrived together.
                 self.give_back(turn.result())
             elif turn in queue:
                 queue.remove(turn)
@@ -125,14 +126,14 @@ class Turns:
             raise
 
     def give_back(self, turn: Turn) -> None:
-        """The place goes to the one whose turn it is."""
+        """Release the place for the next request."""
         flow = turn.flow
         seconds = self._clock() - turn.since
         self._sources.charge(flow.source, seconds)
         self._flows.charge(flow, seconds)
         self._free += 1
         if self._slows(flow.source):
-            # It counts as taken for a while, by nobody: others have the thread meanwhile.
+            # The place counts as taken for a while although its thread is free for others.
             asyncio.get_running_loop().call_later(SLOW_SECONDS, self._forget, flow)
             self._hand_out()
         else:

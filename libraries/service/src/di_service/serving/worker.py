@@ -1,7 +1,7 @@
-"""gunicorn's worker process around fronts."""
+"""gunicorn's worker process, which runs fronts."""
 
-# gunicorn ships no types, so its classes are Any to the type checker; the waivers below say so
-# where a class of ours extends one of them.
+# gunicorn ships no types, so its classes are Any to the type checker; hence the waivers at the
+# subclasses below.
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ class Serving:
     """What one process serves; gunicorn's application loads it in the worker."""
 
     grace: float
-    """Seconds after the drain for requests that have begun."""
+    """Seconds for running requests after the drain."""
     front: Front
-    """On every address but the one for probes."""
+    """Served on every address except the one for probes."""
     probes: SlowPages = field(default_factory=dict)
-    """On the address for probes, in a thread with an event loop of its own: no other traffic keeps
-    them waiting."""
+    """Served on the address for probes, in a thread with its own event loop: no other traffic
+    delays them.
+    """
     probe_port: int | None = None
     drain_seconds: float = 0.0
-    """Seconds after SIGTERM in which new requests are still taken."""
+    """Seconds after SIGTERM in which new requests are still accepted."""
     on_drain: Callable[[], None] = field(default=lambda: None)
     """Called at SIGTERM."""
     on_end: Callable[[], None] = field(default=lambda: None)
-    """Called when the last request has been answered, in a thread; it has a few seconds."""
+    """Called in a thread when the last request has been answered; it has a few seconds."""
 
 
 class FrontWorker(Worker):  # type: ignore[misc]  # an untyped base
-    """Runs the fronts until SIGTERM, and tells gunicorn that it lives."""
+    """Runs the fronts until SIGTERM, and sends heartbeats to gunicorn."""
 
     wsgi: Any
 
@@ -63,7 +64,7 @@ class FrontWorker(Worker):  # type: ignore[misc]  # an untyped base
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, ended.set)
         for each in (signal.SIGINT, signal.SIGQUIT):
-            # Somebody at a terminal does not want to wait.
+            # A person at a terminal does not want to wait.
             loop.add_signal_handler(each, os._exit, 0)
         own = [each for each in self.sockets if each.getsockname()[1] != serving.probe_port]
         others = [each.sock for each in self.sockets if each not in own]

@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 
 _Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 _PIECE: Final = 64 * 1024
-"""Of a long answer, that is handed on at once: what a client has not read yet is in memory once
-for all of them but for one piece each."""
+"""Bytes of a long response that are passed on at once: an unread response is in memory once, plus
+one piece per client.
+"""
 _STREAM_THREADS: Final = 8
-"""For what streams have to say. Threads of their own: while the API server is slow, neither keeps
-the other waiting."""
+"""Separate threads for the data of streams: while the API server is slow, streams and requests do
+not delay each other.
+"""
 _PLAIN: Final = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
 
 
 class ThreadedApplication:
-    """Calls the application with requests whose body is in memory, and sends its whole answer.
+    """Calls the application with complete requests in memory, and sends its whole response.
 
-    A thread reads nothing from a client and writes nothing to one.
+    A thread never reads from a client or writes to one.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class ThreadedApplication:
         source = source_of(scope["client"][0]) if scope["client"] else ""
         flow = Flow(source, self._tenant(scope["path"], message["body"]))
         try:
-            # Who waits too long never reaches a thread.
+            # A request that waits too long never reaches a thread.
             turn = await self._turns.take(flow, self._queue_seconds)
         except TimeoutError:
             await _send(send, *self._busy())
@@ -89,7 +91,7 @@ class ThreadedApplication:
                 self._turns.give_back(turn)
             if self._counts_refused_tokens and answer[0] == HTTPStatus.UNAUTHORIZED:
                 self._penalties.count(source, "credentials that do not hold")
-            # What waits holds no thread and no turn.
+            # A waiting request holds no thread and no place.
             if (stream := environ.get(STREAM)) is not None and scope["method"] != "HEAD":
                 await self._send_stream(send, answer, stream, receive)
                 return
@@ -105,7 +107,7 @@ class ThreadedApplication:
         receive: ASGIReceiveCallable,
     ) -> None:
         status, headers, body = answer
-        # Without a length it goes in chunks.
+        # Without a length the response is chunked.
         kept = [field for field in headers if field[0].lower() != b"content-length"]
         await send({"type": "http.response.start", "status": status, "headers": kept})
         await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -126,7 +128,7 @@ class ThreadedApplication:
         return status, [*kept, (b"content-length", b"%d" % len(body))], body
 
     def leave(self) -> None:
-        """Answer the requests that wait for news, end all streams, and let no more wait."""
+        """Answer the requests that wait for news, end all streams, and accept no further ones."""
         self._waits.end()
         self._streams.end()
 
@@ -166,7 +168,7 @@ def _call(application: WSGIApplication, environ: WSGIEnvironment) -> _Answer:
     try:
         body = b"".join(parts)
     finally:
-        # Flask's hooks at the end of a request hang on it.
+        # Flask runs its hooks for the end of a request here.
         close = getattr(parts, "close", None)
         if close is not None:
             close()
@@ -203,7 +205,7 @@ def _environ(scope: HTTPScope, body: bytes) -> WSGIEnvironment:
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope["scheme"],
         "wsgi.input": io.BytesIO(body),
-        # The input ends where the body does, also of one that said no length.
+        # The input ends with the body, also if no length was sent.
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
@@ -212,7 +214,7 @@ def _environ(scope: HTTPScope, body: bytes) -> WSGIEnvironment:
     }
     for raw, value in scope["headers"]:
         if b"_" in raw:
-            # X_Y would pass for X-Y.
+            # X_Y would be mistaken for X-Y.
             continue
         name = _PLAIN.get(raw) or "HTTP_" + raw.decode("latin-1").upper().replace("-", "_")
         text = value.decode("latin-1")
