@@ -1,1 +1,3 @@
-"""di-server: REST over DIJobs. Handlers call services, services call storage, storage the API."""
+"""di-server: the REST API for DIJobs. Handlers call services, services call storage, storage calls
+the API server.
+"""

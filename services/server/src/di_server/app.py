@@ -1,4 +1,4 @@
-"""The WSGI application: routes from the tables of operations, and problems to responses."""
+"""The WSGI application: routes from the tables of operations, and responses for problems."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _MAX_HEADERS: Final = 16 * 1024
 _UNROUTED: Final = "none"
 _TRACED: Final = frozenset(each.name for each in job_operations.SCALING)
 _LONGEST_JOB: Final = 320
-"""Characters of an id in a span; that of a job has fewer."""
+"""Maximum length of a job id in a span; a valid id is shorter."""
 _UNIMPLEMENTED: Final = tuple(f"{prefix}/" for prefix in coordination_operations.PREFIXES)
-"""Below these a method that is not known is 501, as the clients of that API were told."""
+"""Paths below which an unknown method gets 501, which the clients of that API expect."""
 _log = structlog.get_logger()
 _Handle = Callable[[JobRef, Incoming], object]
 """Returns the data of the response."""
@@ -54,16 +54,16 @@ _BELOW: Final = "|".join(
         if each.below
     )
 )
-"""Resources whose paths go on below them."""
+"""Resources whose paths have a further part."""
 _WHOLE_ID: Final = r"(?s:(?:job/)?[^/.]*\.[^/]*|(?!job/)[^/]+/[^/]+|job/[^/]+/[^/]+)"
-"""What has the form of an id."""
+"""Pattern of a whole job id."""
 
 
 class _JobId(BaseConverter):
-    """Everything up to the resource, also what is no id: that gets a 400 with the rule.
+    """Path converter for everything up to the resource, invalid ids included, which get a 400 with
+    the rule.
 
-    But not the id of a job whose group of a task is meant, whatever that task is called, or one of
-    its members.
+    It excludes paths that name a task's group, whatever the task's name, or a member.
     """
 
     regex = rf"(?!{_WHOLE_ID}/(?:{_BELOW})/[^/]+\Z)(?s:.+?)"
@@ -71,9 +71,10 @@ class _JobId(BaseConverter):
 
 
 class _WholeJobId(BaseConverter):
-    """What has the form of an id, for paths that go on below the resource.
+    """Path converter for a valid id, for paths with a part after the resource.
 
-    `rl/group/replicas` are the replicas of a job called group, and no task of a job `rl`.
+    `rl/group/replicas` are the replicas of a job called group, not the task `replicas` of a job
+    `rl`.
     """
 
     regex = _WHOLE_ID
@@ -90,7 +91,7 @@ def create_app(
     clock: Clock,
     traces: Tracing = OFF,
 ) -> Flask:
-    """Put the application together; requests that scale jobs are spans of `traces`."""
+    """Create the application; requests that scale jobs are spans of `traces`."""
     app = Flask("di_server", static_folder=None)
     app.url_map.converters["job_id"] = _JobId
     app.url_map.converters["whole_job_id"] = _WholeJobId
@@ -157,7 +158,7 @@ def _answer_coordinator(operation: Operation, handlers: CoordinationHandlers) ->
 
 
 def _check_headers() -> None:
-    # The HTTP server bounds each header and their number; this is the bound on their sum.
+    # The HTTP server limits each header and their number; this limits their sum.
     if sum(len(name) + len(value) + 4 for name, value in request.headers) > _MAX_HEADERS:
         raise HeadersTooLarge(f"the headers must not be longer than {_MAX_HEADERS} bytes")
 

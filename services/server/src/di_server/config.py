@@ -30,75 +30,82 @@ from di_service.settings import (
 from di_service.tracing import TRACE_RATIO, TRACES
 
 DEFAULT_MAX_REPLICAS: Final = 32
-"""Bound of a task without maxReplicas, unless the installation has another. The pods of a job may
-scale it without anybody's permission, so it must not be one that takes the cluster."""
+"""Default limit of a task without maxReplicas. The pods of a job can scale it without a user's
+permission, so the limit must protect the cluster.
+"""
 
 
 class AuthMode(StrEnum):
-    """Whether callers have to say who they are."""
+    """Whether callers have to authenticate."""
 
     OFF = "off"
-    """Whoever reaches the server may do everything: for development only."""
+    """All callers can do everything: for development only."""
     OPTIONAL = "optional"
-    """Without a token a pod reaches its own job, found by its address; nobody else anything."""
+    """Without a token a pod can use its own job, found by its address; other callers can do
+    nothing.
+    """
     REQUIRED = "required"
-    """Nothing without a token."""
+    """All callers need a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What may differ between two installations."""
+    """The settings of an installation."""
 
     binds: tuple[Address, ...]
-    """The same application on all."""
+    """Addresses to listen on, all with the same application."""
     tls_port: int | None
-    """The port of `binds` that is HTTPS. Then the others, plain HTTP, take no tokens but those of
-    pods. None: all are plain HTTP and take everybody's, encrypted by something else if at all."""
+    """The port of `binds` with HTTPS; the others, plain HTTP, accept only tokens of pods. None: all
+    are plain HTTP and accept all tokens; a proxy may encrypt them.
+    """
     cert_dir: Path
-    """Folder with tls.crt and tls.key; read anew when they change."""
+    """Folder with tls.crt and tls.key; reloaded when they change."""
     health_bind: Address | None
-    """One more, for probes: it has threads of its own, whatever the other requests wait for."""
+    """Additional address for probes: it has separate threads and does not wait for other
+    requests.
+    """
     watch_namespace: str | None
     """The only namespace served; None means all."""
     service_domain: str
-    """The cluster's, for the DNS names of pods."""
+    """The cluster's DNS domain of Services, for the DNS names of pods."""
     auth: AuthMode
     kubeconfig: str | None
     threads: int
-    """Requests handled at once."""
+    """Number of requests handled concurrently."""
     rate: float
-    """Requests a second one job may send, for long."""
+    """Sustained requests per second of one job."""
     burst: int
-    """Requests one job may send at once."""
+    """Burst of requests of one job."""
     default_max_replicas: int
-    """Most replicas that a task without maxReplicas is scaled to."""
+    """Maximum replicas to which a task without maxReplicas is scaled."""
     names_callers: bool
-    """Whether jobs say who asked for their last change."""
+    """Whether jobs record the author of their last change."""
     refusal_rate: float
-    """Requests a second that one address may send without saying who it is, for long."""
+    """Sustained refusals per second of one address."""
     refusal_burst: int
-    """The same, at once."""
+    """Burst of refusals of one address."""
     review_rate: float
-    """TokenReviews a second, of tokens that are not known to have held."""
+    """TokenReviews per second, for tokens without a previous valid review."""
     lookup_rate: float
-    """Lists of pods a second, for callers whose address is not known."""
+    """Lists of pods per second, for callers with an unknown address."""
     aggregator_config: ConfigRef | None
-    """Whose template aggregators are made from; None: learners are on one GPU each."""
+    """AggregatorConfig with the template of aggregators; None: learners use one GPU each."""
     watch_nodes: bool
-    """Whether nodes may be watched, to know how many GPUs one pod can have."""
+    """Whether the server can watch nodes, to find the number of GPUs per node."""
     traces: str | None
-    """Base URL of a receiver of OTLP; None: there are no traces."""
+    """Base URL of an OTLP receiver; None: no traces."""
     trace_ratio: float
     log_level: str
     peers: tuple[Address, ...]
-    """Names of all replicas, for members to be known to each; empty: this one is alone."""
+    """Addresses of all replicas, which exchange members; empty: this replica is alone."""
     peer_token_file: Path | None
-    """A token of this server's own account for the audience di-server, shown to the others."""
+    """Token of this server's own account for the audience di-server, sent to the other replicas."""
     peer_host: str
-    """The name in the certificate of each."""
+    """Name in the certificate of each replica."""
     drain_seconds: float
-    """After SIGTERM: how long new connections are still taken. Endpoints of a Service change
-    some seconds after the pod was told to end, and until then clients still come."""
+    """Seconds after SIGTERM in which new connections are still accepted. Endpoints of a Service
+    change some seconds after the pod's termination begins, and until then clients still connect.
+    """
 
 
 def _a_second(default: float) -> fields.Float:
@@ -202,7 +209,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     """Read flags, DI_SERVER_* and KUBECONFIG.
 
     Raises:
-        SettingsError: a value means nothing; the message has all of them.
+        SettingsError: a value is invalid; the message has all of them.
     """
     values = read_settings(
         _SETTINGS,

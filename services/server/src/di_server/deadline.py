@@ -1,4 +1,4 @@
-"""How long one request may take in all."""
+"""The time limit of a whole request."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from di_server.problems import Busy, OutOfBounds
 
 REQUEST_SECONDS: Final = 10.0
 COORDINATION_SECONDS: Final = 30.0
-"""For requests of coordinators, whose clients would rather wait than be refused."""
+"""Seconds for requests of coordinators, whose clients would rather wait than be refused."""
 
 LONGEST_WAIT: Final = 20.0
-"""Seconds that a client may wait for news; less than a server that ends leaves its requests."""
+"""Maximum seconds that a client can wait for news; less than the time for requests at shutdown."""
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -21,28 +21,29 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment handed down from the handler to every call that may block."""
+    """A time limit that the handler passes to every call that can block."""
 
     clock: Clock
     at: float
     longest_call: float
-    """Seconds of a single API call: half of all, so that one lost answer leaves time to ask again
-    or to say so."""
+    """Maximum seconds of a single API call: half of the total, so that one lost response leaves
+    time for a retry or an error.
+    """
 
     @classmethod
     def after(cls, clock: Clock, seconds: float = REQUEST_SECONDS) -> Deadline:
-        """A deadline `seconds` from now."""
+        """Return a deadline `seconds` from now."""
         return cls(clock, clock() + seconds, seconds / 2)
 
     def left(self) -> float:
-        """Seconds left, less than 0 when it has passed."""
+        """Return the remaining seconds, negative if it has passed."""
         return self.at - self.clock()
 
     def remaining(self) -> float:
-        """Seconds left, more than 0.
+        """Return the remaining seconds, more than 0.
 
         Raises:
-            Busy: none are left.
+            Busy: the deadline has passed.
         """
         seconds = self.left()
         if seconds <= 0:
@@ -50,7 +51,7 @@ class Deadline:
         return seconds
 
     def for_call(self) -> float:
-        """Time-out of the next API call, in seconds.
+        """Return the timeout of the next API call, in seconds.
 
         Raises:
             Busy: no time is left for it.
@@ -62,7 +63,7 @@ def check_wait(seconds: float) -> None:
     """Refuse to wait for longer than LONGEST_WAIT.
 
     Raises:
-        OutOfBounds: saying so.
+        OutOfBounds: the wait is too long.
     """
     if seconds > LONGEST_WAIT:
         raise OutOfBounds(f"wait must be between 0 and {LONGEST_WAIT:.0f} seconds")

@@ -65,7 +65,7 @@ _GRACE_SECONDS: Final = serving.READ_SECONDS + COORDINATION_SECONDS
 
 
 def main() -> None:
-    """Run the server until SIGTERM; exits with 2 when the settings make no sense."""
+    """Run the server until SIGTERM; exits with 2 for invalid settings."""
     try:
         settings = load_config(sys.argv[1:], os.environ)
         kube_config = load_kube_config(settings.kubeconfig, clock=time.monotonic)
@@ -97,8 +97,9 @@ def build_app(
     rng: Random,
     traces: Tracing = OFF,
 ) -> Flask:
-    """Put the parts of one process together; `server` is its name among its peers, and `draining`
-    is set when it is about to end."""
+    """Build the application of one process; `server` is its name among its peers, and `draining` is
+    set when it is about to end.
+    """
     for resource, cache in caches.by_resource.items():
         metrics.watch(resource, cache)
     metrics.count_members(lambda: len(members), lambda: members.waiting)
@@ -126,7 +127,7 @@ def build_app(
         own_token=partial(_peer_token, settings),
     )
     updates = JobUpdates(jobs=jobs, rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
-    # A quarter of the threads is left to those who need not wait.
+    # A quarter of the threads is reserved for requests that need not wait.
     policy = RetryPolicy(max_waiting=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)
     learners = LearnerStore(
         kube=kube, caches=caches, config=settings.aggregator_config, nodes=settings.watch_nodes
@@ -177,12 +178,15 @@ def build_app(
 
 
 def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
-    """What the worker serves; called in it: threads and connections survive no fork."""
+    """Build what the worker serves; called in the worker, because threads and connections do not
+    survive a fork.
+    """
     caches, metrics = Caches(), Metrics()
-    # The local wall clock: the API server's is told in whole seconds, and pods say more in one.
+    # The local wall clock: the API server's has whole seconds, and a pod can send several entries
+    # in one.
     members = Members(lives=lives(caches.pods), clock=time.monotonic, now=lambda: datetime.now(UTC))
     threading.Thread(target=members.run, name="members", daemon=True).start()
-    # Another one with every start, for it has forgotten all.
+    # A new name at every start, because the process has forgotten everything.
     server = secrets.token_hex(8)
     peers = _peers(settings, members, server, metrics)
     config = settings.aggregator_config
@@ -191,7 +195,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         config=kube_config,
         namespace=settings.watch_namespace,
         config_namespace=config.namespace if config else None,
-        # They only matter to learners on several GPUs.
+        # Needed only for learners on several GPUs.
         nodes=settings.watch_nodes and config is not None,
         on_pod=members.on_pod,
         clock=time.monotonic,
@@ -201,8 +205,8 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     certificate = certificate_of(
         settings.tls_port, settings.cert_dir, reloads=metrics.reloads, expiry=metrics.expiry
     )
-    # One for each thread and one for the probe of readiness: nobody waits for a connection while
-    # others wait for an answer.
+    # One for each thread and one for the readiness probe: no thread waits for a connection while
+    # others wait for a response.
     server_time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     kube = SyncKubeClient(
         config=kube_config, connections=settings.threads + 1, on_date=server_time.observe
@@ -270,7 +274,7 @@ def _peers(settings: Config, members: Members, server: str, metrics: Metrics) ->
 
 
 def _peer_token(settings: Config) -> str | None:
-    """Read for each use: the kubelet replaces it while the pod runs."""
+    """Return the token, read for each use, because the kubelet replaces it while the pod runs."""
     try:
         return settings.peer_token_file.read_text().strip() if settings.peer_token_file else None
     except OSError as error:

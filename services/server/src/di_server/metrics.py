@@ -1,4 +1,4 @@
-"""Counters of the server; one registry a process, made at its start."""
+"""Prometheus metrics of the server; one registry per process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 class Metrics:
-    """`di_server_*`; labels come from the table of operations, never from a request."""
+    """The metrics `di_server_*`; label values come from the table of operations, never from a
+    request.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -77,12 +79,12 @@ class Metrics:
         )
 
     def count_members(self, members: Callable[[], int], waiting: Callable[[], int]) -> None:
-        """Show how many there are, and how many requests wait."""
+        """Register gauges of the number of members, and of waiting requests."""
         self._members.set_function(members)
         self._waiting.set_function(waiting)
 
     def watch(self, resource: str, cache: ObjectCache[Any]) -> None:
-        """Count what a cache holds."""
+        """Register the counters of a cache."""
         self._watched.labels(resource).set_function(
             lambda: len(cache) if cache.synced else math.nan
         )

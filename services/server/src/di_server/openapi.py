@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of operations."""
+"""The OpenAPI document, generated from the tables of operations."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _FORMS: Final = (
     ("/{namespace}/{name}", "ByName", ("namespace", "name")),
     ("/job/{namespace}/{name}", "OfJobByName", ("namespace", "name")),
 )
-"""Every way to name a job in a path: template, suffix of the operation ids, parameters."""
+"""The forms of a job in a path: template, suffix of the operation ids, parameters."""
 _SUFFIXES: Final = tuple(version.capitalize() for version in COORDINATED_VERSIONS)
-"""Of the operation ids of coordinators, which are served under several versions."""
+"""Suffixes of the operation ids of coordinators, which are served under several versions."""
 _ERRORS: Final = {
     400: "The id, a header or the body is malformed; the message has the rule.",
     401: "No token, or one that does not hold.",
@@ -44,7 +44,7 @@ _ERRORS: Final = {
     503: "The API server is away; see Retry-After.",
 }
 _UNIMPLEMENTED: Final = {501: "Coordinators have no such method."}
-"""In place of 405, as the clients of that API were told."""
+"""Response instead of 405, which the clients of that API expect."""
 _WRITE_ERRORS: Final = {
     409: "The job is finished, suspended or being deleted, or the key stands for another request.",
     422: "Past a bound the message names.",
@@ -52,7 +52,7 @@ _WRITE_ERRORS: Final = {
 
 
 def document() -> dict[str, Any]:
-    """The whole document, OpenAPI 3.1."""
+    """Return the whole document, OpenAPI 3.1."""
     paths: dict[str, Any] = {}
     for operation in (*OPERATIONS, *member_operations.OPERATIONS):
         for template, suffix, names in _FORMS:

@@ -1,4 +1,4 @@
-"""What the cluster and its monitoring ask."""
+"""Probes and metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 class Probes:
-    """Liveness, readiness and metrics; no caller needs to identify itself."""
+    """Liveness, readiness and metrics; callers need no authentication."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Probes:
         clock: Clock,
         exemplars: bool = False,
     ) -> None:
-        """Nothing is asked yet.
+        """Prepare the probes.
 
         Args:
-            has_certificate: whether HTTPS works, where it is served.
-            has_asked: whether other replicas have been asked for the members that they know.
-            exemplars: whether metrics name traces, which takes the format of OpenMetrics.
+            has_certificate: whether HTTPS works, if it is served.
+            has_asked: whether other replicas have been called for their members.
+            exemplars: whether metrics refer to traces, which needs the OpenMetrics format.
         """
         self._jobs = jobs
         render = openmetrics.generate_latest if exemplars else generate_latest
@@ -57,12 +57,15 @@ class Probes:
         self._reachable = False
 
     def healthz(self) -> Response:
-        """Alive: never depends on the API server, a restart would not bring that back."""
+        """Return liveness, which never depends on the API server: a restart would not
+        restore it.
+        """
         return success("ok", None)
 
     def readyz(self) -> Response:
-        """Ready: not draining, able to shake hands, told what others know, and this replica
-        reaches the API server."""
+        """Return readiness: not draining, with a usable certificate and the peers' members, and the
+        API server is reachable.
+        """
         if self._draining.is_set():
             return failure(503, "draining")
         if not self._has_certificate():
@@ -74,14 +77,14 @@ class Probes:
         return success("ok", None)
 
     def metrics(self) -> Response:
-        """The registry as Prometheus reads it, at most a second old."""
+        """Return the metrics for Prometheus, at most a second old."""
         return Response(self._exposition(), content_type=self._content_type)
 
     def pages(self) -> SlowPages:
-        """The three for the address for probes, where no thread of requests is needed."""
+        """Return the three pages for the probe address, which needs no request threads."""
 
         async def readyz() -> Page:
-            # It may wait for the API server.
+            # It can wait for the API server.
             return _page(await asyncio.to_thread(self.readyz))
 
         return {
@@ -91,17 +94,18 @@ class Probes:
         }
 
     def _api_reachable(self) -> bool:
-        # Anybody may ask, so an answer is kept for a moment, and one thread asks at a time while
-        # others repeat the answer before: no more than one waits for a slow API server.
+        # Any client can call it, so a result is cached briefly, and one thread at a time calls the
+        # API server while others return the previous result: at most one waits for a slow API
+        # server.
         if not self._lock.acquire(blocking=False):
             return self._reachable
         try:
             now = self._clock()
             if self._asked_at is None or now - self._asked_at >= _FRESH_SECONDS:
                 try:
-                    # As long as a request may take. With less a slow API server would take
-                    # every replica out of the Service at once, and refused connections are worse
-                    # for a training program than waiting.
+                    # As long as a request can take. With less a slow API server would remove every
+                    # replica from the Service at once, and refused connections are worse for a
+                    # training program than waiting.
                     self._jobs.probe(Deadline.after(self._clock))
                     self._reachable = True
                 except ApiError as error:

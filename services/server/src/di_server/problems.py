@@ -1,4 +1,4 @@
-"""Why a request is refused: one exception type per HTTP status the contract names."""
+"""Errors of the server: one exception type per HTTP status of the contract."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 _BACK_OFF: Final = 2.0
-"""Seconds a client is told to wait when the API server does not say how long."""
+"""Seconds until a retry, if the API server names none."""
 
 
 class NoSuchJob(Problem):
-    """There is no job, coordinator or aggregator of that name."""
+    """There is no job, coordinator or aggregator with that name."""
 
     status = 404
 
 
 class NoAggregatorConfig(Problem):
-    """Learners on several GPUs are asked for, and nothing says how their aggregators are made."""
+    """Learners on several GPUs are requested, and there is no template for their aggregators."""
 
     status = 404
 
@@ -49,40 +49,40 @@ class SlowRequest(Problem):
 
 
 class NotNow(Problem):
-    """The state of the job, or of the Idempotency-Key, forbids it; waiting does not help."""
+    """The state of the job, or of the Idempotency-Key, forbids it; a retry does not help."""
 
     status = 409
 
 
 class TooLarge(Problem):
-    """The body is longer than the server reads."""
+    """The body exceeds the server's limit."""
 
     status = 413
 
 
 class OutOfBounds(Problem):
-    """Well-formed, but past a bound the message names."""
+    """A value is valid but beyond a bound, which the message names."""
 
     status = 422
 
 
 class HeadersTooLarge(Problem):
-    """More header bytes than the server takes."""
+    """The headers exceed the server's limit."""
 
     status = 431
 
 
 class TooMany(Later):
-    """More requests for one job than its rate, or more refusals of one address."""
+    """The requests of one job, or the refusals of one address, exceed their rate limit."""
 
     status = 429
 
 
 class OverBudget(Busy):
-    """Too many unknown callers ask at once; it says nothing about this one.
+    """Too many concurrent unknown callers; this says nothing about the present one.
 
     Attributes:
-        retry_after: seconds until there is a call to spare.
+        retry_after: seconds until the budget has a call.
     """
 
     def __init__(self, *, retry_after: float) -> None:
@@ -94,7 +94,7 @@ class OverBudget(Busy):
 
 
 def from_api_error(error: ApiError) -> Problem:
-    """The problem a client sees when the API server refused a call made for it."""
+    """Return the problem for a client when the API server refused a call on its behalf."""
     match error:
         case NotFound() if error.kind == KIND:
             return NoSuchJob(f"no such job: {error.namespace}/{error.name}")
@@ -105,7 +105,7 @@ def from_api_error(error: ApiError) -> Problem:
         case Conflict():
             return Busy("the job is being changed by others, try again", retry_after=1)
         case _:
-            # Includes 401: the server's own credentials, which the client cannot mend.
+            # Includes 401: the server's own credentials, which the client cannot fix.
             return Busy(
                 f"the API server cannot be used now ({error.reason or error.code})",
                 retry_after=error.retry_after or _BACK_OFF,

@@ -1,4 +1,4 @@
-"""When a call is made again because the API server is away or overloaded."""
+"""Retries of calls while the API server is unreachable or overloaded."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 
 class RetryPolicy:
-    """For clients who wait as long as it takes, and give up for good at the first refusal.
+    """For clients that wait without a timeout, and stop at the first refusal.
 
-    DI-engine's are of that kind: they set no time-out, and the thread that meets a status of 400
+    DI-engine's clients are like that: they set no timeout, and the thread that gets a status of 400
     or more ends, and with it the training.
 
     Args:
-        max_waiting: how many may wait at once. Each holds a thread, and some must be left for
-            those who need no API server: lists from the cache, and the probe of liveness.
-        retry_on: what an attempt may raise and be made again.
+        max_waiting: maximum number of waiting requests. Each holds a thread, and some must stay
+            free for requests that need no API server: lists from the cache, and the liveness probe.
+        retry_on: errors of an attempt after which it is retried.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class RetryPolicy:
         self._sleep = sleep
 
     def run(self, attempt: Callable[[], T], deadline: Deadline) -> T:
-        """Call `attempt` until the API server answers; it must bear being called again.
+        """Call `attempt` until the API server responds; it must be safe to repeat.
 
         Raises:
-            one of `retry_on`: the deadline leaves no time for another attempt, or too many wait
-                already.
+            one of `retry_on`: the deadline leaves no time for another attempt, or too many requests
+                wait.
         """
         backoff = Backoff(minimum=_FIRST_PAUSE, maximum=_LONGEST_PAUSE, rng=self._rng)
         is_waiting = False

@@ -1,4 +1,4 @@
-"""What clients of the server may."""
+"""Limits for the clients of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _body_bytes(path: str) -> int:
 REST: Final = Bounds(
     handshake_seconds=READ_SECONDS,
     read_seconds=READ_SECONDS,
-    # While the API server is slow, as long as the client is kept that waits longest.
+    # While the API server is slow, as long as the longest wait of a client.
     queue_seconds=COORDINATION_SECONDS,
     write_seconds=5.0,
     idle_seconds=75.0,
@@ -36,5 +36,5 @@ REST: Final = Bounds(
 
 
 def refusal(_status: int, message: str) -> bytes:
-    """The body of a response to what never became a request."""
+    """Return the body of a response to input that never became a request."""
     return failure_body(message)

@@ -1,1 +1,1 @@
-"""Who may use the server on which job, and how often."""
+"""Authentication, authorization and rate limits of the server's callers."""

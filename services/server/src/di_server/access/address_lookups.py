@@ -1,4 +1,4 @@
-"""Whose an address is, where the cache does not say so."""
+"""Lookup of the pods at an address that the cache does not have."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from di_server.storage.pods import PodStore
 
 
 class AddressLookups:
-    """Lists the pods at an address: one list at a time for an address, all within a budget.
+    """Lists the pods at an address: one list at a time per address, within a common budget.
 
-    A refusal needs one, as a pod that has only just started may ask before the watch has shown
-    it, and takes a refusal for final. Waiting for the watch instead would hold a thread for each
-    unknown caller, and still refuse that pod whenever the watch is late; so would a refusal that is
-    remembered. But such a list makes the API server walk over all pods of the namespace (or all),
-    so nobody may cause them at will: one address is refused only so often (see
-    `AuthFailureLimiter`), and the budget is for all addresses together.
+    A caller is refused only after a list, because a new pod can call before the watch has shown it,
+    and treats a refusal as final. Waiting for the watch instead would hold a thread per unknown
+    caller, and still refuse that pod if the watch is late; so would a cached refusal. But such a
+    list makes the API server read all pods of the namespace (or all), so no caller may cause them
+    freely: refusals are limited per address (see `AuthFailureLimiter`), and the budget is for all
+    addresses together.
     """
 
     def __init__(self, *, pods: PodStore, budget: Budget) -> None:
@@ -26,15 +26,16 @@ class AddressLookups:
         self._listing = SingleFlight[tuple[str | None, str], list[Grant]]()
 
     def at(self, ip: str, namespace: str | None, deadline: Deadline) -> list[Grant]:
-        """The jobs of the pods at an address of a namespace (None: of all that are served).
+        """Return the jobs of the pods at an address of a namespace (None: of all that are served).
 
         Raises:
-            OverBudget: others have to be looked up first.
+            OverBudget: the budget is used up by other lookups.
         """
 
         def look() -> list[Grant]:
             if self._pods.synced:
-                # Before that all callers are unknown, and good clients must not wait for bad ones.
+                # Before the cache is filled all callers are unknown, and legitimate clients must
+                # not wait for others.
                 self._budget.take()
             return grants_at(self._pods.at(ip, namespace, deadline), ip)
 

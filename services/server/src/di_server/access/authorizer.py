@@ -1,4 +1,4 @@
-"""Who may use the server on which job."""
+"""Authorization of callers for jobs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _HINT: Final = f"send a bearer token of audience {AUDIENCE}"
 
 
 class Authorizer:
-    """Decides on a request before the job is read, so that a refusal tells nothing about it.
+    """Authorizes a request before the job is read, so that a refusal reveals nothing about it.
 
-    Whoever is known from the caches passes at no cost. For all others the API server has to be
-    asked, so they are unknown callers until it has answered: the refusals of one address are
-    limited, and so are the questions that all of them cause.
+    Callers that the caches know are admitted at no cost. All others are unknown until the API
+    server has answered: the refusals of one address are limited, and so are the reviews that all of
+    them cause.
 
     Args:
-        policy: for unknown callers while too many of them ask. It has waiters of its own: nobody
-            else may wait for them.
-        tls_port: where HTTPS is served, the only way then for a token that is no pod's: it may be
-            worth more than one job, and would be there for others to read. None: nowhere.
-        own_token: what this server shows to its other replicas; None: it knows none.
+        policy: retries for unknown callers while too many of them call. It has its own waiting
+            slots, so that no other request waits for them.
+        tls_port: port with HTTPS, on which alone a token that is not a pod's is accepted: it can be
+            valid for more than one job, and plain HTTP would reveal it. None: there is no HTTPS.
+        own_token: this server's token for its other replicas; None: it knows none.
     """
 
     def __init__(
@@ -77,32 +77,33 @@ class Authorizer:
         *,
         counted: JobRef | None = None,
     ) -> Grant:
-        """Let the caller through to the job, and count the request.
+        """Authorize the caller for the job, and count the request.
 
         Args:
-            verb: the RBAC verb people need on `dijobs/scale`; pods need none for their own job.
-            counted: whose rate it counts for where a pod asks, the job's unless another is named;
-                a user has a rate of their own.
+            verb: RBAC verb on `dijobs/scale` that users need; pods need none for their own job.
+            counted: whose rate limit a pod's request counts for, by default the job's; a user has a
+                separate rate limit.
 
         Raises:
-            Unidentified: no token, or one that does not hold.
-            NotAllowed: a good token of somebody who may not do this.
-            TooMany: the address has been refused too often, or more requests than the rate.
-            OverBudget: too many unknown callers ask at once.
+            Unidentified: no token, or an invalid one.
+            NotAllowed: a valid token without the permission.
+            TooMany: too many refusals of the address, or requests beyond the rate limit.
+            OverBudget: too many concurrent unknown callers.
         """
         grant = self._authorize(ref, verb, caller, deadline)
-        # Only now, or unknown callers could use up the rate of a job.
+        # Counted only after authorization, or unknown callers could use up the rate limit of a job.
         self._rate_limiter.take(counted or ref, user=grant.user, caller=grant.caller)
         return grant
 
     def admit_to_all(
         self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
     ) -> Grant | None:
-        """Let the caller see jobs of a namespace (None: of all): its own one, or (None) all.
+        """Authorize the caller for jobs of a namespace (None: of all); return the one job it may
+        see, or None for all.
 
         Raises:
-            Unidentified: no token, or one that does not hold.
-            NotAllowed: a good token of somebody who may not do this and is no pod of a job.
+            Unidentified: no token, or an invalid one.
+            NotAllowed: a valid token without the permission, and not of a job's pod.
             TooMany, OverBudget: as in `admit`.
         """
         found = self._authorize_all(namespace, verb, caller, deadline)
@@ -112,13 +113,13 @@ class Authorizer:
     def admit_member(
         self, ref: JobRef, verb: str, caller: Caller, deadline: Deadline, *, only: str | None
     ) -> Grant:
-        """Let the caller through to the members of the job, and count the request for its pod.
+        """Authorize the caller for the members of the job, and count the request for its pod.
 
-        A pod asks for them, and says that it is there, every few seconds, so the watch's word that
-        it exists will do.
+        A pod reads and reports membership every few seconds, so it is enough that the cache has the
+        pod.
 
         Args:
-            only: the pod that may, None: whoever may use the job.
+            only: the one pod that is allowed; None: all callers that can use the job.
 
         Raises:
             Unidentified, NotAllowed, TooMany, OverBudget: as in `admit`.
@@ -133,11 +134,11 @@ class Authorizer:
         return grant
 
     def admit_peer(self, caller: Caller, deadline: Deadline) -> None:
-        """Let another replica of this server through: whoever has a token of its account.
+        """Authorize another replica of this server, by a token of the server's own account.
 
         Raises:
-            Unidentified: no token, or one that does not hold.
-            NotAllowed: of another account, or others are not told anything.
+            Unidentified: no token, or an invalid one.
+            NotAllowed: a token of another account, or the server has no token itself.
             TooMany, OverBudget: as in `admit`.
         """
         if self._mode is AuthMode.OFF:
@@ -178,7 +179,7 @@ class Authorizer:
     def _authorize_all(
         self, namespace: str | None, verb: str, caller: Caller, deadline: Deadline
     ) -> Grant:
-        """The grant of the caller's own job, or without the UID of a job that of all."""
+        """Return the grant for the caller's own job, or for all jobs one without a job's UID."""
         if self._mode is AuthMode.OFF:
             return Grant(JobRef(namespace or _EVERY, _EVERY))
         token = self._token(caller)
@@ -202,7 +203,9 @@ class Authorizer:
         return caller.encrypted or self._tls_port is None
 
     def _check_encrypted(self, caller: Caller) -> None:
-        """Refuse a token that others may have read; its owner is to notice at the first try."""
+        """Refuse a token that plain HTTP may have revealed, so that its owner notices at the first
+        try.
+        """
         if not self._may_send_tokens(caller):
             raise NotAllowed(
                 f"only a pod's token for its own job is taken over plain HTTP: use https and port "
@@ -229,7 +232,9 @@ class Authorizer:
     def _job_of_pod(
         self, user: User, deadline: Deadline, *, from_cache: bool = False
     ) -> Grant | None:
-        """The job of the pod that the token is bound to, if it is bound to one."""
+        """Return the grant for the job of the pod that the token is bound to, None if there is
+        none.
+        """
         name, uid = user.only(_POD_NAME), user.only(_POD_UID)
         account = user.name.removeprefix(_SERVICE_ACCOUNT)
         if not (name and uid) or account == user.name:
@@ -264,11 +269,13 @@ class Authorizer:
         address: str,
         deadline: Deadline,
     ) -> Grant | None:
-        """What `pick` takes of the jobs of the pods at an address, None if nothing."""
+        """Return the grant that `pick` selects from the jobs of the pods at an address, None if
+        there is none.
+        """
         ip = _normal(address)
 
         def known() -> Grant | None:
-            # Of several one has gone or is new: only the API server knows which.
+            # Of several pods some are deleted or new: only the API server knows which.
             grant = _only(grants_at(self._pods.cached_at(ip), ip)) if ip else None
             return pick([grant]) if grant else None
 
@@ -284,7 +291,7 @@ class Authorizer:
 
     def _refusal(self, caller: Caller, why: str) -> Unidentified:
         self._auth_failures.count(caller.address)
-        # Who follows the hint must not show the token to everybody on the way.
+        # A client that follows the hint must not send the token unencrypted.
         where = "" if self._may_send_tokens(caller) else f" over https, port {self._tls_port}"
         return Unidentified(f"{why}: {_HINT}{where}")
 
@@ -298,7 +305,9 @@ def _only(grants: list[Grant]) -> Grant | None:
 
 
 def _bearer(authorization: str | None) -> tuple[str | None, str | None]:
-    """The token, None if there is none; and what is wrong with the header, None if nothing."""
+    """Return the token, None if there is none; and the fault in the header, None if there
+    is none.
+    """
     if authorization is None:
         return None, None
     scheme, _, token = authorization.partition(" ")
@@ -313,6 +322,6 @@ def _normal(address: str) -> str | None:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return None
-    # A dual-stack socket shows IPv4 callers as ::ffff:a.b.c.d.
+    # A dual-stack socket returns IPv4 callers as ::ffff:a.b.c.d.
     mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
     return str(mapped or ip)

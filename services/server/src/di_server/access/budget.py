@@ -1,4 +1,4 @@
-"""How many calls to the API server all unknown callers together may cause."""
+"""Common limit on the API calls that unknown callers cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from di_service.token_buckets import TokenBuckets
 
 
 class Budget:
-    """`rate` calls a second, and those of two seconds at once; per server process."""
+    """A limit of `rate` calls a second with a burst of two seconds; per server process."""
 
     def __init__(self, *, rate: float, clock: Clock) -> None:
         self._bucket = TokenBuckets[None](rate=rate, burst=max(1.0, 2 * rate), clock=clock)
@@ -17,7 +17,7 @@ class Budget:
         """Count one call.
 
         Raises:
-            OverBudget: there are none left at present.
+            OverBudget: the limit is reached.
         """
         wait = self._bucket.take(None)
         if wait:

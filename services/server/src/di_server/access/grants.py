@@ -1,4 +1,4 @@
-"""Permission to use a job, and which pods have it."""
+"""Permission to use a job, and the pods that have it."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ class Grant:
     ref: JobRef
     job_uid: str | None = None
     pod: str | None = None
-    """Name of the pod that has it, None if it is nobody's pod."""
+    """Name of the pod that has it, None for other callers."""
     user: str = ""
-    """Name of the user who has it, if it is nobody's pod and the server asks who calls."""
+    """Name of the user who has it, if the caller is not a pod and authentication is enabled."""
     caller: str = ""
-    """UID of the pod or the user who has it, for a user without one the name; empty: unknown."""
+    """UID of the pod or user, for a user without a UID the name; empty: unknown."""
 
     @property
     def who(self) -> str:
-        """For people: a pod says more than its account; empty: anybody."""
+        """Return the caller for messages, for a pod with more than its account; empty: anyone."""
         return f"pod {self.pod}" if self.pod else self.user
 
     def check(self, job: Mapping[str, Any]) -> None:
-        """Refuse another job than the one the grant was made for.
+        """Refuse any job except the one of the grant.
 
         Raises:
-            NotAllowed: the name is a later job's by now.
+            NotAllowed: the name belongs to a later job now.
         """
         if self.job_uid not in (None, job["metadata"]["uid"]):
             raise NotAllowed(f"the calling pod does not belong to this job {self.ref.id}")
 
 
 def grants_at(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
-    """The jobs of the pods that have the address for themselves."""
+    """Return the grants of the pods that have the address for themselves."""
     grants = (
         grant_of(pod)
         for pod in pods
-        # Everything on a node shares its address, so that tells nothing; and an ended pod's
-        # address may be another's by now.
+        # All pods on the host network share the node's address, and the address of a finished pod
+        # can be reused.
         if not pod["spec"].get("hostNetwork") and not has_ended(pod)
         if ip in addresses_of(pod)
     )
@@ -54,7 +54,7 @@ def grants_at(pods: Iterable[Mapping[str, Any]], ip: str) -> list[Grant]:
 
 
 def grant_of(pod: Mapping[str, Any]) -> Grant | None:
-    """The job that controls a pod."""
+    """Return the grant for the job that controls a pod."""
     owner = controlling_job(pod)
     if owner is None:
         return None

@@ -1,4 +1,4 @@
-"""What the owner of a token may do, asked less often of those who may not."""
+"""Permissions of users by SubjectAccessReview, with a cache of denials."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from di_server.storage.reviews import ReviewStore
 from di_service.ttl_cache import TtlCache
 
 _DENIED_SECONDS: Final = 10.0
-"""As long as a token that does not hold: whoever was just given the right need not wait long."""
+"""Seconds for which a denial is cached, as for an invalid token: a new permission takes effect
+soon.
+"""
 _MOST_DENIED: Final = 4096
 
 
 class Permissions:
-    """Remembers what was denied to a token, so that asking again and again costs nobody else.
+    """Caches denials per token, so that repeated requests cost other callers nothing.
 
-    What was allowed is not remembered: a right that is taken away ends at once.
+    Permissions that were granted are not cached: a revoked permission ends at once.
     """
 
     def __init__(self, *, reviews: ReviewStore, clock: Clock) -> None:
@@ -29,7 +31,9 @@ class Permissions:
         )
 
     def may(self, token: str, user: User, verb: str, ref: JobRef, deadline: Deadline) -> bool:
-        """Whether RBAC grants `user`, whose token it is, `verb` on the job's permission name."""
+        """Return whether RBAC grants `user`, the owner of the token, `verb` on the job's permission
+        name.
+        """
         asked = (fingerprint(token), verb, ref)
         if self._denied.get(asked):
             return False

@@ -1,4 +1,4 @@
-"""How many requests one job or user may send, and how many of one address may be refused."""
+"""Rate limits: requests per job or user, and refusals per address."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from di_service.token_buckets import TokenBuckets
 
 
 class RateLimiter:
-    """Of one sender: `rate` requests a second, `burst` at once; per server process.
+    """Limits each sender to `rate` requests a second with a burst of `burst`; per server process.
 
-    The pods of a job are one sender, so that a job of many pods has no more than one of few. Every
-    user is one too, whatever jobs the requests are about: a user takes nothing from a job's pods,
-    and has one rate for a thousand jobs.
+    The pods of a job are one sender, whatever their number. Each user is one too, for all jobs: a
+    user's requests do not count against a job's pods, and a thousand jobs do not raise the user's
+    limit.
     """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
@@ -25,9 +25,9 @@ class RateLimiter:
         """Count one request.
 
         Args:
-            ref: the job whose pods send it, or the pod, where `user` is empty.
+            ref: the job whose pods send it, or the pod, if `user` is empty.
             user: name of the user who sends it.
-            caller: what distinguishes users, their UID.
+            caller: UID of the user, which distinguishes users.
 
         Raises:
             TooMany: the bucket is empty.
@@ -39,11 +39,12 @@ class RateLimiter:
 
 
 class AuthFailureLimiter:
-    """Of one address: `rate` refusals a second, `burst` at once; per server process.
+    """Limits refusals of each address to `rate` a second with a burst of `burst`; per server
+    process.
 
-    Only refusals count, so that callers who are who they say share an address (NAT, the network
-    of a node) at no cost, and one who is not does not use up what the others may ask. Of IPv6 a
-    whole /64 counts as one address: that much anybody has to choose from.
+    Only refusals count. So legitimate callers can share an address (NAT, a node's network) at no
+    cost, and a refused caller does not use up their limit. An IPv6 /64 counts as one address,
+    because one client can use all of it.
     """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
@@ -52,7 +53,7 @@ class AuthFailureLimiter:
         self._buckets = TokenBuckets[str](rate=rate, burst=burst, clock=clock)
 
     def check(self, address: str) -> None:
-        """Let a caller through who may be refused once more.
+        """Admit a caller if its address can be refused once more.
 
         Raises:
             TooMany: the address has been refused too often.
@@ -67,6 +68,6 @@ class AuthFailureLimiter:
 
     def count(self, address: str) -> None:
         """Count one refusal."""
-        # All that were let through at once are refused at once: they are owed, or a client with
-        # many connections would be refused more often than one with a few.
+        # Concurrently admitted callers are refused concurrently: the bucket goes into debt for
+        # them, or a client with many connections would get more refusals than one with a few.
         self._buckets.take(source_of(address), owed=self._burst)

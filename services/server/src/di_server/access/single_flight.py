@@ -1,4 +1,4 @@
-"""One call for all who ask the same at the same time."""
+"""Deduplication of concurrent equal calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Of calls with equal keys one is under way; who comes meanwhile gets its result or error."""
+    """Runs one of several concurrent calls with equal keys; the others get its result or error."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,7 +25,8 @@ class SingleFlight(Generic[K, V]):
         """Call, or wait for the call of another thread.
 
         Raises:
-            Busy: the deadline has passed while another thread called; else what the call raises.
+            Busy: the deadline passed while another thread called; other errors are those of the
+                call.
         """
         with self._lock:
             flying = self._flying.get(key)

@@ -1,4 +1,4 @@
-"""Whose a token is, asked as seldom as can be."""
+"""Authentication of tokens by TokenReview, with a cache."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from di_service.ttl_cache import TtlCache
 
 _HOLDS_SECONDS: Final = 60.0
 _FAILS_SECONDS: Final = 10.0
-"""Less than that of a good one: it spares the API server a client that asks again and again, and
-its owner may be about to mend it."""
+"""Seconds for which an invalid token is cached, less than for a valid one: it protects the API
+server from repeated requests, and the owner may soon fix the cause.
+"""
 _MOST_GOOD: Final = 10_000
 _MOST_BAD: Final = 4096
 
 
 class TokenAuthenticator:
-    """Remembers reviews, of tokens only the digests.
+    """Caches the results of reviews by the digest of the token.
 
-    Tokens that hold and tokens that do not are kept apart: of the latter anybody can send as many
-    as they like. A token that held when it was last asked about is asked about again at once and
-    at no cost to the budget: a flood of others must not stop those who were there before it.
+    Valid and invalid tokens are cached separately, because a client can send any number of invalid
+    ones. A token that was valid before is reviewed again at once and without a budget: a flood of
+    other tokens must not stop known callers.
     """
 
     def __init__(self, *, reviews: ReviewStore, budget: Budget, clock: Clock) -> None:
@@ -36,14 +37,14 @@ class TokenAuthenticator:
         self._asking = SingleFlight[bytes, User | None]()
 
     def has_held(self, token: str) -> bool:
-        """Whether it held when it was last asked about."""
+        """Return whether the token was valid at its last review."""
         return self._good.had(fingerprint(token))
 
     def user_of(self, token: str, deadline: Deadline) -> User | None:
-        """Whose token it is, None when it does not hold.
+        """Return the user of a token, None if it is invalid.
 
         Raises:
-            OverBudget: it has to be asked about, and not now.
+            OverBudget: it needs a review, and the budget is used up.
         """
         digest = fingerprint(token)
         return self._good.get(digest) or self._asking.run(
@@ -51,7 +52,7 @@ class TokenAuthenticator:
         )
 
     def _ask(self, digest: bytes, token: str, deadline: Deadline) -> User | None:
-        # Somebody may have asked since we looked.
+        # Another thread may have reviewed it meanwhile.
         known = self._good.get(digest)
         if known is not None or self._bad.get(digest):
             return known
@@ -67,5 +68,5 @@ class TokenAuthenticator:
 
 
 def fingerprint(token: str) -> bytes:
-    """What is remembered of a token."""
+    """Return the digest by which a token is cached."""
     return hashlib.sha256(token.encode()).digest()

@@ -1,1 +1,1 @@
-"""The operations of coordinators: list their replicas, add, remove and replace some."""
+"""Operations for coordinators: list, add, remove and replace their replicas."""

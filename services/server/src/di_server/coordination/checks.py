@@ -1,4 +1,4 @@
-"""Which jobs and pods an operation of coordinators is refused for."""
+"""Checks of jobs and pods before an operation of coordinators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from di_server.problems import NoSuchJob, NotNow, OutOfBounds
 
 
 def check_coordinated(job: Job) -> None:
-    """Refuse a job of the other kind.
+    """Refuse a job without a coordinator.
 
     Raises:
-        OutOfBounds: it has tasks.
+        OutOfBounds: the job has tasks.
     """
     if not job.has_coordinator:
         raise OutOfBounds(
@@ -20,20 +20,20 @@ def check_coordinated(job: Job) -> None:
 
 
 def check_member(job: Job, pod: str) -> None:
-    """Refuse to speak with a pod that is neither the coordinator nor an aggregator.
+    """Refuse a pod that is neither the coordinator nor an aggregator.
 
     Raises:
-        NoSuchJob: the job has no such pod, or no more.
+        NoSuchJob: the job has no such pod, or no longer.
     """
     if pod != job.coordinator and pod not in job.aggregators:
         raise NoSuchJob(f"no such coordinator: {job.ref.namespace}/{pod}")
 
 
 def check_open(job: Job) -> None:
-    """Refuse a job that takes no changes.
+    """Refuse a job that cannot be changed.
 
     Raises:
-        NotNow: it has ended, is going away or is suspended.
+        NotNow: it has ended, is being deleted or is suspended.
     """
     check_active(job.raw)
     if job.suspended:

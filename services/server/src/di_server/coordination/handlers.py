@@ -1,4 +1,4 @@
-"""The operations of coordinators, from request to data."""
+"""Handlers of coordinators' operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class CoordinationHandlers:
-    """Handles every operation in the same steps, the cheap refusals first."""
+    """Handles every operation in the same steps, cheap refusals first."""
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class CoordinationHandlers:
         self._clock = clock
 
     def handle(self, operation: Operation, incoming: Incoming) -> Listing | list[Listing]:
-        """The data of the response; raises Problems and API errors for the application to map."""
+        """Return the data of the response; raises Problems and API errors, which the application
+        maps.
+        """
         if isinstance(operation, WriteOperation):
             return self._change(operation, incoming)
         return self._list(operation, incoming)
@@ -77,8 +79,8 @@ class CoordinationHandlers:
     def _admit(
         self, asking: Requester, operation: Operation, caller: Caller, deadline: Deadline
     ) -> Grant:
-        # Each aggregator has a rate of its own: they all ask every few seconds, and one that is
-        # refused gives up.
+        # Each aggregator has a separate rate limit: all of them call every few seconds, and one
+        # that is refused stops.
         counted = JobRef(asking.ref.namespace, asking.pod)
         return self._policy.run(
             lambda: self._authorizer.admit(

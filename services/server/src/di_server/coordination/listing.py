@@ -1,4 +1,4 @@
-"""Addresses of replicas, as the pod that asks for them sees them."""
+"""Addresses of replicas, as the requesting pod needs them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Listing(TypedDict):
 
 
 def listing(job: Job, replicas: Iterable[Replica], pod: str, *, aggregator_port: int) -> Listing:
-    """Where `replicas` of the job listen: of each learner its one pod or its aggregator.
+    """Return the addresses of `replicas` of the job: for each learner its one pod or its
+    aggregator.
 
-    An aggregator (`pod`) is told of the ddp learners behind it, one address a GPU: every process
-    listens, on ports that follow each other.
+    An aggregator (`pod`) gets the ddp learners behind it, one address per GPU: every process
+    listens, on consecutive ports.
     """
     shown = (each for each in replicas if each.role is not Role.DDP_LEARNER)
     if pod != job.coordinator:
@@ -40,5 +41,5 @@ def listing(job: Job, replicas: Iterable[Replica], pod: str, *, aggregator_port:
 
 
 def _processes(replica: Replica) -> int:
-    # The bound keeps a number edited by hand from making the list endless.
+    # The limit keeps a number that was edited by hand from making the list endless.
     return min(max(replica.gpus, 1), MAX_GPUS) if replica.role is Role.DDP_LEARNER else 1

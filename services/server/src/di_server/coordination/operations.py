@@ -1,6 +1,6 @@
-"""The REST operations of coordinators, as DI-engine's clients call them.
+"""The REST operations for coordinators, which DI-engine's clients call.
 
-The application makes its routes and OpenAPI its document from this table.
+The application creates its routes, and OpenAPI its document, from this table.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from di_server.rest.operation import Operation, Shape
 T = TypeVar("T")
 
 PREFIXES: Final = tuple(f"/{version}" for version in COORDINATED_VERSIONS)
-"""Two names of one API."""
+"""Path prefixes of the same API."""
 MAX_BODY: Final = 256 * 1024
-"""Bytes; a list of all pods a job can have fits."""
+"""Maximum bytes of a body; a list of all pods of a job fits."""
 _URL: Final = {"type": "string", "description": "<pod>.<namespace>:<port>"}
 _NAMES: Final = {"type": "array", "items": {"type": "string"}}
 _QUANTITY: Final = {"type": ["string", "number", "null"]}
@@ -32,12 +32,12 @@ _QUANTITY: Final = {"type": ["string", "number", "null"]}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteOperation(Operation, Generic[T]):
-    """One that changes the replicas of a coordinator."""
+    """An operation that changes the replicas of a coordinator."""
 
     read: Callable[[Mapping[str, Any]], T]
-    """What a body asks for; raises Malformed or OutOfBounds, naming the field."""
+    """Parses a body; raises Malformed or OutOfBounds with the field."""
     run: Callable[[CoordinationService, Grant, Requester, T, Deadline], Listing]
-    """Does it; returns the replicas that it concerned."""
+    """Executes the operation; returns the affected replicas."""
 
 
 def _body(role_demand: dict[str, Any]) -> Shape:

@@ -1,4 +1,4 @@
-"""The new list of a job's replicas, and which of them a request is about."""
+"""Plans: the new list of a job's replicas, and the changes of a request."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from di_server.problems import OutOfBounds
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole list to be, and the replicas made or taken away by it."""
+    """The complete new list, and the replicas that are added or removed."""
 
     replicas: tuple[Replica, ...]
     touched: tuple[Replica, ...]
 
 
 class NameGenerator:
-    """New names, each used once in its job."""
+    """Generates names that are unique in the job."""
 
     def __init__(self, job: Job, rng: Random) -> None:
         self._job = job.ref.name
@@ -37,7 +37,7 @@ class NameGenerator:
         self._taken = {each.name for each in job.replicas}
 
     def new(self, role: Role) -> str:
-        """A name for one more replica."""
+        """Return a name for a new replica."""
         while True:
             suffix = "".join(self._rng.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
             name = replica_name(self._job, role, suffix)
@@ -47,18 +47,19 @@ class NameGenerator:
 
 
 def add(job: Job, asked: Demand, names: NameGenerator, *, node_gpus: int) -> Plan:
-    """Append what is asked; `node_gpus` is the usual number of GPUs of a node, 0 if unknown.
+    """Return the plan that appends the requested replicas; `node_gpus` is the usual number of GPUs
+    of a node, 0 if unknown.
 
     Raises:
-        NotNow: the job takes no changes.
-        OutOfBounds: more than MAX_REPLICAS, or no template to make them from.
+        NotNow: the job cannot be changed.
+        OutOfBounds: more than MAX_REPLICAS, or no template for them.
     """
     check_open(job)
     parts = _parts(asked.learners, node_gpus)
     for role, wanted in ((Role.COLLECTOR, asked.collectors), (Role.LEARNER, asked.learners)):
         if wanted.replicas and not job.has_template(role):
             raise OutOfBounds(f"the job has no {role} template, so it can have no {role}s")
-    # Counted before they are made: a refusal must not cost what a large demand would.
+    # Counted before they are created: the refusal of a large demand must be cheap.
     pods = asked.learners.replicas * (1 + len(parts) if parts else 1)
     total = len(job.replicas) + asked.collectors.replicas + pods
     if total > MAX_REPLICAS:
@@ -71,10 +72,11 @@ def add(job: Job, asked: Demand, names: NameGenerator, *, node_gpus: int) -> Pla
 
 
 def remove(job: Job, asked: Demand) -> Plan:
-    """Take the newest away, all when there are fewer; learners with all they consist of.
+    """Return the plan that removes the newest replicas, all if there are fewer; a learner with all
+    its parts.
 
     Raises:
-        NotNow: the job takes no changes.
+        NotNow: the job cannot be changed.
     """
     check_open(job)
     left = {Role.COLLECTOR: asked.collectors.replicas, Role.LEARNER: asked.learners.replicas}
@@ -88,13 +90,13 @@ def remove(job: Job, asked: Demand) -> Plan:
 
 
 def replace(job: Job, failed: Collection[str], names: NameGenerator) -> Plan:
-    """Put new replicas in the places of failed ones; names the job does not have are skipped.
+    """Return the plan that replaces failed replicas in their places; unknown names are ignored.
 
-    A process group takes no member back, and its members know their master by name: when one
+    A process group cannot take a member back, and its members know their master by name: when one
     ddp learner has failed, all of its aggregator's are replaced.
 
     Raises:
-        NotNow: the job takes no changes.
+        NotNow: the job cannot be changed.
     """
     check_open(job)
     broken = {each.aggregator for each in job.replicas if each.name in failed and each.aggregator}
@@ -118,18 +120,21 @@ def replace(job: Job, failed: Collection[str], names: NameGenerator) -> Plan:
 
 
 def is_done(job: Job, plan: Plan) -> bool:
-    """Whether the job has what the plan makes, and no more what it takes away."""
+    """Return whether the job already has the replicas that the plan adds, and none that it
+    removes.
+    """
     there = {each.name for each in job.replicas}
     wanted = {each.name for each in plan.replicas}
     return all((each.name in there) == (each.name in wanted) for each in plan.touched)
 
 
 def patch(job: Job, plan: Plan, who: str = "") -> Sequence[dict[str, Any]]:
-    """The JSON patch (RFC 6902) that writes the plan, and `who` asked for it, if that is known; it
-    fails with a conflict unless the job is as it was read."""
+    """Return the JSON patch (RFC 6902) that writes the plan, and the author `who` if known; it
+    fails with a conflict if the job has changed since it was read.
+    """
     return [
-        # Setting the version that was read, rather than testing it: a failed test is a 422
-        # that reads like a bad request, a wrong version is a 409.
+        # The version is set and not tested: a failed test is a 422 like that of an invalid request,
+        # a wrong version a 409.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": job.version},
         {
             "op": "add",
@@ -141,7 +146,9 @@ def patch(job: Job, plan: Plan, who: str = "") -> Sequence[dict[str, Any]]:
 
 
 def _parts(learners: RoleDemand, node_gpus: int) -> tuple[int, ...]:
-    """GPUs of each ddp learner of one learner; none for a learner that needs no aggregator."""
+    """Return the GPUs of each ddp learner of one learner; empty for a learner that needs no
+    aggregator.
+    """
     return split(learners.gpus, node_gpus) if learners.replicas and learners.gpus > 1 else ()
 
 

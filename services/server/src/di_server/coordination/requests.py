@@ -1,4 +1,4 @@
-"""What the bodies and queries of a coordinator ask for, read as its clients write them."""
+"""Parsing of the bodies and queries of coordinators, in the forms that clients send."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from di_server.model.references import JobRef
 from di_server.problems import Malformed, NoSuchJob, OutOfBounds
 
 MAX_GPUS: Final = 1024
-"""Most GPUs of one learner; each has a port and an address of its own."""
+"""Maximum GPUs of one learner; each has its own port and address."""
 NAMESPACE: Final = "namespace"
 PODS: Final = ("coordinator", "aggregator", "name")
-"""Query keys for the pod that asks; what it is its name tells, whichever key it came under."""
+"""Query keys for the requesting pod; its name shows its role, whichever key is used."""
 _RESOURCES: Final = {"cpus": "cpu", "memory": "memory", "gpus": GPU_RESOURCE}
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The coordinator or aggregator a request speaks for."""
+    """The coordinator or aggregator of a request."""
 
     ref: JobRef
-    """Its job."""
+    """Job of the requester."""
     pod: str
 
     @property
     def coordinator(self) -> str:
-        """The coordinator itself, also when an aggregator asks."""
+        """Return the name of the coordinator, also if an aggregator sends the request."""
         return coordinator_name(self.ref.name)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleDemand:
-    """So many replicas of one role, each with these resources."""
+    """A number of replicas of one role, each with these resources."""
 
     replicas: int = 0
     resources: Mapping[str, str | int] = field(default_factory=dict)
-    """By core name; what is zero is left out."""
+    """Amounts by resource name; zeros are left out."""
 
     @property
     def gpus(self) -> int:
-        """Of each replica."""
+        """Return the GPUs of each replica."""
         return int(self.resources.get(GPU_RESOURCE, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What to add or to remove."""
+    """The replicas to add or remove."""
 
     collectors: RoleDemand
     learners: RoleDemand
 
 
 def requester(namespace: object, pod: object) -> Requester:
-    """The pod of these names.
+    """Return the requester with these names.
 
     Raises:
-        Malformed: a name is missing or none.
+        Malformed: a name is missing or invalid.
         NoSuchJob: no coordinator or aggregator has such a name.
     """
     if not is_dns_label(namespace):
@@ -79,12 +79,12 @@ def requester(namespace: object, pod: object) -> Requester:
 
 
 def query(pairs: Iterable[tuple[str, str]]) -> Requester | str | None:
-    """Who a query asks about: one pod, all jobs of a namespace, or (None) all jobs.
+    """Return the subject of a query: one pod, all jobs of a namespace, or (None) all jobs.
 
-    Keys in any case; an empty value counts as missing.
+    Keys are case-insensitive; an empty value counts as missing.
 
     Raises:
-        Malformed: an unknown key, a key twice, two pods, or a name that is none.
+        Malformed: an unknown key, a repeated key, two pods, or an invalid name.
         NoSuchJob: no coordinator or aggregator has such a name.
     """
     given: dict[str, str] = {}
@@ -107,11 +107,11 @@ def query(pairs: Iterable[tuple[str, str]]) -> Requester | str | None:
 
 
 def demand(body: Mapping[str, Any]) -> Demand:
-    """What a body adds or removes; unknown keys are ignored, what is missing is zero.
+    """Return the demand in a body; unknown keys are ignored, missing numbers are zero.
 
     Raises:
-        Malformed: a value of the wrong type, or no quantity.
-        OutOfBounds: a number that is well-formed and no number of replicas or of resources.
+        Malformed: a value of the wrong type, or an invalid quantity.
+        OutOfBounds: a number out of the range for replicas or resources.
     """
     return Demand(
         collectors=_role_demand(body, "collectors"), learners=_role_demand(body, "learners")
@@ -119,10 +119,10 @@ def demand(body: Mapping[str, Any]) -> Demand:
 
 
 def failed(body: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the pods a body reports as failed, of either kind.
+    """Return the names of the pods that a body reports as failed, of either role.
 
     Raises:
-        Malformed: not lists of names.
+        Malformed: the values are not lists of names.
     """
     found: list[str] = []
     for key in ("collectors", "learners"):
@@ -157,7 +157,7 @@ def _role_demand(body: Mapping[str, Any], kind: str) -> RoleDemand:
 
 
 def _amount(raw: object, path: str) -> Decimal:
-    # Go programs write an empty string for what is missing.
+    # Go programs write an empty string for an absent value.
     text = raw.strip() if isinstance(raw, str) else raw
     if text is None or text == "":
         return Decimal(0)

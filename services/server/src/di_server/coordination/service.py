@@ -1,4 +1,4 @@
-"""What a coordinator can do: list its replicas, add, remove and replace some."""
+"""Operations on a coordinator's replicas: list, add, remove and replace."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Decide = Callable[[Job], Plan]
 class CoordinationService:
     """Each method raises a Problem, or an error of the API client.
 
-    Jobs are taken from the cache, where they are a moment late. That is enough to list replicas and
-    to plan a write, which fails if the job has changed. It is not enough to refuse anybody: a
-    coordinator asks right after it and its job were made, and gives up when it is refused. So
-    whatever would be refused is decided again on the job as etcd has it.
+    Jobs come from the cache, which is a moment behind. That is enough to list replicas and to plan
+    a write, which fails if the job has changed. It is not enough for a refusal: a coordinator calls
+    right after it and its job were created, and stops when it is refused. So a refusal is decided
+    again on the job as etcd has it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class CoordinationService:
         policy: RetryPolicy,
         rng: Random,
     ) -> None:
-        """Put the parts together; `names_callers`: jobs say who asked for their last change."""
+        """Put the parts together; `names_callers`: jobs record the author of their last change."""
         self._jobs = jobs
         self._pods = pods
         self._learners = learners
@@ -62,7 +62,7 @@ class CoordinationService:
         self._rng = rng
 
     def replicas(self, grant: Grant, asking: Requester, deadline: Deadline) -> Listing:
-        """All that a coordinator or an aggregator has."""
+        """Return all replicas of a coordinator or an aggregator."""
 
         def list_of(job: Job) -> Listing:
             self._check(job, grant, asking, deadline)
@@ -78,7 +78,9 @@ class CoordinationService:
         return self._policy.run(attempt, deadline)
 
     def all(self, namespace: str | None, grant: Grant | None, deadline: Deadline) -> list[Listing]:
-        """What each coordinator has that has not ended; with a grant, only that job's."""
+        """Return the replicas of each coordinator that has not ended; with a grant, only of that
+        job.
+        """
 
         def list_all() -> list[Listing]:
             jobs = self._jobs.all(namespace, deadline)
@@ -89,7 +91,7 @@ class CoordinationService:
         return self._policy.run(list_all, deadline)
 
     def add(self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline) -> Listing:
-        """Append replicas; the listing has the new ones."""
+        """Append replicas; return the new ones."""
         node_gpus = self._policy.run(lambda: self._node_gpus(demand, deadline), deadline)
 
         def decide(job: Job) -> Plan:
@@ -100,7 +102,7 @@ class CoordinationService:
     def remove(
         self, grant: Grant, asking: Requester, demand: Demand, deadline: Deadline
     ) -> Listing:
-        """Take the newest replicas away; the listing has those that go."""
+        """Remove the newest replicas; return the removed ones."""
 
         def decide(job: Job) -> Plan:
             return plans.remove(job, demand)
@@ -110,7 +112,7 @@ class CoordinationService:
     def replace(
         self, grant: Grant, asking: Requester, failed: frozenset[str], deadline: Deadline
     ) -> Listing:
-        """Make failed replicas anew; the listing has the new ones."""
+        """Replace failed replicas; return the new ones."""
 
         def decide(job: Job) -> Plan:
             return plans.replace(job, failed, NameGenerator(job, self._rng))
@@ -120,8 +122,8 @@ class CoordinationService:
     def _write(
         self, grant: Grant, asking: Requester, told: str, decide: Decide, deadline: Deadline
     ) -> Listing:
-        """Plan and write once; the listing is for the eyes of the pod `told`."""
-        # At most one of them has an effect, now or later: they all set a version, and so does the
+        """Plan and write once; return the affected replicas as the pod `told` needs them."""
+        # At most one of them takes effect, now or later: they all set a version, and so does the
         # next one.
         lost: list[Plan] = []
 
@@ -133,10 +135,10 @@ class CoordinationService:
             self._check(job, grant, asking, deadline)
             done = next((plan for plan in lost if plans.is_done(job, plan)), None)
             plan = done or decide(job)
-            # All that may fail comes before the write.
+            # Everything that can fail comes before the write.
             found = self._listing(job, plan.touched, told, deadline)
             if not plan.touched:
-                # Without a write no version proves that the plan was made on the job as it is.
+                # Without a write no version proves that the plan was based on the present job.
                 return Update((plan, found))
             who = grant.who if self._names_callers else ""
             operations = () if done else plans.patch(job, plan, who)
@@ -148,7 +150,7 @@ class CoordinationService:
         return found
 
     def _node_gpus(self, demand: Demand, deadline: Deadline) -> int:
-        """GPUs of the usual node, where a learner is to be split by it; else 0."""
+        """Return the GPUs of the usual node, if a learner may have to be split; else 0."""
         if not demand.learners.replicas or demand.learners.gpus <= 1:
             return 0
         self._learners.require_aggregator(deadline)
@@ -164,7 +166,7 @@ class CoordinationService:
         self._check_owner(job, asking, deadline)
 
     def _check_owner(self, job: Job, asking: Requester, deadline: Deadline) -> None:
-        """Refuse the pod of an earlier job of this name, which may run on for a while."""
+        """Refuse the pod of an earlier job of this name, which can still run for a while."""
         where, name = job.ref.namespace, asking.pod
         known = self._pods.cached(where, name)
         if self._pods.synced and _is_of(known, job):
@@ -173,7 +175,9 @@ class CoordinationService:
             raise NotAllowed(f"pod {name} does not belong to this job {job.ref.id}")
 
     def _running(self, job: Job, deadline: Deadline) -> Listing | None:
-        """What a coordinator that has not ended has; a job that cannot be read has nothing."""
+        """Return the replicas of a coordinator that has not ended; None for a job that cannot be
+        parsed.
+        """
         try:
             if not job.has_coordinator or job.has_ended:
                 return None
@@ -205,5 +209,5 @@ class CoordinationService:
 
 
 def _is_of(pod: Object | None, job: Job) -> bool:
-    """Whether the pod is the job's, or there is none (any more) to say otherwise."""
+    """Return whether the pod belongs to the job; True if there is no pod (any more)."""
     return pod is None or is_controlled_by(pod, job.uid)

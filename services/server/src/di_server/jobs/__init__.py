@@ -1,1 +1,1 @@
-"""The operations on jobs with tasks: list addresses, scale, report profilings."""
+"""Operations on jobs with tasks: list addresses, scale, store profilings."""

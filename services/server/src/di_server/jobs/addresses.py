@@ -1,4 +1,4 @@
-"""Where the replicas of a job listen."""
+"""Addresses of a job's replicas."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from di_server.rest.tagged import Tagged
 from di_service.settings import Address
 
 MAX_RANKS: Final = 65_536
-"""No job is nearly as large; a rank edited by hand must not make the list endless."""
+"""Maximum rank in a list: no job is nearly as large, and a rank that was edited by hand must not
+make the list endless.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsRequest:
-    """What is asked of the pods of a task."""
+    """A request for the pods of a task."""
 
     task: str
     known: frozenset[str]
-    """Tags of the lists that the caller has."""
+    """Tags (ETags) of the lists that the caller has."""
     wait: float = 0.0
-    """Seconds to wait for another one, LONGEST_WAIT at most."""
+    """Seconds to wait for a new list, LONGEST_WAIT at most."""
 
     def is_news(self, found: Tagged) -> bool:
-        """Whether the caller does not have that list."""
+        """Return whether the caller does not have this list."""
         return found.tag not in self.known
 
 
 def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list[str]:
-    """`ip:port` by rank, "" where nothing listens: no pod, no IP yet, ending or ended.
+    """Return `ip:port` by rank, "" if nothing listens: no pod, no IP yet, terminating or ended.
 
-    As long as the job is to have pods, longer while a pod of a higher rank still runs.
+    The list is as long as the number of pods, or longer while a pod of a higher rank still runs.
     """
     found = {rank: _address(pod) for rank, pod in _by_rank(job, pods).items()}
     tasks = with_defaults(job["spec"]).get("tasks") or []
@@ -49,10 +51,10 @@ def addresses(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> list
 def pods_of(
     job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], task: str
 ) -> list[dict[str, str | int]]:
-    """Name, rank and `ip:port` of the pods of a task, those that listen somewhere, by rank.
+    """Return name, rank and `ip:port` of the listening pods of a task, by rank.
 
     Raises:
-        OutOfBounds: the job has no such task, or none at all.
+        OutOfBounds: the job has no such task, or no tasks.
     """
     check_has_tasks(job)
     place_of(with_defaults(job["spec"]).get("tasks") or [], task)

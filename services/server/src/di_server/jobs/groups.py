@@ -1,4 +1,4 @@
-"""Who belongs to a process group, from a job as it is."""
+"""Members of a process group, from a job's status."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from di_server.problems import OutOfBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequest:
-    """What is asked of the group of a task."""
+    """A request for the group of a task."""
 
     task: str
     known: int | None = None
-    """The generation that the caller knows."""
+    """The generation that the caller has."""
     wait: float = 0.0
     """Seconds to wait for another one, LONGEST_WAIT at most."""
 
     def is_news(self, status: GroupStatus) -> bool:
-        """Whether there is a world that the caller does not know.
+        """Return whether there is a world that the caller does not have.
 
-        Not only a later one: a status that was wiped counts from the beginning.
+        Not only a later one: a status that was deleted counts from the beginning.
         """
         return status.state is GroupState.FORMED and status.generation != self.known
 
 
 def group_of(job: Mapping[str, Any], task: str) -> GroupStatus:
-    """The group of a task.
+    """Return the group of a task.
 
     Raises:
-        OutOfBounds: there is no such task, or nobody is told who belongs to its pods.
+        OutOfBounds: there is no such task, or its pods have no group.
     """
     check_has_tasks(job)
     _group(job, task)
@@ -48,7 +48,9 @@ def group_of(job: Mapping[str, Any], task: str) -> GroupStatus:
 
 
 def described(job: Mapping[str, Any], task: str, service_domain: str) -> dict[str, Any]:
-    """The data of the answer; a rank is the place among the members. Raises as `group_of`."""
+    """Return the data of the response; a rank is the index among the members. Raises as
+    `group_of`.
+    """
     status = group_of(job, task)
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     stand_ins = read_stand_ins(name, job.get("status"))
@@ -89,5 +91,5 @@ def _policy(job: Mapping[str, Any]) -> FailurePolicy | None:
     try:
         return read(FailurePolicy, mapping(job["spec"].get("failurePolicy")), "spec.failurePolicy")
     except InvalidSpec:
-        # What the operator cannot read either: it forms no group.
+        # The operator cannot parse it either: it forms no group.
         return None

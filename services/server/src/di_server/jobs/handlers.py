@@ -1,4 +1,4 @@
-"""The steps of every operation on jobs with tasks, the cheap refusals first."""
+"""Handlers of operations on jobs with tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_server.rest.incoming import Incoming
 
 
 class JobHandlers:
-    """Admits a request, reads it and has the service do it."""
+    """Authorizes a request, parses it and calls the service; cheap refusals come first."""
 
     def __init__(self, *, service: JobService, authorizer: Authorizer, clock: Clock) -> None:
         self._service = service
@@ -21,7 +21,9 @@ class JobHandlers:
         self._clock = clock
 
     def handle(self, operation: JobOperation[Any], ref: JobRef, incoming: Incoming) -> object:
-        """The data of the response; raises Problems and API errors for the application to map."""
+        """Return the data of the response; raises Problems and API errors, which the application
+        maps.
+        """
         deadline = Deadline.after(self._clock)
         grant = self._authorizer.admit(ref, operation.verb, incoming.caller, deadline)
         return operation.run(self._service, grant, operation.read(incoming), deadline)

@@ -1,7 +1,7 @@
-"""Results of requests that took effect, by Idempotency-Key: an annotation of the job.
+"""Results of executed requests by Idempotency-Key: an annotation of the job.
 
-It is written by the same patch as the change it tells of, so there is no moment at which one
-exists without the other, whichever server is asked and whenever one is killed.
+One patch writes both the annotation and the change, so neither ever exists without the other,
+whichever server handles the request and whenever one is killed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from di_server.problems import Malformed, NotNow
 
 MAX_RECORDS: Final = 128
 MAX_BYTES: Final = 16 * 1024
-"""The annotation travels with the job to every watcher, so it must stay small."""
+"""Maximum bytes of the annotation, which every watcher of the job gets."""
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingResult:
-    """What a scaling request is told: the task and the value it was set to."""
+    """Result of a scale request: the task and its new number of replicas."""
 
     task: str
     replicas: int
@@ -34,18 +34,19 @@ class ScalingResult:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """An Idempotency-Key and the request it stands for, both as digests."""
+    """An Idempotency-Key and its request, both as digests."""
 
     digest: str
     request: str
     before: str = field(default="", compare=False)
-    """The digest that an earlier version made of the key, for whichever caller; empty: the same.
-    A request whose answer was lost in an upgrade is found by it."""
+    """Digest of the key in an earlier version, which ignored the caller; empty: the same. It finds
+    a request whose response was lost during an upgrade.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """One result under its key."""
+    """A result with its key."""
 
     key: IdempotencyKey
     result: ScalingResult
@@ -59,12 +60,12 @@ class IdempotencyRecords:
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> IdempotencyRecords:
-        """Those of a job."""
+        """Return the records of a job."""
         return cls.parse((job["metadata"].get("annotations") or {}).get(ANNOTATION_IDEMPOTENCY))
 
     @classmethod
     def parse(cls, text: object) -> IdempotencyRecords:
-        """Read the annotation; what is not ours (edited by hand) counts as empty."""
+        """Parse the annotation; text that is not ours (edited by hand) counts as empty."""
         try:
             rows = json.loads(text) if isinstance(text, str) and len(text) <= MAX_BYTES else []
             return cls(tuple(_record(*row) for row in rows))
@@ -72,12 +73,12 @@ class IdempotencyRecords:
             return cls()
 
     def find(self, key: IdempotencyKey) -> IdempotencyRecord | None:
-        """The record under the same key, for whatever request."""
+        """Return the record with the same key, for any request."""
         digests = {key.digest, key.before or key.digest}
         return next((record for record in self.records if record.key.digest in digests), None)
 
     def result_of(self, key: IdempotencyKey | None) -> ScalingResult | None:
-        """The result of the request with this key; None if it has not taken effect.
+        """Return the result of the request with this key; None if it was not executed.
 
         Raises:
             NotNow: the key was used for another request.
@@ -90,11 +91,11 @@ class IdempotencyRecords:
         return known.result
 
     def adding(self, record: IdempotencyRecord) -> IdempotencyRecords:
-        """With one more record, the oldest gone when there are too many."""
+        """Return the records with one more, without the oldest if there are too many."""
         return IdempotencyRecords((*self.records, record)[-MAX_RECORDS:])
 
     def dump(self) -> str:
-        """The annotation, at most MAX_BYTES; the newest record is always in it."""
+        """Return the annotation, at most MAX_BYTES; it always contains the newest record."""
         rows = [
             json.dumps(
                 [e.key.digest, e.key.request, e.result.task, e.result.replicas],
@@ -110,7 +111,7 @@ class IdempotencyRecords:
 def recording(
     records: IdempotencyRecords, key: IdempotencyKey | None, result: ScalingResult
 ) -> dict[str, str]:
-    """The annotation that has a result among the job's records; none without a key."""
+    """Return the annotation with the job's records and a new result; empty without a key."""
     if key is None:
         return {}
     return {ANNOTATION_IDEMPOTENCY: records.adding(IdempotencyRecord(key, result)).dump()}
@@ -119,12 +120,12 @@ def recording(
 def idempotency_key(
     header: str | None, method: str, body: Mapping[str, Any], *, caller: str
 ) -> IdempotencyKey | None:
-    """Digest a request's Idempotency-Key; None without the header.
+    """Return the digest of a request's Idempotency-Key; None without the header.
 
-    The body counts by its meaning: spaces and the order of keys do not make another request.
+    The body counts by its parsed value, without spaces and the order of keys.
 
     Args:
-        caller: UID of who sends it: the same key of two callers is two keys. Empty: unknown.
+        caller: UID of the sender: equal keys of two callers are different. Empty: unknown.
 
     Raises:
         Malformed: the key is not 1 to 255 printable ASCII characters.
@@ -134,7 +135,7 @@ def idempotency_key(
     if not _KEY.fullmatch(header):
         raise Malformed("Idempotency-Key must be 1 to 255 printable ASCII characters, no spaces")
     canonical = json.dumps([method, body], sort_keys=True, separators=(",", ":"))
-    # A key has no space.
+    # A key contains no space.
     digest = _digest(f"{caller} {header}" if caller else header)
     return IdempotencyKey(
         digest=digest, request=_digest(canonical), before=_digest(header) if caller else ""

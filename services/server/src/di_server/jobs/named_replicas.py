@@ -1,4 +1,4 @@
-"""Replicas that are to go, by their names or those of their pods."""
+"""Replicas to remove, by their names or those of their pods."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def named_replicas(
     names: Sequence[str],
     task: str | None,
 ) -> tuple[int, frozenset[int]]:
-    """The place of the one task in the spec whose replicas have these names, and their indexes.
+    """Return the index of the task whose replicas have these names, and the indexes of the
+    replicas.
 
-    `task` is the one that is asked for, None: any.
+    `task` is the requested task, None: any.
 
     Raises:
-        OutOfBounds: a name is that of no replica there is to be, or stands for one that another
-            stands for too, or they are of several tasks.
+        OutOfBounds: a name is not that of a wanted replica, two names mean the same one, or they
+            belong to several tasks.
     """
     own = job["metadata"]["name"]
     stand_ins = read_stand_ins(own, job.get("status"))

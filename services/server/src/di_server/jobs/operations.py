@@ -1,7 +1,6 @@
-"""The REST operations on jobs with tasks: the only home of their paths, methods and shapes, how
-their requests are read and what the service does for them.
+"""The REST operations on jobs with tasks: paths, methods, shapes, parsers and handlers.
 
-The application makes its routes and OpenAPI its document from this table.
+The application creates its routes, and OpenAPI its document, from this table.
 """
 
 from __future__ import annotations
@@ -64,16 +63,16 @@ _SCALING_DATA: Final[Shape] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JobOperation(Operation, Generic[T]):
-    """One on a job with tasks."""
+    """An operation on a job with tasks."""
 
     read: Callable[[Incoming], T]
-    """What a request asks for; raises Malformed or OutOfBounds, naming the field."""
+    """Parses a request; raises Malformed or OutOfBounds with the field."""
     run: Callable[[JobService, Grant, T, Deadline], object]
-    """Does it; returns the data of the response."""
+    """Executes the operation; returns the data of the response."""
 
 
 def _nothing(_: Incoming) -> None:
-    """The path says all."""
+    """Return None: the path has all parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +271,11 @@ SHOW_GROUP: Final = JobOperation(
         },
     },
     read=lambda asked: requests.group_request(asked.below, asked.query),
-    # It may wait for longer than others have for their work.
+    # It can wait for longer than the deadline of other operations.
     run=lambda service, grant, asked, _: service.group(grant, asked),
 )
 SCALING: Final = (ADD_REPLICAS, SET_REPLICAS, REMOVE_REPLICAS)
-"""Those that change how many pods a job has."""
+"""The operations that change the number of a job's pods."""
 OPERATIONS: Final[tuple[JobOperation[Any], ...]] = (
     LIST_REPLICAS,
     ADD_REPLICAS,

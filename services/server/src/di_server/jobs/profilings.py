@@ -1,4 +1,4 @@
-"""Profilings: what training programs report about themselves, kept in status.profilings."""
+"""Profilings: reports of training programs, stored in status.profilings."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from di_server.model.job import check_active
 from di_server.problems import OutOfBounds, Problem
 
 MAX_BYTES: Final = 32 * 1024
-"""As compact JSON. It travels with the job to every watcher."""
+"""Maximum bytes as compact JSON, which every watcher of the job gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was reported of one job."""
+    """A report of one job."""
 
     profilings: Mapping[str, Any]
     check: Callable[[Mapping[str, Any]], None]
-    """Raises a Problem for a job that it is not about."""
+    """Raises a Problem if the report is not about the given job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What several reports make of a job."""
+    """The result of merging several reports into a job."""
 
     patch: dict[str, Any] | None
-    """RFC 7396, which sets the version decided on; None if there is nothing to write."""
+    """RFC 7396 patch, which sets the version that was read; None if nothing changes."""
     problems: Sequence[Problem | None]
-    """What each report is refused for."""
+    """The problem of each report, None if it was accepted."""
     batch_size: int | None = None
-    """What the allocator advises the job; None: nothing."""
+    """Batch size that the allocator advises; None: no advice."""
 
 
 class Senseless(OutOfBounds):
-    """A key that is known holds what makes no sense; the job's status tells of it."""
+    """A known key has an invalid value; the job's status records it."""
 
 
 def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetime) -> Merged:
     """Merge reports into the job's status one after the other, as if each were written alone.
 
-    One is refused if it is about another job, if the job has ended, if all profilings together
-    would pass MAX_BYTES with it, or if it makes no sense.
+    A report is refused if it is about another job, if the job has ended, if all profilings together
+    would exceed MAX_BYTES, or if a known key is invalid.
     """
     status = job.get("status") or {}
     held, progress = status.get("profilings"), status.get("progress")
@@ -62,7 +62,8 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
         except Problem as error:
             problem = error
         problems.append(problem)
-    # Not the reports themselves: what one removes another may set anew, which no patch can say.
+    # Not the reports themselves: a key that one report removes another can set again, which no
+    # merged patch could express.
     changed: dict[str, Any] = {}
     if not all(problems):
         changed["profilings"] = difference(held, merged or {})
@@ -77,7 +78,7 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
 
 def _batch_size(status: Mapping[str, Any]) -> int | None:
     found = status.get("batchSize")
-    # What somebody wrote by hand is no advice.
+    # A value that was written by hand is no advice.
     if not isinstance(found, int) or isinstance(found, bool):
         return None
     return found if found > 0 else None
@@ -96,7 +97,7 @@ def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any
 
 
 def merge(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """`target` after the merge patch, as the API server computes it."""
+    """Return `target` after the merge patch, as the API server computes it."""
     result = dict(target) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
@@ -107,7 +108,7 @@ def merge(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def difference(before: object, after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes `after` of `before`."""
+    """Return the merge patch that turns `before` into `after`."""
     held = before if isinstance(before, Mapping) else {}
     patch: dict[str, Any] = {key: None for key in held if key not in after}
     for key, value in after.items():
@@ -121,5 +122,5 @@ def difference(before: object, after: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Tell whether two values are the same as JSON: to Python 1, 1.0 and True are equal."""
+    """Return whether two values are equal as JSON; in Python 1, 1.0 and True are equal."""
     return orjson.dumps(one) == orjson.dumps(other)

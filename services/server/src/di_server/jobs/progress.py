@@ -1,6 +1,6 @@
-"""How far a job has come, and when it last got further: `status.progress`, from its reports.
+"""Progress of a job, `status.progress`: its last step and when it grew, from the job's reports.
 
-The times are those of the reports' arrival, whatever the program's clock says.
+The times are those at which reports arrive, independent of the program's clock.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from di_api.profilings import read_profilings
 from di_api.timestamps import format_time
 
 LONGEST_REASON: Final = 1024
-"""Characters of `rejected`."""
+"""Maximum length of `rejected` in characters."""
 _TRAINS: Final = (None, "", "training")
-"""What a program calls the phase in which its steps are to grow."""
+"""Names of the program phase in which steps have to grow."""
 
 
 def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """`status.progress` after a good report, which made `profilings` of all that was reported.
+    """Return `status.progress` after an accepted report, with `profilings` as the merged reports.
 
-    The step is `step` of `totalSteps`, or where a program reports none `envSteps` of `maxEnvSteps`.
-    One that is lower than before is that of a program that has begun anew, and no progress.
+    The step is `step` of `totalSteps`, or if the program reports none, `envSteps` of `maxEnvSteps`.
+    A lower step than before comes from a restarted program, and is no progress.
     """
     held = before if isinstance(before, Mapping) else {}
     found, _ = read_profilings(profilings)
@@ -49,13 +49,13 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
 
 
 def refused(before: object, reason: str) -> dict[str, Any]:
-    """`status.progress` after a report of which nothing is kept."""
+    """Return `status.progress` after a refused report."""
     held = before if isinstance(before, Mapping) else {}
     return {**held, "rejected": reason[:LONGEST_REASON]}
 
 
 def faults(held: object, merged: Mapping[str, Any]) -> list[str]:
-    """What a report has made wrong of what was held, each with its path."""
+    """Return the faults that a report introduced, each with its path."""
     found = read_profilings(merged)[1]
     if not found or not isinstance(held, Mapping):
         return found
@@ -68,5 +68,5 @@ def _number(value: float) -> float | int:
 
 
 def _as_number(value: object) -> float:
-    # What somebody wrote by hand counts for nothing.
+    # A value that was written by hand is ignored.
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

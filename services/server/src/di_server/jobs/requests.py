@@ -1,4 +1,4 @@
-"""What the bodies of requests about jobs with tasks ask for."""
+"""Parsing of requests about jobs with tasks."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ WAIT: Final = "wait"
 
 
 def addition(body: Mapping[str, Any]) -> ScalingRequest:
-    """How many replicas a body asks for beside those there are; unknown keys are ignored.
+    """Return the replicas that a body adds; unknown keys are ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the field.
+        Malformed, OutOfBounds: with the field.
     """
     values = _load(_SCALING, body)
     return ScalingRequest(_within_bounds(values["replicas"]), values["task"])
 
 
 def setting(body: Mapping[str, Any]) -> ScalingRequest:
-    """How many replicas a body asks for in all; unknown keys are ignored.
+    """Return the total of replicas that a body sets; unknown keys are ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the field.
+        Malformed, OutOfBounds: with the field.
     """
     values = _load(_SCALING, body)
     return ScalingRequest(0, values["task"], to=_within_bounds(values["replicas"]))
 
 
 def removal(body: Mapping[str, Any]) -> ScalingRequest:
-    """How many replicas, or which, a body gives back; unknown keys are ignored.
+    """Return the number, or the names, of replicas that a body removes; unknown keys are ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the field.
+        Malformed, OutOfBounds: with the field.
     """
     values = _load(_REMOVAL, body)
     replicas, named = values["replicas"], values["names"]
@@ -74,26 +74,26 @@ def _within_bounds(replicas: int) -> int:
 
 
 def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reported object: the body, or what a lone `data` key holds."""
+    """Return the reported object: the body, or the value of its only key `data`."""
     inner = body.get("data")
     return inner if len(body) == 1 and isinstance(inner, dict) else body
 
 
 def pods_request(task: str, query: Iterable[tuple[str, str]], known: frozenset[str]) -> PodsRequest:
-    """What is asked for by path, query and If-None-Match of `.../pods/<task>`; unknown keys are
+    """Return the request in path, query and If-None-Match of `.../pods/<task>`; unknown keys are
     ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the key.
+        Malformed, OutOfBounds: with the key.
     """
     return PodsRequest(task=task, known=known, wait=_wait(read_query(query, (WAIT,))))
 
 
 def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
-    """What a path and a query of `.../group/<task>` ask for; unknown keys are ignored.
+    """Return the request in path and query of `.../group/<task>`; unknown keys are ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the key.
+        Malformed, OutOfBounds: with the key.
     """
     found = read_query(query, (GENERATION, WAIT))
     known = whole_number(GENERATION, found[GENERATION]) if GENERATION in found else None
@@ -101,7 +101,7 @@ def group_request(task: str, query: Iterable[tuple[str, str]]) -> GroupRequest:
 
 
 def _wait(query: Mapping[str, str]) -> int:
-    """Seconds."""
+    """Return the seconds to wait."""
     wait = whole_number(WAIT, query.get(WAIT, "0"))
     check_wait(wait)
     return wait

@@ -1,4 +1,4 @@
-"""Scaling: from a job as it is and a request to one patch and its result."""
+"""Scaling: from a job and a request to one patch and its result."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ from di_server.problems import NotNow, OutOfBounds
 
 @dataclass(frozen=True, slots=True)
 class ScalingRequest:
-    """Add `delta` replicas (fewer when negative) to a task, or have `to` of them in all; task None
-    means the default task."""
+    """A request to add `delta` replicas (or remove, if negative) to a task, or to set their number
+    to `to`; task None means the default task.
+    """
 
     delta: int
     task: str | None = None
     names: tuple[str, ...] = ()
-    """Of those that are to go, or of their pods; none: those of the highest indexes, if any."""
+    """Replicas to remove, or their pods; empty: those with the highest indexes."""
     to: int | None = None
-    """None: by `delta`."""
+    """Wanted number of replicas; None: change by `delta`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The request took effect before; nothing is to be written."""
+    """Result of a request that was executed before; nothing is written."""
 
     result: ScalingResult
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingPatch:
-    """A JSON patch (RFC 6902) that fails with a conflict unless the job is as it was read; without
-    operations: the task has so many replicas already."""
+    """A JSON patch (RFC 6902) that fails with a conflict if the job has changed since it was read;
+    without operations the task already has this number of replicas.
+    """
 
     operations: Sequence[dict[str, Any]]
     result: ScalingResult
@@ -69,16 +71,16 @@ def decide(
     who: str = "",
     default_max_replicas: int = DEFAULT_MAX_REPLICAS,
 ) -> Replay | ScalingPatch:
-    """Decide what a scaling request writes.
+    """Return what a scale request writes, or its earlier result.
 
-    A key is looked up before anything else: a retry must get its first result also when the job
-    has finished, or reached a bound, since. `trace` is noted on the job, and `who` asked, if that
-    is known. `default_max_replicas` bounds a task without maxReplicas; one that has more already
-    may shrink.
+    The key is looked up first: a retry must get its first result even if the job has finished, or
+    reached a bound, since. `trace` and the author `who`, if known, are recorded on the job.
+    `default_max_replicas` limits a task without maxReplicas; one that already has more can shrink.
 
     Raises:
-        NotNow: the job is finished, suspended or being deleted, or the key was used otherwise.
-        OutOfBounds: unknown task, or a bound in the way.
+        NotNow: the job is finished, suspended or being deleted, or the key was used for another
+            request.
+        OutOfBounds: an unknown task, or a number out of bounds.
     """
     records = IdempotencyRecords.of(job)
     known = records.result_of(key)
@@ -115,8 +117,8 @@ def decide(
         _check_job(metadata, others, grown)
     result = ScalingResult(task["name"], replicas)
     operations = [
-        # Setting the version that was read, rather than testing it: a failed test is a 422
-        # that reads like a bad request, a wrong version is a 409.
+        # The version is set and not tested: a failed test is a 422 like that of an invalid request,
+        # a wrong version a 409.
         {
             "op": "replace",
             "path": "/metadata/resourceVersion",
@@ -137,7 +139,7 @@ def decide(
 
 
 def trace_note(traceparent: str, now: datetime) -> str:
-    """What the annotation says of the request for a change: its span, and when it was."""
+    """Return the annotation value for a scale request: its span, and its time."""
     return f"{traceparent} {now.astimezone(UTC).isoformat(timespec='milliseconds')}"
 
 
@@ -180,8 +182,9 @@ def _check_most(task: Mapping[str, Any], asked: int, default: int) -> None:
 def _check_admitted(
     job: Mapping[str, Any], spec: Mapping[str, Any], task: Mapping[str, Any], asked: int
 ) -> None:
-    """Of a job with a queue: whether what was admitted suffices. An elastic tier queues for more,
-    and how many replicas a preemptible job has is the allocator's to say."""
+    """Check that the admitted quota of a job with a queue suffices. An elastic tier queues for
+    more, and the allocator decides on the replicas of a preemptible job.
+    """
     admitted = mapping(mapping(job.get("status")).get("admitted")).get(task["name"])
     if not isinstance(admitted, int) or asked <= admitted:
         return
@@ -194,7 +197,7 @@ def _check_admitted(
 
 
 def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: Sequence[int]) -> None:
-    """Whether the task may leave indexes out, by the rules of admission, and these of them."""
+    """Check that the task can have these vacant indexes, by the rules of admission."""
     name = task["name"]
     some, these = {**task, "vacant": [0]}, {**task, "vacant": [*vacant]}
     for error in (
@@ -211,7 +214,7 @@ def _check_vacant(spec: Mapping[str, Any], task: Mapping[str, Any], vacant: Sequ
 
 
 def _vacating(path: str, before: list[int], vacant: list[int]) -> list[dict[str, Any]]:
-    """The operations that say which indexes are vacant, where that changes."""
+    """Return the operations that write the vacant indexes, if they change."""
     if vacant == before:
         return []
     return [
@@ -222,7 +225,9 @@ def _vacating(path: str, before: list[int], vacant: list[int]) -> list[dict[str,
 def _check_job(
     metadata: Mapping[str, Any], spec: Mapping[str, Any], grown: Mapping[str, Any]
 ) -> None:
-    """The bounds of the whole job, by the rules of admission, so that the refusal names them."""
+    """Check the bounds of the whole job, by the rules of admission, so that the refusal
+    names them.
+    """
     task, asked, size = grown["name"], grown["replicas"], pods_per_replica(grown)
     last = max(indexes(asked, grown["vacant"]))
     longest = pod_name(metadata["name"], task, last * size + size - 1, size)

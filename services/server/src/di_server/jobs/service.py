@@ -1,4 +1,4 @@
-"""What can be done to a job: list its replicas, scale it, report profilings, ask for its groups."""
+"""Operations on a job with tasks: list its replicas, scale it, store reports, return its groups."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ T = TypeVar("T")
 class JobService:
     """Each method raises a Problem, or an error of the API client.
 
-    Jobs are taken from the cache as coordinators' are (see CoordinationService), and read when
-    they would be refused, or have changed since.
+    Jobs come from the cache as in CoordinationService, and are read from the API server before a
+    refusal, or if they have changed.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class JobService:
         """Put the parts together.
 
         Args:
-            default_max_replicas: bounds the scaling of a task without maxReplicas.
-            names_callers: whether jobs say who asked for their last change.
-            reports_waiting: so many reports at most wait for others to be written with.
-            waiting: so many requests at most wait for news of a process group or of pods.
+            default_max_replicas: limits the scaling of a task without maxReplicas.
+            names_callers: whether jobs record the author of their last change.
+            reports_waiting: maximum number of reports that wait to be written together.
+            waiting: maximum number of requests that wait for news of a process group or of pods.
             service_domain: the cluster's, for the DNS names of pods.
-            is_ending: whether the process is about to end; who waits is answered then.
+            is_ending: whether the process is about to end; waiting requests are answered then.
             now: the API server's wall clock, by which the operator judges progress.
         """
         self._jobs = jobs
@@ -85,13 +85,13 @@ class JobService:
         )
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
-        """`ip:port` by rank."""
+        """Return `ip:port` by rank."""
         return self._of_pods(grant, deadline, addresses)
 
     def tasks(self, grant: Grant, deadline: Deadline) -> list[dict[str, Any]]:
-        """How many replicas each task is to have.
+        """Return the wanted number of replicas of each task.
 
-        Read from the API server: who asks is about to ask for another number.
+        Read from the API server, because the caller usually sets another number next.
         """
         job = self._jobs.get(grant.ref, deadline)
         grant.check(job)
@@ -100,9 +100,9 @@ class JobService:
         return [{"task": task["name"], "replicas": task["replicas"]} for task in tasks]
 
     def pods(self, grant: Grant, asked: PodsRequest, deadline: Deadline) -> Tagged:
-        """Those of a task that run, by rank, as soon as that is news to the caller.
+        """Return the running pods of a task by rank, as soon as they differ from the caller's list.
 
-        Only the cache is looked at while it waits.
+        Only the cache is read while it waits.
         """
 
         def look(job: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> Tagged:
@@ -142,9 +142,9 @@ class JobService:
         return look(cached.raw, self._pods.cached_of(grant.ref))
 
     def group(self, grant: Grant, asked: GroupRequest) -> dict[str, Any]:
-        """Who belongs to a task's process group, as soon as that is news to the caller.
+        """Return the members of a task's process group, as soon as they differ from the caller's.
 
-        Only the cache is looked at while it waits. A job that is not there is answered at once.
+        Only the cache is read while it waits. A missing job is answered at once.
         """
 
         def look() -> Mapping[str, Any] | None:
@@ -173,8 +173,9 @@ class JobService:
         deadline: Deadline,
         trace: str | None = None,
     ) -> ScalingResult:
-        """Change a replica count exactly once; the result is the value it was set to. `trace` is
-        the request's span, noted on the job for those who go on with it."""
+        """Change a replica count exactly once; return the new value. `trace` is the span of the
+        request, recorded on the job for the operator.
+        """
         note = scaling.trace_note(trace, self._now()) if trace is not None else None
 
         def decide(job: Job) -> Update[ScalingResult]:
@@ -206,8 +207,9 @@ class JobService:
         return result
 
     def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> int | None:
-        """Merge profilings into the job's status, at most a second later; returns the batch that
-        the allocator advises the job, which was read for it anyhow."""
+        """Merge profilings into the job's status, within a second; return the batch size that the
+        allocator advises, which is read anyway.
+        """
         report = profilings.Report(reported, grant.check)
         problem, advised = self._reports.submit(grant.ref, report, deadline)
         if problem is not None:
@@ -215,9 +217,9 @@ class JobService:
         return advised
 
     def reported(self, grant: Grant, deadline: Deadline) -> Mapping[str, Any]:
-        """What the job has reported so far, nothing that is not written yet.
+        """Return all reports of the job that are already written.
 
-        Read from the API server: the cache leaves reports out, of which most jobs have many.
+        Read from the API server, because the cache omits reports, which are large.
         """
         job = self._jobs.get(grant.ref, deadline)
         grant.check(job)

@@ -1,4 +1,4 @@
-"""Requests that wait for something to change, each of which holds a thread."""
+"""Long polling: requests that wait for a change and hold a thread."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from di_server.deadline import Clock
 from di_server.model.references import JobRef
 
 INTERVAL: Final = 0.25
-"""Seconds between two looks at the cache."""
+"""Seconds between two reads of the cache."""
 
 T = TypeVar("T")
 
 
 class Waiting:
-    """Places for requests that wait; half of them at most for one job.
+    """Slots for requests that wait, at most half of them for one job.
 
-    Who finds none is answered at once, as one whose time is up; so are all when the process ends,
-    which would wait for their threads.
+    A request without a slot is answered at once, as after a timeout. All are answered when the
+    process shuts down, which would wait for their threads.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Waiting:
         clock: Clock,
         sleep: Callable[[float], None],
     ) -> None:
-        """`places` are one or more."""
+        """`places` is the number of slots, at least one."""
         self._free = places
         self._of_a_job = max(1, places // 2)
         self._taken: Counter[JobRef] = Counter()
@@ -48,7 +48,9 @@ class Waiting:
         is_news: Callable[[T], bool],
         seconds: float,
     ) -> T | None:
-        """What `look` sees, once it is news or `seconds` have passed; None if it sees nothing."""
+        """Return the result of `look`, once it is news or `seconds` have passed; None if there is
+        none.
+        """
         found = look()
         end = self._clock() + seconds
         with self._place(ref) as has_place:

@@ -1,5 +1,5 @@
-"""The members' board of a job: what its pods say of themselves, in memory.
+"""The board of a job's members: entries that its pods publish, kept in memory.
 
-Pods put their entries, and repeat them; whoever may read the job reads them all, and may wait for
-another state. Replicas of di-server tell each other (`exchange`, `peers`); nothing is stored.
+Pods put their entries, and repeat them. A client that can read the job reads all entries, and can
+wait for a change. Replicas of di-server exchange entries (`exchange`, `peers`); nothing is stored.
 """

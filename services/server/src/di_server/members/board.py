@@ -1,4 +1,4 @@
-"""The entries of all jobs, and the tags by which clients know a state of them."""
+"""The entries of all jobs, and the tags by which clients identify a state."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from di_server.members.entry import LIFETIME, Entry
 from di_server.problems import Busy, OutOfBounds
 
 MAX_ENTRIES: Final = 16_384
-"""Of all jobs; with MAX_BYTES_OF_JOB the bound on this server's memory."""
+"""Maximum number of entries of all jobs; with MAX_BYTES_OF_JOB it bounds this server's memory."""
 MAX_ENTRIES_OF_JOB: Final = 4096
 MAX_BYTES_OF_JOB: Final = 1024 * 1024
-"""That all members of a job say together."""
+"""Maximum bytes of the entries of all members of a job."""
 _STATES: Final = 64
-"""Of each task whose tags are known, so that only what has changed since need be told."""
+"""Number of remembered tags per task; since these only changes are sent."""
 _CHANGES: Final = 2 * MAX_ENTRIES_OF_JOB
-"""Members whose last change is known, those that have gone among them."""
+"""Number of members with a remembered last change, removed ones included."""
 
 Lives = Callable[[Entry], bool]
-"""Whether an entry's pod is there, as far as this server knows."""
+"""Returns whether an entry's pod exists, as far as this server knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a client is told."""
+    """The response to a client."""
 
     generation: str
     complete: bool
-    """Whether it is all there is; else what has changed since the one that was asked about."""
+    """Whether it has all members; else those that changed since the requested tag."""
     members: tuple[bytes, ...]
     """`Entry.shown`, by name of the pod."""
     gone: tuple[str, ...]
 
     @cached_property
     def data(self) -> orjson.Fragment:
-        """As JSON: encoded once, for however many are told it."""
+        """Return the response as JSON, encoded once for all clients that get it."""
         return orjson.Fragment(
             orjson.dumps(
                 {
@@ -59,29 +59,29 @@ class Answer:
 class _Kept:
     entry: Entry
     heard: float
-    """When its pod last said so, by this server's clock."""
+    """When its pod last sent it, by this server's clock."""
     source: str | None
-    """The server that told of it; None: the pod itself."""
+    """The server that forwarded it; None: the pod itself sent it."""
     change: int
-    """Of this board, the last time anything of it was new, if only that the pod lives."""
+    """Number of its last change on this board, including a mere repetition."""
 
 
 @dataclass(slots=True)
 class _Job:
-    """Of one job. Its changes are numbered, those that clients see alone."""
+    """The entries of one job. Only changes that clients can see are numbered."""
 
     kept: dict[str, _Kept] = field(default_factory=dict)
     says: int = 0
-    """Bytes."""
+    """Bytes of all entries."""
     shown: dict[str, Entry] = field(default_factory=dict)
-    """By name of the pod."""
+    """Visible entries by name of the pod."""
     change: int = 0
     changed: OrderedDict[str, tuple[int, str]] = field(default_factory=OrderedDict)
-    """The last change of a pod's name, and its task; latest last."""
+    """Number of the last change and task by pod name; latest last."""
     forgotten: int = 0
-    """The last change that is not in `changed` any more."""
+    """Number of the last change that `changed` no longer has."""
     states: dict[str | None, OrderedDict[str, int]] = field(default_factory=dict)
-    """By task: tags that somebody was told, and the change of then."""
+    """By task: the tags that clients got, with the number of the last change at that time."""
 
     def mark(self, entry: Entry) -> None:
         self.change += 1
@@ -92,7 +92,7 @@ class _Job:
 
 
 class Board:
-    """What all members say; for one thread at a time."""
+    """The entries of all members; used by one thread at a time."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -105,25 +105,25 @@ class Board:
         return len(self._kept)
 
     def says(self, pod_uid: str) -> bytes | None:
-        """What a pod said last, None if nothing is known of it."""
+        """Return the last content that a pod sent, None if there is none."""
         kept = self._kept.get(pod_uid)
         return kept.entry.says if kept else None
 
     def version_after(self, pod_uid: str, now_ms: int) -> int:
-        """The version of what a pod says now."""
+        """Return the version for content that a pod sends now."""
         kept = self._kept.get(pod_uid)
         return max(now_ms, kept.entry.version + 1) if kept else now_ms
 
     def put(self, entry: Entry, lives: Lives, *, heard: float, source: str | None = None) -> bool:
-        """Take an entry in; returns False if it is no news.
+        """Store an entry; return False if it is not new.
 
         Args:
-            heard: when the pod said so, by this server's clock.
-            source: the server that told of it; None: the pod itself.
+            heard: when the pod sent it, by this server's clock.
+            source: the server that forwarded it; None: the pod itself sent it.
 
         Raises:
-            OutOfBounds: the members of the job say too much together.
-            Busy: there are too many of all jobs.
+            OutOfBounds: the entries of the job are too large together.
+            Busy: there are too many entries of all jobs.
         """
         before = self._kept.get(entry.pod_uid)
         if before is not None and not entry.is_after(before.entry):
@@ -141,13 +141,13 @@ class Board:
         return True
 
     def judge(self, pod_uid: str, lives: Lives) -> None:
-        """Something has become of a pod."""
+        """Update the visibility of a pod's entry after a change of the pod."""
         kept = self._kept.get(pod_uid)
         if kept is not None:
             self._judge(self._jobs[kept.entry.job_uid], kept, lives)
 
     def sweep(self, now: float, lives: Lives) -> None:
-        """Let go what was not repeated, and look at every pod anew."""
+        """Remove entries that were not repeated, and check every pod again."""
         for kept in list(self._kept.values()):
             job = self._jobs[kept.entry.job_uid]
             if now - kept.heard < LIFETIME:
@@ -157,15 +157,14 @@ class Board:
                 self._forget(kept)
 
     def take_news(self) -> set[str]:
-        """UIDs of the jobs whose members clients would see otherwise than when this was last
-        called."""
+        """Return the UIDs of the jobs whose visible members changed since the last call."""
         news, self._news = self._news, set()
         return news
 
     def generation(self, job_uid: str, task: str | None) -> str:
-        """The tag of what there is: equal where the members are, on every server.
+        """Return the tag of the present state: equal for equal members, on every server.
 
-        It is made of what clients are told, and of nothing else.
+        It is derived only from what clients see.
         """
         job = self._jobs.get(job_uid)
         if job is None:
@@ -182,12 +181,12 @@ class Board:
         return tag
 
     def answer(self, job_uid: str, task: str | None, since: str | None = None) -> Answer:
-        """The members of a job, or of one of its tasks.
+        """Return the members of a job, or of one of its tasks.
 
         Args:
             job_uid: of the job.
-            task: None: of all.
-            since: a generation; only what has changed since is told, if this server knows it.
+            task: None: all tasks.
+            since: a generation; if this server knows it, only later changes are returned.
         """
         generation = self.generation(job_uid, task)
         job = self._jobs.get(job_uid) or _Job()
@@ -216,13 +215,13 @@ class Board:
     def changed_since(
         self, change: int, *, beside: str, most_bytes: int
     ) -> tuple[list[tuple[Entry, float]], int, bool]:
-        """What was put since a change of this board, each with when its pod said so; the change to
-        go on from, and whether there is more.
+        """Return entries put since a change of this board, each with its time; the number of the
+        last returned change; and whether there are more.
 
         Args:
-            change: the last one that is known; 0: none.
-            beside: the server that is to be told; what it has told itself is left out.
-            most_bytes: of what they say; at least one is told.
+            change: the last known change; 0: none.
+            beside: the receiving server; entries that it forwarded are left out.
+            most_bytes: maximum size of the content; at least one entry is returned.
         """
         found = []
         for kept in reversed(self._kept.values()):
@@ -266,7 +265,7 @@ class Board:
 
     def _hide(self, job: _Job, entry: Entry) -> None:
         shown = job.shown.get(entry.pod)
-        # Another pod may have its name.
+        # Another pod can have its name.
         if shown is not None and shown.pod_uid == entry.pod_uid:
             del job.shown[entry.pod]
             job.mark(entry)
@@ -282,7 +281,7 @@ class Board:
 
 
 _ENTRY_BYTES: Final = 512
-"""More than the names and numbers of an entry take."""
+"""Maximum bytes of the names and numbers of an entry."""
 
 
 def _tag(digests: Iterable[bytes]) -> str:

@@ -14,15 +14,15 @@ from di_api.compact import compact
 HEARTBEAT: Final = 10.0
 """Seconds after which a pod repeats its entry."""
 LIFETIME: Final = 3 * HEARTBEAT
-"""Seconds after which an entry that was not repeated is gone."""
+"""Seconds after which an entry that was not repeated is removed."""
 MAX_SAYS: Final = 1024
-"""Bytes that one member says."""
+"""Maximum bytes of one member's content."""
 
 
-# Without slots: what is made of it is made once, and only if somebody asks.
+# Without slots: derived values are computed once, on demand.
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What a pod said, and when among all it has said."""
+    """The content that a pod sent, and its version."""
 
     namespace: str
     job_uid: str
@@ -32,13 +32,15 @@ class Entry:
     says: bytes
     """A JSON object without spaces, MAX_SAYS at most."""
     version: int = 0
-    """Milliseconds since 1970 by the server that was told, and always later than what that one knew
-    of the pod before. So the last word wins on every server; where the clocks of two differ by more
-    than their news are on the way, the one before may, until the pod repeats itself."""
+    """Milliseconds since 1970 by the server that received it, and always more than that server's
+    previous version of the pod. So the last entry wins on every server. If the clocks of two
+    servers differ by more than the transfer time, an earlier entry can win until the pod repeats
+    its own.
+    """
 
     @cached_property
     def shown(self) -> bytes:
-        """As clients read it, JSON."""
+        """Return the entry as clients read it, JSON."""
         return compact(
             orjson.dumps(
                 {
@@ -52,9 +54,11 @@ class Entry:
 
     @cached_property
     def digest(self) -> bytes:
-        """Of what clients read."""
+        """Return the digest of what clients read."""
         return hashlib.sha256(self.shown).digest()
 
     def is_after(self, other: Entry) -> bool:
-        """Whether it replaces another of the same pod; every server decides the same."""
+        """Return whether it replaces another entry of the same pod; the result is the same on every
+        server.
+        """
         return (self.version, self.digest) > (other.version, other.digest)

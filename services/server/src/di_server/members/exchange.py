@@ -1,9 +1,8 @@
-"""What di-servers tell each other: whatever one has heard since the other last asked.
+"""The exchange of entries between replicas of di-server.
 
-Each asks all others, as soon as a pod has told it something new and at least once a second, in one
-request that brings its own news as well. So a server that nobody knows yet learns all there is from
-those that it knows, and what a request lost the next one brings: nobody has to be told twice, and
-nothing is repaired but by going on.
+Each replica calls all others as soon as a pod has sent something new, and at least once a second;
+one request carries the news in both directions. So a new server learns everything from those that
+it knows, and the next request delivers what an earlier one lost. No other repair is needed.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from di_server.problems import Malformed
 
 PATH: Final = "/internal/members"
 MAX_BODY: Final = 256 * 1024
-"""Bytes."""
+"""Maximum bytes of a request."""
 MAX_TOLD: Final = MAX_BODY // 2
-"""Bytes of entries in a request or an answer, before JSON escapes what they say."""
+"""Maximum bytes of entries in a request or response, before JSON escapes."""
 
 Told = list[tuple[Entry, float]]
 """Entries, each with its age in seconds."""
@@ -32,18 +31,18 @@ class News:
     """One server's half of an exchange."""
 
     server: str
-    """Who tells: another one with every start of its process."""
+    """The sending server; the name changes at every start of its process."""
     entries: Told
     change: int = 0
-    """Of its board: what it has told up to it."""
+    """Number of the last change of its board that it has sent."""
     more: bool = False
-    """Whether there is more to tell at once."""
+    """Whether it has more to send at once."""
     known_server: str = ""
-    """Whose news were told to it before, and up to which change."""
+    """The server whose news it received before, and up to which change."""
     known_change: int = 0
 
     def dump(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the JSON form."""
         return {
             "server": self.server,
             "change": self.change,
@@ -55,21 +54,21 @@ class News:
 
 @dataclass(slots=True)
 class Link:
-    """How far two servers are, as the one that asks knows it."""
+    """The state of an exchange with another server, kept by the caller."""
 
     server: str = ""
-    """The other one, by its last answer."""
+    """The other server, by its last response."""
     heard: int = 0
-    """The change up to which it has told."""
+    """Number of the last change received from it."""
     told: int = 0
-    """Our own change up to which it was told."""
+    """Number of our last change that it received."""
     sending: int = field(default=0, repr=False)
-    """The same, once it has answered."""
+    """Number of our last change that it will have received when it responds."""
 
     def answered(self, news: News) -> None:
-        """Take in its answer."""
+        """Process its response."""
         if news.server != self.server:
-            # It has begun anew, or nobody knew it: what was told to another one does not count.
+            # It was restarted, or was unknown: changes sent to another process do not count.
             self.server, self.told = news.server, 0
         else:
             self.told = self.sending
@@ -77,10 +76,10 @@ class Link:
 
 
 def read_news(body: Any) -> News:
-    """Read one half of an exchange; keys that are not known are ignored.
+    """Parse one half of an exchange; unknown keys are ignored.
 
     Raises:
-        Malformed: it is none; the other server may be of another version.
+        Malformed: it is invalid; the other server can be of another version.
     """
     try:
         known = body["known"]
@@ -105,7 +104,7 @@ def _dump(entry: Entry, age: float) -> dict[str, Any]:
         "task": entry.task,
         "version": entry.version,
         "age": round(age, 3),
-        # A text, so that it stays what it is to the byte.
+        # A string, so that the bytes stay identical.
         "says": entry.says.decode(),
     }
 

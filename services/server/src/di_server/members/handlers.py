@@ -1,4 +1,4 @@
-"""The operations on members, from request to data."""
+"""Handlers of operations on members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from di_server.rest.incoming import Incoming
 
 
 class MemberHandlers:
-    """Handles every operation in the same steps, the cheap refusals first."""
+    """Handles every operation in the same steps, cheap refusals first."""
 
     def __init__(self, *, service: MemberService, authorizer: Authorizer, clock: Clock) -> None:
         self._service = service
@@ -22,7 +22,7 @@ class MemberHandlers:
         self._clock = clock
 
     def handle(self, operation: MemberOperation[Any], ref: JobRef, incoming: Incoming) -> object:
-        """The data of the response, or Deferred; raises Problems and API errors."""
+        """Return the data of the response, or Deferred; raises Problems and API errors."""
         deadline = Deadline.after(self._clock)
         grant = self._authorizer.admit_member(
             ref, operation.verb, incoming.caller, deadline, only=operation.only(incoming)
@@ -30,6 +30,6 @@ class MemberHandlers:
         return operation.run(self._service, grant, operation.read(incoming), deadline)
 
     def exchange(self, incoming: Incoming) -> object:
-        """The data of the response to another server."""
+        """Return the data of the response to another server."""
         self._authorizer.admit_peer(incoming.caller, Deadline.after(self._clock))
         return self._service.exchange(read_news(incoming.body))

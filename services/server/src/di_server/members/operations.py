@@ -1,5 +1,6 @@
-"""The REST operations on the members' board of a job: their paths, methods and shapes, how their
-requests are read and what the service does for them."""
+"""The REST operations on the board of a job's members: paths, methods, shapes, parsers and
+handlers.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +31,15 @@ _SAYS: Final[Shape] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MemberOperation(Operation, Generic[T]):
-    """One on the members of a job."""
+    """An operation on the members of a job."""
 
     read: Callable[[Incoming], T]
-    """What a request asks for; raises Malformed or OutOfBounds, naming the field."""
+    """Parses a request; raises Malformed or OutOfBounds with the field."""
     run: Callable[[MemberService, Grant, T, Deadline], object]
-    """Does it; returns the data of the response, or Deferred."""
+    """Executes the operation; returns the data of the response, or Deferred."""
 
     def only(self, incoming: Incoming) -> str | None:
-        """The pod that its path names and that alone may ask; None: any may.
+        """Return the pod in its path, which alone is allowed; None: any pod is.
 
         Raises:
             Malformed: no pod of a job has such a name.
@@ -119,4 +120,4 @@ EXCHANGE: Final = Operation(
     max_body=MAX_BODY,
     data={"type": "object"},
 )
-"""For other replicas of di-server alone, so it is in no document for clients."""
+"""Only for other replicas of di-server, so no document for clients has it."""

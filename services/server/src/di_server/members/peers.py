@@ -1,4 +1,4 @@
-"""Tells the other replicas of di-server what pods say, and asks them."""
+"""Connections to the other replicas of di-server, for the exchange of entries."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _log = structlog.get_logger()
 
 MAX_PEERS: Final = 16
 PERIOD: Final = 1.0
-"""Seconds after which a peer is asked although there is nothing to tell it."""
+"""Seconds after which a peer is called even without news."""
 PAUSE: Final = 0.05
-"""Seconds between two requests to a peer; what comes meanwhile goes together."""
+"""Seconds between two requests to a peer; news in between is sent together."""
 LOOK_SECONDS: Final = 5.0
-"""After which the names of peers are looked up again."""
+"""Seconds after which the addresses of peers are looked up again."""
 CALL_SECONDS: Final = 2.0
 _MAX_ANSWER: Final = MAX_BODY + 4096
 
 Resolve = Callable[[], Sequence[Address]]
-"""Where replicas are now, this one among them perhaps."""
+"""Returns the present addresses of replicas, possibly including this one."""
 
 
 class PeerError(Exception):
-    """A peer did not answer as it should; the message says why."""
+    """The call to a peer failed; the message has the reason."""
 
 
 Call = Callable[[bytes], bytes]
-"""Asks one peer; returns its answer, or raises PeerError."""
+"""Calls one peer; returns its response, or raises PeerError."""
 
 
 class Peers:
-    """One thread for each peer, and one that looks who there is.
+    """One thread for each peer, and one that looks up the peers.
 
     Args:
-        resolve: may raise OSError.
-        connect: makes the calls to a peer.
-        on_exchange: is told of each exchange whether it came to an end.
+        resolve: returns the addresses; can raise OSError.
+        connect: creates the calls to a peer.
+        on_exchange: called after each exchange with whether it succeeded.
     """
 
     def __init__(
@@ -74,15 +74,16 @@ class Peers:
 
     @property
     def asked(self) -> bool:
-        """Whether all who were there at the start have been asked for what they know, or did not
-        answer."""
+        """Return whether all peers that existed at the start were called once, successfully
+        or not.
+        """
         self._asked = self._asked or (
             self._looked and all(each.tried for each in self._followed.values())
         )
         return self._asked
 
     def start(self) -> None:
-        """Begin, until the process ends."""
+        """Start the threads, which run until the process ends."""
         threading.Thread(target=self._run, name="peers", daemon=True).start()
 
     def _run(self) -> None:
@@ -95,11 +96,11 @@ class Peers:
             forever.wait(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Follow those who are there now, and nobody else."""
+        """Look up the peers, and start and stop threads accordingly."""
         try:
             found = sorted(set(self._resolve()), key=str)
         except OSError as error:
-            # Those that are known stay: a name server that is away says nothing about them.
+            # The known peers stay: an unreachable name server does not mean that they are gone.
             _log.warning("peers cannot be looked up", error=str(error))
             found = list(self._followed)
         if len(found) > MAX_PEERS:
@@ -118,7 +119,7 @@ class Peers:
 
 
 class _Follower:
-    """Goes on asking one peer."""
+    """Calls one peer repeatedly."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class _Follower:
         threading.Thread(target=self._run, name=f"peer {self._address}", daemon=True).start()
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop calling."""
         self._pause.set()
         self._members.unfollow(self._news)
         self._news.set()
@@ -165,7 +166,7 @@ class _Follower:
                 _log.exception("an exchange failed", peer=str(self._address))
             self._on_exchange(not failed)
             if link.server == self._server:
-                # It is this one. Who has its address after it gets there by a new process.
+                # The address is this server's own. A later owner of the address has a new process.
                 self.tried = True
                 self._members.unfollow(self._news)
                 return
@@ -176,10 +177,10 @@ class _Follower:
 
 
 def exchange(members: Members, server: str, link: Link, call: Call) -> bool:
-    """Tell a peer what is new, and take in what it tells; returns whether there is more of either.
+    """Exchange news with a peer; return whether either side has more.
 
     Raises:
-        PeerError, Malformed: it did not answer, or said what is not understood.
+        PeerError, Malformed: it did not respond, or with an invalid response.
     """
     mine = tell(members, server, link.told, to=link.server)
     link.sending = mine.change
@@ -199,7 +200,7 @@ def exchange(members: Members, server: str, link: Link, call: Call) -> bool:
 
 
 def resolver(names: Sequence[Address]) -> Resolve:
-    """All addresses that names stand for."""
+    """Return a function that resolves all addresses of the names."""
 
     def resolve() -> list[Address]:
         return [
@@ -214,11 +215,11 @@ def resolver(names: Sequence[Address]) -> Resolve:
 def connector(
     *, token: Callable[[], str | None], authority: Path | None, host: str
 ) -> Callable[[Address], Call]:
-    """How peers are called.
+    """Return a function that creates the calls to a peer.
 
     Args:
-        token: what they are shown.
-        authority: file of the authorities by which they are known; None: they have plain HTTP.
+        token: returns the token to send.
+        authority: file with the peers' CA certificates; None: they use plain HTTP.
         host: the name in their certificate.
     """
 
@@ -248,7 +249,7 @@ def connector(
                 finally:
                     answer.release_conn()
             except (HTTPError, OSError) as error:
-                # The authority may be another one by now.
+                # The CA certificate may have changed.
                 pool.clear()
                 raise PeerError(f"{type(error).__name__}: {error}") from error
             if answer.status != 200 or len(found) > _MAX_ANSWER:

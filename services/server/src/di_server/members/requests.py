@@ -1,4 +1,4 @@
-"""What requests about members ask for."""
+"""Parsing of requests about members."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _URL: Final = re.compile(r"[\x21-\x7e]{1,512}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembersRequest:
-    """Whose entries are wanted."""
+    """A request for entries."""
 
     task: str | None
-    """None: of all tasks."""
+    """Task of the entries; None: all tasks."""
     known: str | None
-    """The generation that the caller knows."""
+    """The generation that the caller has."""
     wait: float
-    """Seconds to wait for another one."""
+    """Seconds to wait for another generation."""
     changes: bool
-    """Whether what has changed since `known` is enough."""
+    """Whether only the changes since `known` are requested."""
 
 
 def members_request(query: Iterable[tuple[str, str]]) -> MembersRequest:
-    """What a query of `.../members` asks for; unknown keys are ignored.
+    """Return the request in a query of `.../members`; unknown keys are ignored.
 
     Raises:
-        Malformed, OutOfBounds: naming the key.
+        Malformed, OutOfBounds: with the key.
     """
     found = read_query(query, (TASK, GENERATION, WAIT, CHANGES))
     known = found.get(GENERATION)
@@ -59,7 +59,7 @@ def members_request(query: Iterable[tuple[str, str]]) -> MembersRequest:
 
 
 def pod_name(text: str) -> str:
-    """The name in a path.
+    """Return the pod name in a path.
 
     Raises:
         Malformed: no pod of a job has such a name.
@@ -73,17 +73,17 @@ def pod_name(text: str) -> str:
 
 
 def says(body: Mapping[str, Any]) -> bytes:
-    """What a member says, as it is kept.
+    """Return a member's content in its stored form.
 
     Raises:
-        Malformed, TooLarge: naming the field.
+        Malformed, TooLarge: with the field.
     """
     url = body.get("url")
     if not isinstance(url, str) or not _is_url(url):
         raise Malformed("url: must be the URL where this pod serves, as http://10.0.0.1:8000")
     found = orjson.dumps(body)
     if len(found) > MAX_SAYS:
-        # Numbers may be longer than they were.
+        # Numbers can become longer when they are written again.
         raise TooLarge(f"the body must not be longer than {MAX_SAYS} bytes, written without spaces")
     return compact(found)
 

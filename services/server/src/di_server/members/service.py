@@ -1,4 +1,4 @@
-"""The members' board of a job, from request to data."""
+"""Operations on the board of a job's members."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemberService:
     """Each method raises a Problem, or an error of the API client.
 
     Args:
-        server: this process, as others of its kind know it.
+        server: name of this process among its peers.
     """
 
     def __init__(self, *, members: Members, jobs: JobStore, pods: PodStore, server: str) -> None:
@@ -42,7 +42,7 @@ class MemberService:
         self._server = server
 
     def put(self, grant: Grant, pod_name: str, says: bytes, deadline: Deadline) -> dict[str, float]:
-        """Keep what a pod of the job says; returns when it is to say so again."""
+        """Store the content that a pod of the job sends; return when the pod has to repeat it."""
         job = self._checked(grant, check_has_tasks, deadline)
         job_uid: str = job["metadata"]["uid"]
         pod = self._pods.current(grant.ref.namespace, pod_name, deadline)
@@ -64,7 +64,7 @@ class MemberService:
         return {"heartbeatSeconds": HEARTBEAT, "lifetimeSeconds": LIFETIME}
 
     def list(self, grant: Grant, asked: MembersRequest, deadline: Deadline) -> object:
-        """What the members say, or (Deferred) what they will say."""
+        """Return the members' entries, or (Deferred) their next state."""
         job = self._checked(grant, partial(_check_task, asked.task), deadline)
         watched = Watched(
             job_uid=job["metadata"]["uid"],
@@ -82,7 +82,7 @@ class MemberService:
         return Deferred(answer.data, asked.wait, subscribe)
 
     def exchange(self, news: News) -> dict[str, Any]:
-        """Take in what another server tells, and tell it what is new to it."""
+        """Store the news of another server, and return the news for it."""
         self._members.merge(news.server, news.entries)
         since = news.known_change if news.known_server == self._server else 0
         return tell(self._members, self._server, since, to=news.server).dump()
@@ -103,17 +103,17 @@ class MemberService:
 
 
 def tell(members: Members, server: str, since: int, *, to: str) -> News:
-    """What a server tells another one, which knows all up to a change."""
+    """Return the news for another server, which knows everything up to a change."""
     told, change, more = members.changed_since(since, beside=to, most_bytes=MAX_TOLD)
     return News(server=server, entries=told, change=change, more=more)
 
 
 def lives(pods: ObjectCache[Object]) -> Lives:
-    """Whether the pod of an entry is there, as far as the watch has shown it."""
+    """Return a function that tests whether the pod of an entry exists, according to the watch."""
 
     def judge(entry: Entry) -> bool:
         if not pods.synced:
-            # One that is missing is no news yet.
+            # A missing pod can be new.
             return True
         pod = pods.get(entry.namespace, entry.pod)
         return (

@@ -1,4 +1,4 @@
-"""The board among threads: those that put, those that wait for news, and those that tell peers."""
+"""Thread-safe access to the board, for writers, waiting readers and peers."""
 
 from __future__ import annotations
 
@@ -18,37 +18,39 @@ from di_server.problems import Problem
 _log = structlog.get_logger()
 
 PLACES: Final = 768
-"""Requests that wait at once, three quarters of the connections that a server takes. None of them
-holds a thread."""
+"""Maximum number of waiting requests, three quarters of the server's connections. None of them
+holds a thread.
+"""
 PLACES_OF_JOB: Final = 640
-"""Of them, those that the requests of one job may take."""
+"""Maximum number of waiting requests for one job."""
 SWEEP_SECONDS: Final = 1.0
 REST_SECONDS: Final = 0.05
 REST_FOR_EACH: Final = 0.004
-"""Seconds that a job's board rests after news, for each who was told: they all come back, and each
-costs about half as much of a processor. So the news of one job take half a processor at most."""
+"""Seconds per notified client for which a job's board pauses after news: all clients return, and
+each costs about half of that in CPU time. So the news of one job use half a CPU at most.
+"""
 
 Wake = Callable[[Answer], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What somebody waits for: another generation than the one that they know."""
+    """What a client waits for: another generation than its own."""
 
     job_uid: str
     task: str | None
     known: str
     changes: bool
-    """Whether what has changed is enough."""
+    """Whether changes are enough."""
 
 
 class Members:
-    """Each method may be called by any thread, and waits for nobody but for a moment.
+    """The board of all members. Thread-safe; no method blocks for long.
 
     Args:
-        lives: whether the pod of an entry is there, as far as this server knows.
+        lives: returns whether the pod of an entry exists, as far as this server knows.
         clock: monotonic.
-        now: the wall clock, which orders what a pod says to different servers.
+        now: the wall clock, which orders entries that a pod sends to different servers.
     """
 
     def __init__(
@@ -68,30 +70,30 @@ class Members:
         self._places_of_job = places_of_job
         self._lock = threading.Lock()
         self._waiting: dict[str, dict[Watched, dict[object, Wake]]] = {}
-        """By job's UID: who waits for the same is told the same."""
+        """Waiting clients by the job's UID; those that wait for the same share one response."""
         self._taken = 0
         self._news: set[str] = set()
-        """Jobs whose waiters may have to be told."""
+        """Jobs with possible news for waiting clients."""
         self._rests: dict[str, float] = {}
-        """Until when a job's board rests."""
+        """End of the pause of a job's board."""
         self._swept = clock()
         self._due = threading.Event()
         self._followers: list[threading.Event] = []
 
     def __len__(self) -> int:
-        """How many entries there are."""
+        """Return the number of entries."""
         return len(self._board)
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """Return the number of waiting requests."""
         return self._taken
 
     def put(self, entry: Entry) -> None:
-        """Take in what a pod says itself, now; that is its version.
+        """Store an entry that the pod itself sends, now; this is its version.
 
         Raises:
-            OutOfBounds, Busy: there is no room for it.
+            OutOfBounds, Busy: the board is full.
         """
         with self._lock:
             is_new = self._board.says(entry.pod_uid) != entry.says
@@ -104,7 +106,7 @@ class Members:
                 follower.set()
 
     def merge(self, source: str, entries: Iterable[tuple[Entry, float]]) -> None:
-        """Take in what a server tells, each with its age in seconds."""
+        """Store entries that a server forwards, each with its age in seconds."""
         refused: list[Problem] = []
         with self._lock:
             now = self._clock()
@@ -131,31 +133,32 @@ class Members:
         return [(entry, max(0.0, now - heard)) for entry, heard in found], upto, more
 
     def follow(self) -> threading.Event:
-        """An event that is set whenever a pod has told this server something new."""
+        """Return an event that is set whenever a pod has sent this server something new."""
         event = threading.Event()
-        # Replaced, for others may go through it now.
+        # Replaced and not modified, because other threads can iterate over it.
         self._followers = [*self._followers, event]
         return event
 
     def unfollow(self, event: threading.Event) -> None:
-        """Nobody looks at the event any more."""
+        """Stop setting the event."""
         self._followers = [each for each in self._followers if each is not event]
 
     def on_pod(self, _kind: str, pod: dict[str, Any]) -> None:
-        """An event of the watch, which the cache of pods has seen."""
+        """Process an event of the watch, after the cache of pods."""
         with self._lock:
             self._board.judge(pod["metadata"]["uid"], self._lives)
             self._notice()
 
     def answer(self, watched: Watched) -> Answer:
-        """What there is now."""
+        """Return the present state."""
         with self._lock:
             return self._answer(watched)
 
     def subscribe(self, watched: Watched, wake: Wake) -> Callable[[], None]:
-        """Have `wake` called once there is news, at once if there is or all places are taken.
+        """Register `wake` for the next news; called at once if there is some or all places are
+        taken.
 
-        Returns how to end that.
+        Returns a function that cancels the registration.
         """
         mine = object()
         with self._lock:
@@ -169,7 +172,7 @@ class Members:
         return lambda: None
 
     def run(self) -> None:
-        """Tell those who wait, for ever; in a thread of its own."""
+        """Notify waiting clients forever; run this in a thread."""
         while True:
             try:
                 seconds = self.step()
@@ -180,7 +183,7 @@ class Members:
             self._due.clear()
 
     def step(self) -> float:
-        """Tell those for whom there is news; returns after how many seconds to look again."""
+        """Notify the clients with news; return the seconds until the next step."""
         told: list[tuple[Answer, list[Wake]]] = []
         with self._lock:
             now = self._clock()
@@ -230,7 +233,7 @@ class Members:
             groups = self._waiting.get(watched.job_uid, {})
             wakes = groups.get(watched, {})
             if wakes.pop(mine, None) is None:
-                # It was told.
+                # It was already notified.
                 return
             self._taken -= 1
             if not wakes:

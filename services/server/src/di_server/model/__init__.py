@@ -1,1 +1,1 @@
-"""What is read of the objects that requests are about; nothing here asks anybody."""
+"""Parsed forms of the objects of requests; no I/O."""

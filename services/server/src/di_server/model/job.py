@@ -20,52 +20,55 @@ _TEMPLATES = {
 }
 
 
-# Without slots: what is read from the raw job is read once, and only if somebody asks.
+# Without slots: values from the raw job are computed once, on demand.
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One version of a job of either kind; `raw` may be transformed (see storage.transforms)."""
+    """One version of a job with tasks or a coordinator; `raw` can be transformed (see
+    storage.transforms).
+    """
 
     raw: Mapping[str, Any]
     listings: dict[tuple[str, int], Any] = field(default_factory=dict)
-    """Lists of all its replicas, once made: each is asked for every second, and a version of a
-    job has but one for each pod that asks."""
+    """Cached lists of all its replicas: each is requested every second, and a version of a job has
+    one for each requesting pod.
+    """
 
     @cached_property
     def ref(self) -> JobRef:
-        """Which job it is."""
+        """Return the reference to the job."""
         metadata = self.raw["metadata"]
         return JobRef(metadata["namespace"], metadata["name"])
 
     @property
     def uid(self) -> str:
-        """What tells it from another job of its name."""
+        """Return the UID."""
         uid: str = self.raw["metadata"]["uid"]
         return uid
 
     @property
     def version(self) -> str:
-        """Its resourceVersion."""
+        """Return the resourceVersion."""
         version: str = self.raw["metadata"]["resourceVersion"]
         return version
 
     @property
     def has_coordinator(self) -> bool:
-        """Whether it has a coordinator rather than tasks."""
+        """Return whether it has a coordinator instead of tasks."""
         return is_coordinated(self.raw)
 
     @property
     def coordinator(self) -> str:
-        """Name of its coordinator's pod."""
+        """Return the name of its coordinator's pod."""
         return coordinator_name(self.ref.name)
 
     @property
     def suspended(self) -> bool:
-        """Whether it is told not to run for now."""
+        """Return whether it is suspended."""
         return self.raw["spec"].get("suspend") is True
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has no pods any more, or soon will have none."""
+        """Return whether it has ended, or is being deleted."""
         try:
             check_active(self.raw)
         except NotNow:
@@ -74,21 +77,23 @@ class Job:
 
     @cached_property
     def replicas(self) -> tuple[Replica, ...]:
-        """What its coordinator has asked for, oldest first."""
+        """Return the replicas that its coordinator requested, oldest first."""
         return tuple(map(Replica.read, self._coordinated.get("replicas") or ()))
 
     @cached_property
     def aggregators(self) -> frozenset[str]:
-        """Names of its aggregators."""
+        """Return the names of its aggregators."""
         return frozenset(each.name for each in self.replicas if each.role is Role.AGGREGATOR)
 
     @cached_property
     def ports(self) -> Mapping[Role, int]:
-        """Where its replicas listen; an aggregator's template is not the job's."""
+        """Return the ports of its replicas by role; the aggregator's template is not part of the
+        job.
+        """
         return {role: port_of(self._template(role), role) for role in _TEMPLATES}
 
     def has_template(self, role: Role) -> bool:
-        """Whether the job says how a pod of that role is made."""
+        """Return whether the job has a template for that role."""
         return self._template(role) is not None
 
     @property
@@ -103,10 +108,10 @@ class Job:
 
 
 def check_active(job: Mapping[str, Any]) -> None:
-    """Refuse a job that has ended or is going away.
+    """Refuse a job that has ended or is being deleted.
 
     Raises:
-        NotNow: saying which.
+        NotNow: with the reason.
     """
     if job["metadata"].get("deletionTimestamp"):
         raise NotNow("the job is being deleted")

@@ -1,4 +1,4 @@
-"""Names of objects."""
+"""References to objects."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from di_api.names import job_id
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """Which job is meant."""
+    """Reference to a job."""
 
     namespace: str
     name: str
 
     @property
     def id(self) -> str:
-        """As DI_JOB_ID has it."""
+        """Return the id in the form of DI_JOB_ID."""
         return job_id(self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigRef:
-    """Which AggregatorConfig is used."""
+    """Reference to an AggregatorConfig."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""The tasks of a job, as requests name them."""
+"""Tasks of a job, by the names in requests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from di_server.problems import OutOfBounds
 
 
 def check_has_tasks(job: Mapping[str, Any]) -> None:
-    """Raise OutOfBounds for a job that has a coordinator in place of tasks."""
+    """Raise OutOfBounds for a job with a coordinator instead of tasks."""
     if is_coordinated(job):
         raise OutOfBounds(f"this job has a coordinator; see /{COORDINATED_VERSIONS[0]}/replicas")
 
 
 def place_of(tasks: Sequence[Mapping[str, Any]], name: str) -> int:
-    """Where the task of that name stands among the tasks, defaults applied.
+    """Return the index of the task with that name, with defaults.
 
     Raises:
-        OutOfBounds: there is none; the message names those that are there.
+        OutOfBounds: there is none; the message has the existing names.
     """
     names = [str(task.get("name")) for task in tasks]
     if name not in names:

@@ -1,1 +1,3 @@
-"""HTTP: requests read, responses written. Besides the application nothing else knows Flask."""
+"""HTTP: reading requests and writing responses. Except for the application, only this package uses
+Flask.
+"""

@@ -11,12 +11,12 @@ from di_server.rest.json_object import parse_object
 
 
 def read_object(request: Request, longest: int) -> dict[str, Any]:
-    """The body as a JSON object of at most `longest` bytes, whatever the Content-Type says.
+    """Return the body as a JSON object of at most `longest` bytes, whatever its Content-Type.
 
-    No more than one byte past `longest` is read, whatever Content-Length says or chunks bring.
+    At most one byte more than `longest` is read, whatever Content-Length or the chunks.
 
     Raises:
-        Malformed, TooLarge, SlowRequest: what is wrong with it.
+        Malformed, TooLarge, SlowRequest: the body is invalid, too long or late.
     """
     length = request.content_length
     if length is None and not request.environ.get("wsgi.input_terminated"):
@@ -25,13 +25,13 @@ def read_object(request: Request, longest: int) -> dict[str, Any]:
     if length is not None and length > longest:
         raise TooLarge(too_large)
     try:
-        # Not through request.get_data: it takes a time-out for a client that left, and ends a
-        # chunked body at the bound as if that were all of it.
+        # Not request.get_data: it mistakes a timeout for a client that left, and cuts a chunked
+        # body silently at the limit.
         raw = request.environ["wsgi.input"].read(longest + 1 if length is None else length)
     except TimeoutError as error:
         raise SlowRequest("the body did not arrive in time") from error
     except Exception as error:
-        # The HTTP server raises types of its own for broken chunks.
+        # The HTTP server raises its own types for broken chunks.
         raise Malformed("the body cannot be read to its end") from error
     if len(raw) > longest:
         raise TooLarge(too_large)

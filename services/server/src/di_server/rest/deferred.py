@@ -1,4 +1,4 @@
-"""An answer that waits for news."""
+"""A response that waits for news."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """What a handler returns in place of data when there is nothing new yet."""
+    """A handler's result instead of data while there is no news."""
 
     data: object
-    """What is answered if nothing comes."""
+    """The data for a timeout."""
     seconds: float
     subscribe: Callable[[Callable[[object], None]], Callable[[], None]]
-    """Has the function called with other data once there is news; returns how to end that. Neither
-    may block, and both may be called from any thread."""
+    """Registers a function for the next data; returns a function that cancels it. Neither may
+    block, and both can be called from any thread.
+    """

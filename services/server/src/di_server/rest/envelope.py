@@ -1,4 +1,4 @@
-"""The one shape of every response, and the only place where responses are serialised."""
+"""The common form of all responses; only this module serializes them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _JSON = "application/json"
 
 
 def success(message: str, data: object) -> Response:
-    """200 with `data`."""
+    """Return a 200 response with `data`."""
     return _response(200, 0, message, data)
 
 
 def tagged(message: str, found: Tagged, request: Request) -> Response:
-    """200 with data and its ETag, or 304 where the request shows that tag."""
+    """Return a 200 response with data and its ETag, or 304 if the request has that tag."""
     response = success(message, found.data)
     response.set_etag(found.tag)
     response.make_conditional(request)
@@ -25,24 +25,24 @@ def tagged(message: str, found: Tagged, request: Request) -> Response:
 
 
 def success_body(message: str, data: object) -> bytes:
-    """The bytes of a success, for one that is answered later."""
+    """Return the body of a successful response that is sent later."""
     return _encode(0, message, data)
 
 
 def failure(status: int, message: str) -> Response:
-    """`status` with nothing but the reason."""
+    """Return a response with the status and only a reason."""
     return _response(status, 1, message, None)
 
 
 def problem(found: Problem) -> Response:
-    """A problem with its status and headers."""
+    """Return the response for a problem, with its status and headers."""
     response = failure(found.status, found.message)
     response.headers.update(found.headers)
     return response
 
 
 def failure_body(message: str) -> bytes:
-    """The bytes of a failure, for responses made before there is a request."""
+    """Return the body of a failure, for responses without a parsed request."""
     return _encode(1, message, None)
 
 
@@ -51,8 +51,8 @@ def _response(status: int, code: int, message: str, data: object) -> Response:
 
 
 def _encode(code: int, message: str, data: object) -> bytes:
-    # `ding -m dist` turns every ' of a response into " before it parses it, so one apostrophe in
-    # a message, also in one quoted from the API server, would break the response for it.
+    # `ding -m dist` replaces every ' in a response by " before it parses it, so one apostrophe in a
+    # message, also in one from the API server, would break the response.
     plain = message.replace("'", "").encode("utf-8", "replace").decode()
     return orjson.dumps(
         {"success": code == 0, "code": code, "message": plain, "data": data},

@@ -1,4 +1,4 @@
-"""A request as the operations take it."""
+"""The parsed form of a request for operations."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from di_server.rest.job_id import parse_job_id
 from di_server.rest.operation import Operation
 
 TRACE: Final = "di.trace"
-"""Key of a request's environ: its span, where it has one."""
+"""Key in a request's environment: its span, if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What a request says about its sender."""
+    """The request's data about its sender."""
 
     authorization: str | None
     address: str
     encrypted: bool
-    """Whether it came over HTTPS, so that nobody on the way has read its token."""
+    """Whether it came over HTTPS, so that its token was not revealed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """What came over HTTP, read and within bounds; nobody has asked yet what it means."""
+    """A parsed request within the limits; its meaning is not checked yet."""
 
     method: str
     caller: Caller
     body: dict[str, Any]
-    """Empty where the operation has none."""
+    """Empty if the operation has none."""
     below: str
-    """What its path names below the resource; empty where that is the end."""
+    """The part of its path after the resource; empty if there is none."""
     query: tuple[tuple[str, str], ...]
-    """Pairs as they came."""
+    """Pairs of the query, unchanged."""
     idempotency_key: str | None
     known: frozenset[str]
-    """Tags of what it has already."""
+    """Tags of the data that the client has."""
     trace: str | None = None
     """The span of the request, a traceparent; None: it has none."""
 
@@ -49,13 +49,13 @@ def receive(request: Request, operation: Operation, below: str = "") -> Incoming
     """Read a request.
 
     Raises:
-        Malformed, TooLarge, SlowRequest: what is wrong with its body.
+        Malformed, TooLarge, SlowRequest: its body is invalid, too long or late.
     """
     return Incoming(
         method=operation.method,
         caller=Caller(
             authorization=request.headers.get("Authorization"),
-            # Never X-Forwarded-For: anybody may send it.
+            # Never X-Forwarded-For: any client can send it.
             address=request.remote_addr or "",
             encrypted=request.is_secure,
         ),
@@ -74,6 +74,7 @@ def receive_for(
     """Read a request about the job whose id is in its path.
 
     Raises:
-        Malformed, TooLarge, SlowRequest: what is wrong with the id or the body.
+        Malformed, TooLarge, SlowRequest: the id is invalid, or the body is invalid, too long or
+            late.
     """
     return parse_job_id(job), receive(request, operation, below)

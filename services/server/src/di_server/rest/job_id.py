@@ -11,7 +11,7 @@ from di_server.problems import Malformed
 
 _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _MAX_GENERATION: Final = 19
-"""Digits of the largest 64-bit generation."""
+"""Number of digits of the largest 64-bit generation."""
 _MAX_ID: Final = len("job/") + 2 * MAX_LABEL + _MAX_GENERATION + 2
 _FORMS: Final = "a job id is <namespace>.<name>, <namespace>.<name>.<generation> or"
 _RULE: Final = (
@@ -21,14 +21,14 @@ _RULE: Final = (
 
 
 def parse_job_id(text: str) -> JobRef:
-    """Read the part of a path between the version and the resource, `job/` included.
+    """Parse the part of a path between the version and the resource, `job/` included.
 
-    Names have no dots, so `job/a.b` is the id `a.b`. `job/a` lacks its namespace; one that is
-    called `job` has `job.a` and `job/job/a`. The generation is checked and not compared: scaling
-    changes it, and a pod keeps the id it was started with.
+    Names contain no dots, so `job/a.b` is the id `a.b`. `job/a` lacks its namespace; a namespace
+    called `job` is written `job.a` and `job/job/a`. The generation is validated and not compared:
+    scaling changes it, and a pod keeps the id from its start.
 
     Raises:
-        Malformed: the text is no id. Time is linear in the length, and constant past the
+        Malformed: the text is not an id. Time is linear in the length, and constant beyond the
             longest id.
     """
     if len(text) > _MAX_ID:
@@ -49,11 +49,11 @@ def parse_job_id(text: str) -> JobRef:
 
 
 def is_label(text: str) -> bool:
-    """Whether it is a label of a DNS name (RFC 1123)."""
-    # The length comes first: the pattern may look at a character more than once.
+    """Return whether the text is a label of a DNS name (RFC 1123)."""
+    # The length is checked first: the pattern can read a character more than once.
     return len(text) <= MAX_LABEL and _LABEL.fullmatch(text) is not None
 
 
 def _is_number(text: str) -> bool:
-    # str.isdigit alone also takes digits of other scripts.
+    # str.isdigit alone also accepts digits of other scripts.
     return len(text) <= _MAX_GENERATION and text.isascii() and text.isdigit()

@@ -1,4 +1,4 @@
-"""Bodies: JSON objects, read strictly."""
+"""Strict parsing of JSON bodies."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Final
 from di_server.problems import Malformed
 
 MAX_DEPTH: Final = 32
-"""Levels of objects and lists; deeper ones cost every later reader of the job."""
+"""Maximum nesting of objects and lists; deeper values cost every later reader of the job."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Read a body as one JSON object (RFC 8259), whatever its Content-Type.
+    """Parse a body as one JSON object (RFC 8259), whatever its Content-Type.
 
-    Refused although Python would read them: NaN and infinities (also 1e999), duplicate keys
-    (two readers of one body would disagree), integers past 64 bits and halves of surrogate
-    pairs (neither can be written to the API server), and nesting past MAX_DEPTH.
+    Refused although Python would accept them: NaN and infinities (also 1e999), duplicate keys (two
+    readers of one body would disagree), integers beyond 64 bits and lone surrogates (neither can be
+    written to the API server), and nesting beyond MAX_DEPTH.
 
     Raises:
-        Malformed: with the rule that was broken.
+        Malformed: with the broken rule.
     """
     try:
         value = json.loads(

@@ -1,4 +1,4 @@
-"""What the tables of operations are made of."""
+"""The entries of the tables of operations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 MAX_BODY: Final = 64 * 1024
-"""Bytes, unless an operation takes more."""
+"""Default maximum bytes of a body."""
 Shape = Mapping[str, Any]
-"""A JSON schema, as OpenAPI 3.1 takes it."""
+"""A JSON schema, as in OpenAPI 3.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # each is itself: a key of mappings
@@ -20,21 +20,21 @@ class Operation:
     method: str
     resource: str
     verb: str
-    """RBAC verb people need on `dijobs/scale`."""
+    """RBAC verb on `dijobs/scale` that users need."""
     summary: str
     message: str
-    """Of the response when it succeeds."""
+    """Message of a successful response."""
     body: Shape | None
     data: Shape
     max_body: int = MAX_BODY
-    """Bytes."""
+    """Maximum bytes of the body."""
     below: str = ""
-    """What the last part of its path names, below the resource; empty: it ends there."""
+    """Name of the path parameter after the resource; empty: there is none."""
     query: tuple[str, ...] = ()
     """Keys of its query."""
     is_tagged: bool = False
-    """Whether its answers have an ETag, and it takes If-None-Match."""
+    """Whether its responses have an ETag, and it accepts If-None-Match."""
     errors: Mapping[int, str] = field(default_factory=dict)
-    """Statuses of its own, and when, beside those that all operations of its kind have."""
+    """Additional statuses with their causes, besides the common ones."""
     idempotent: bool = False
-    """Whether it takes an Idempotency-Key."""
+    """Whether it accepts an Idempotency-Key."""

@@ -1,4 +1,4 @@
-"""Queries of URLs."""
+"""Parsing of URL queries."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _DIGITS = 18
 
 
 def read_query(query: Iterable[tuple[str, str]], keys: Iterable[str]) -> dict[str, str]:
-    """The values of those keys that are there; unknown ones are ignored.
+    """Return the values of the present keys; unknown keys are ignored.
 
     Raises:
-        Malformed: one is there twice.
+        Malformed: a key is repeated.
     """
     found: dict[str, str] = {}
     wanted = set(keys)
@@ -26,10 +26,10 @@ def read_query(query: Iterable[tuple[str, str]], keys: Iterable[str]) -> dict[st
 
 
 def whole_number(key: str, text: str) -> int:
-    """The value of a key.
+    """Return the value of a key.
 
     Raises:
-        Malformed: it is no whole number of 0 or more.
+        Malformed: it is not an integer of 0 or more.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise Malformed(f"{key}: must be a whole number, 0 or more")

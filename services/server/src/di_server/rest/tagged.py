@@ -1,4 +1,4 @@
-"""Data that is known again by a tag, and requests that wait for other data."""
+"""Data with an ETag."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """What a handler returns in place of data whose ETag clients may show again."""
+    """A handler's result with an ETag, which clients can send back."""
 
     data: object
 
     @property
     def tag(self) -> str:
-        """Another one for other data (RFC 9110, 8.8.3)."""
+        """Return the tag, which differs for different data (RFC 9110, 8.8.3)."""
         return hashlib.sha256(orjson.dumps(self.data)).hexdigest()[:_DIGITS]

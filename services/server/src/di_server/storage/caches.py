@@ -1,4 +1,4 @@
-"""What the server keeps of the cluster, a cache for each resource."""
+"""The server's caches of the cluster, one for each resource."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _ip_of(pod: Object) -> Iterable[Hashable]:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """All caches; empty and not synced until somebody watches."""
+    """All caches; empty and not synced until the watches run."""
 
     jobs: ObjectCache[Job] = field(
         default_factory=lambda: ObjectCache(transform=transform_job, view=Job)
@@ -56,7 +56,7 @@ class Caches:
 
     @property
     def by_resource(self) -> Mapping[str, ObjectCache[Any]]:
-        """All of them, by the plural name of their resource."""
+        """Return all caches by the plural name of their resource."""
         return {
             DIJOBS.plural: self.jobs,
             PODS.plural: self.pods,
@@ -65,6 +65,6 @@ class Caches:
         }
 
     def clear(self) -> None:
-        """Nobody watches any more: forget everything."""
+        """Empty all caches, because the watches have stopped."""
         for cache in self.by_resource.values():
             cache.clear()

@@ -1,4 +1,4 @@
-"""Writes of one job that come one upon the other, joined into one a second."""
+"""Coalescing of writes: concurrent writes to one job are combined into one per second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from di_server.model.references import JobRef
 from di_server.problems import Busy
 
 INTERVAL: Final = 1.0
-"""Seconds from the beginning of one write of a job to that of the next."""
+"""Seconds between the beginnings of two writes of a job."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class _Batch(Generic[T, R]):
-    """What is written together; each item's outcome is at its own place."""
+    """Items that are written together; each has its outcome at the same index."""
 
     due: float
     items: list[T] = field(default_factory=list)
@@ -30,16 +30,17 @@ class _Batch(Generic[T, R]):
 
 
 class Coalescer(Generic[T, R]):
-    """Holds a write back until a second after the last one of its job, with what comes meanwhile.
+    """Delays a write until a second after the last one of its job, and combines it with those that
+    arrive meanwhile.
 
-    Nobody is answered before the write: what was acknowledged outlives this process. The first
-    write after a quiet second is made at once.
+    A caller gets its result only after the write, so an acknowledged write survives this process.
+    The first write after a quiet second happens at once.
 
     Args:
-        write: makes one write of several items, in the order they came; returns the outcome of
-            each. What it raises all of them meet.
-        places: each who waits holds a thread, and needs one of these. Who finds none waits for
-            nobody: what waits for the same job is then written early.
+        write: writes several items at once, in order of arrival; returns the outcome of each. All
+            callers get its errors.
+        places: a waiting caller holds a thread and needs one of these. A caller without a place
+            does not wait: all waiting items of the same job are then written early.
     """
 
     def __init__(
@@ -57,14 +58,14 @@ class Coalescer(Generic[T, R]):
         self._lock = threading.Lock()
         self._open: dict[JobRef, _Batch[T, R]] = {}
         self._begun: OrderedDict[JobRef, float] = OrderedDict()
-        """When the last write of a job began; of the last INTERVAL."""
+        """Beginning of the last write of each job, for the last INTERVAL."""
 
     def submit(self, ref: JobRef, item: T, deadline: Deadline) -> R:
-        """Have an item written; returns its outcome once it is.
+        """Write an item; return its outcome after the write.
 
         Raises:
-            Busy: the write took longer than the deadline leaves.
-            Exception: whatever the write raised.
+            Busy: the write took longer than the deadline.
+            Exception: any error of the write.
         """
         with self._lock:
             batch = self._open.get(ref)
@@ -86,7 +87,7 @@ class Coalescer(Generic[T, R]):
         return self._outcome(batch, place, deadline)
 
     def _finish(self, ref: JobRef, batch: _Batch[T, R], deadline: Deadline) -> None:
-        """Write the batch, unless somebody else does."""
+        """Write the batch, unless another thread does."""
         with self._lock:
             if self._open.get(ref) is not batch:
                 return
@@ -99,7 +100,7 @@ class Coalescer(Generic[T, R]):
             batch.outcomes.set_exception(error)
 
     def _due(self, ref: JobRef) -> float:
-        """When the next write of the job may begin."""
+        """Return when the next write of the job can begin."""
         now = self._clock()
         while self._begun and next(iter(self._begun.values())) <= now - INTERVAL:
             self._begun.popitem(last=False)

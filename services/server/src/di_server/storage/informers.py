@@ -1,4 +1,4 @@
-"""The watches that keep the caches, in a thread of their own."""
+"""The watches that fill the caches, in a separate thread."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class Informers:
-    """Fill the caches for as long as the process lives.
+    """Fill the caches for as long as the process runs.
 
-    Requests do not wait for it: what is not cached yet they read from the API server.
+    Requests do not wait for it: objects that are not cached yet are read from the API server.
 
     Args:
-        config: access to the API server; the connections are the thread's own.
+        config: access to the API server; the thread has its own connections.
         namespace: the only one served, None means all.
         config_namespace: of the AggregatorConfig; None: there is none to watch.
-        nodes: whether nodes may be watched.
-        on_pod: is told of every event of a pod, after the cache.
+        nodes: whether the server can watch nodes.
+        on_pod: called for every event of a pod, after the cache.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Informers:
         self._pause = threading.Event()
 
     def start(self) -> None:
-        """Begin to watch, until the process ends."""
-        # A daemon: there is nothing to finish then.
+        """Start the watches, which run until the process ends."""
+        # A daemon thread, because it has nothing to finish.
         threading.Thread(target=self._run, name="watcher", daemon=True).start()
 
     def _run(self) -> None:
@@ -75,7 +75,7 @@ class Informers:
             self._pause.wait(_PAUSE_SECONDS)
 
     def watch(self) -> None:
-        """Watch until a mistake of ours ends it; no error of the API server does."""
+        """Watch until a defect ends it; errors of the API server do not."""
         try:
             asyncio.run(self._watch())
         except Exception:

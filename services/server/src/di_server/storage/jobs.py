@@ -1,4 +1,4 @@
-"""DIJobs."""
+"""Reads and patches of DIJobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 class JobStore:
-    """Reads and patches jobs; errors are the API client's, but for jobs that are not served."""
+    """Reads and patches jobs; errors are the API client's, except for jobs that are not served."""
 
     def __init__(self, *, kube: Kube, namespace: str | None, cache: ObjectCache[Job]) -> None:
         """`namespace` is the only one served; None means all."""
@@ -28,12 +28,13 @@ class JobStore:
         self._cache = cache
 
     def cached(self, ref: JobRef) -> Job | None:
-        """The job as the watch has shown it, or as this server wrote it since; None if it is
-        not cached, which does not mean that there is none."""
+        """Return the job from the watch, or from this server's later write; None if it is not
+        cached, which does not mean that it does not exist.
+        """
         return self._cache.get(ref.namespace, ref.name)
 
     def all(self, namespace: str | None, deadline: Deadline) -> list[Job]:
-        """Jobs of a namespace (None: of all that are served), by namespace and name."""
+        """Return the jobs of a namespace (None: of all that are served), by namespace and name."""
         where = namespace or self._namespace
         if self._namespace not in (None, where):
             return []
@@ -45,7 +46,7 @@ class JobStore:
         return sorted(found, key=lambda job: (job.ref.namespace, job.ref.name))
 
     def get(self, ref: JobRef, deadline: Deadline) -> Object:
-        """The job as etcd has it now.
+        """Return the job as etcd has it now.
 
         Raises:
             NoSuchJob: its namespace is not served.
@@ -57,7 +58,7 @@ class JobStore:
         return job
 
     def patch_spec(self, ref: JobRef, operations: Sequence[Object], deadline: Deadline) -> Object:
-        """Apply RFC 6902 operations; Conflict when they set a version that is no longer so."""
+        """Apply RFC 6902 operations; raises Conflict if they set an outdated version."""
         job = self._kube.patch(
             DIJOBS,
             ref.name,
@@ -71,7 +72,7 @@ class JobStore:
         return job
 
     def patch_status(self, ref: JobRef, patch: Object, deadline: Deadline) -> Object:
-        """Apply an RFC 7396 patch to the status, which leaves the fields of others alone."""
+        """Apply an RFC 7396 patch to the status; fields of other writers stay."""
         return self._kube.patch(
             DIJOBS,
             ref.name,
@@ -84,11 +85,11 @@ class JobStore:
         )
 
     def probe(self, deadline: Deadline) -> None:
-        """Ask for as little as possible, to see whether the API server answers at all."""
+        """Send a minimal request, to check whether the API server responds."""
         self._kube.list(
             DIJOBS,
             self._namespace,
-            # No job has this name (names are no longer than 63), so nothing is sent back.
+            # No job has this name (names have 63 characters at most), so the list is empty.
             field_selector=f"metadata.name={'x' * 64}",
             timeout=deadline.for_call(),
         )

@@ -1,4 +1,6 @@
-"""What storage asks of the API client; `SyncKubeClient` has it, and so do the fakes of tests."""
+"""The interface of the API client for storage; `SyncKubeClient` and the fakes of tests implement
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ Object = dict[str, Any]
 
 
 class Kube(Protocol):
-    """The four calls the server makes; each raises one of `di_kube.errors`."""
+    """The four calls that the server uses; each raises one of `di_kube.errors`."""
 
     def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout: float | None
     ) -> Object:
-        """One object."""
+        """Return one object."""
         ...
 
     def list(
@@ -28,11 +30,11 @@ class Kube(Protocol):
         field_selector: str | None = None,
         timeout: float | None,
     ) -> tuple[list[Object], str]:
-        """The objects of a kind, and the resourceVersion of the list."""
+        """Return the objects of a kind, and the resourceVersion of the list."""
         ...
 
     def create(self, resource: Resource, body: Object, *, timeout: float | None) -> Object:
-        """The object as it was made."""
+        """Create an object, and return it."""
         ...
 
     def patch(
@@ -47,5 +49,5 @@ class Kube(Protocol):
         field_manager: str | None = None,
         timeout: float | None,
     ) -> Object:
-        """The object as it is after the patch."""
+        """Patch an object, and return it."""
         ...

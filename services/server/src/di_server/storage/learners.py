@@ -1,4 +1,4 @@
-"""What learners on several GPUs need to know: the aggregator's template, the cluster's nodes."""
+"""Inputs for learners on several GPUs: the aggregator's template, and the cluster's nodes."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ Template = Mapping[str, Any]
 
 
 class LearnerStore:
-    """Reads from the caches, and from the API server what is not there."""
+    """Reads from the caches, and from the API server what they lack."""
 
     def __init__(
         self, *, kube: Kube, caches: Caches, config: ConfigRef | None, nodes: bool
     ) -> None:
-        """`nodes`: whether the server may read nodes."""
+        """`nodes`: whether the server can read nodes."""
         self._kube = kube
         self._caches = caches
         self._config = config
         self._nodes = nodes
 
     def aggregator(self, deadline: Deadline) -> Template | None:
-        """The template of aggregators, None if there is none."""
+        """Return the template of aggregators, None if there is none."""
         ref = self._config
         if ref is None:
             return None
         return _template(self._find(ref, deadline))
 
     def require_aggregator(self, deadline: Deadline) -> None:
-        """See to it that aggregators can be made.
+        """Check that there is a template of aggregators.
 
         Raises:
-            NoAggregatorConfig: saying which one is missing.
+            NoAggregatorConfig: with the missing object.
         """
         ref = self._config
         if ref is None:
@@ -56,11 +56,11 @@ class LearnerStore:
 
     def _find(self, ref: ConfigRef, deadline: Deadline) -> Object | None:
         found = self._caches.configs.get(ref.namespace, ref.name)
-        # One that was made a moment ago may not be cached yet.
+        # A new one may not be cached yet.
         return found if found is not None else self._read(ref, deadline)
 
     def node_gpus(self, deadline: Deadline) -> list[int]:
-        """Allocatable GPUs of each node; nothing if nodes may not be read."""
+        """Return the allocatable GPUs of each node; empty without permission to read nodes."""
         if not self._nodes:
             return []
         if self._caches.nodes.synced:

@@ -1,4 +1,4 @@
-"""What a watch shows, where many threads can read it."""
+"""A thread-safe cache that a watch fills."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ _log = structlog.get_logger()
 
 V = TypeVar("V")
 Index = Callable[[Object], Iterable[Hashable]]
-"""The values an object is found under."""
+"""Returns the values under which an object is indexed."""
 
 
 class ObjectCache(Generic[V]):
-    """The objects of one resource as `view` makes them, by key and by index.
+    """The objects of one resource as `view` builds them, by key and by index.
 
-    The watch's thread writes through `on_event` and `mark_synced`; threads of requests read, and
-    give back what they have learnt through `put_newer`. Of two versions of an object the newer
-    one stays, whoever brought it, so a thread that wrote an object never sees it as it was before.
-    An object that cannot be read is not in the cache, and the others are: requests about it read
-    it from the API server.
+    The watch's thread writes through `on_event` and `mark_synced`; request threads read, and store
+    newer objects through `put_newer`. The newer of two versions stays, whoever stored it, so a
+    thread that wrote an object never sees an older version. An object that cannot be parsed is left
+    out, and requests about it read it from the API server.
 
     Args:
-        transform: as the watch transforms its objects.
-        view: makes what is kept of a transformed object; shared, so nobody may change it.
+        transform: the watch's transform.
+        view: builds the cached form of a transformed object; it is shared and must not be modified.
         indexes: of transformed objects, by name.
     """
 
@@ -55,7 +54,9 @@ class ObjectCache(Generic[V]):
 
     @property
     def synced(self) -> bool:
-        """Whether the whole collection has been seen once: only then is a missing object news."""
+        """Return whether the whole collection has been read once: only then does a missing object
+        not exist.
+        """
         return self._synced
 
     def __len__(self) -> int:
@@ -63,15 +64,15 @@ class ObjectCache(Generic[V]):
 
     @property
     def unreadable(self) -> int:
-        """How many objects are left out because they could not be read."""
+        """Return the number of objects that could not be parsed."""
         return len(self._unreadable)
 
     def mark_synced(self) -> None:
-        """The watch has brought everything there was when it began."""
+        """Record that the watch has delivered all objects that existed at its start."""
         self._synced = True
 
     def clear(self) -> None:
-        """Nobody watches any more: what is kept here turns old without anybody knowing."""
+        """Empty the cache, because the watch has stopped and the content would become outdated."""
         with self._lock:
             self._synced = False
             for key in list(self._kept):
@@ -79,26 +80,26 @@ class ObjectCache(Generic[V]):
             self._unreadable.clear()
 
     def get(self, namespace: str, name: str) -> V | None:
-        """One object; None before the cache is synced, too."""
+        """Return one object; None also before the cache is synced."""
         kept = self._kept.get((namespace, name)) if self._synced else None
         return kept[1] if kept else None
 
     def values(self) -> list[V]:
-        """All objects; none before the cache is synced."""
+        """Return all objects; empty before the cache is synced."""
         if not self._synced:
             return []
         with self._lock:
             return [view for _, view in self._kept.values()]
 
     def by_index(self, index: str, value: Hashable) -> list[V]:
-        """The objects an index has under `value`; none before the cache is synced."""
+        """Return the objects that an index has under `value`; empty before the cache is synced."""
         if not self._synced:
             return []
         with self._lock:
             return list(self._found[index].get(value, {}).values())
 
     def on_event(self, kind: str, obj: Object) -> None:
-        """One event of the watch."""
+        """Process one event of the watch."""
         with self._lock:
             self._watched = max(self._watched, version_of(obj))
             if kind == DELETED:
@@ -107,9 +108,9 @@ class ObjectCache(Generic[V]):
                 self._put(obj, as_it_is)
 
     def put_newer(self, obj: Object) -> None:
-        """Take in an object that was read or written directly."""
+        """Store an object that was read or written directly."""
         with self._lock:
-            # What the watch has passed may have been deleted since.
+            # An object that the watch has passed may have been deleted since.
             if version_of(obj) > self._watched:
                 self._put(obj, self._transform)
 
@@ -139,8 +140,9 @@ class ObjectCache(Generic[V]):
     def _drop(self, obj: Object) -> None:
         kept = self._kept.get(key_of(obj))
         self._unreadable.discard(key_of(obj))
-        # What has gone has no later version, whatever was put: a watch that lists anew tells
-        # of its end in the last version that itself had seen. Another object may have its name.
+        # A deleted object has no later version, whatever was stored: after a new list the watch
+        # reports the deletion with the last version that it had seen. Another object can have the
+        # name.
         if kept and kept[0]["metadata"]["uid"] == obj["metadata"]["uid"]:
             self._forget(key_of(obj))
 
@@ -158,5 +160,5 @@ class ObjectCache(Generic[V]):
 
 
 def as_it_is(obj: Object) -> Object:
-    """The view, or the transform, that changes nothing."""
+    """Return the object unchanged, as view or transform."""
     return obj

@@ -1,4 +1,4 @@
-"""Pods of jobs."""
+"""Reads of jobs' pods."""
 
 from __future__ import annotations
 
@@ -27,35 +27,39 @@ class PodStore:
 
     @property
     def synced(self) -> bool:
-        """Whether the watch has shown every pod of a job, so that a missing one is news."""
+        """Return whether the watch has delivered every pod, so that a missing one does not
+        exist.
+        """
         return self._cache.synced
 
     def cached(self, namespace: str, name: str) -> Object | None:
-        """A pod as the watch has shown it, None if it is not cached."""
+        """Return a pod from the watch, None if it is not cached."""
         return self._cache.get(namespace, name)
 
     def cached_of(self, ref: JobRef) -> list[Object]:
-        """Every pod labelled as the job's, as the watch has shown them."""
+        """Return every cached pod with the job's label."""
         return self._cache.by_index(BY_JOB, (ref.namespace, ref.name))
 
     def cached_at(self, ip: str) -> list[Object]:
-        """Those the watch has shown at one address, of whatever job."""
+        """Return the cached pods at one address, of any job."""
         return self._cache.by_index(BY_IP, ip)
 
     def of_job(self, ref: JobRef, deadline: Deadline) -> list[Object]:
-        """Every pod labelled as the job's; whose they are only the owner's UID tells."""
+        """Return every pod with the job's label; only the owner's UID shows whose it is."""
         return self._list(ref.namespace, _of(ref), None, deadline)
 
     def at(self, ip: str, namespace: str | None, deadline: Deadline) -> list[Object]:
-        """The pods of all jobs at one address, in one namespace or in all that are served."""
+        """Return the pods of all jobs at one address, in one namespace or in all that are
+        served.
+        """
         return self._list(namespace or self._namespace, _OURS, _at(ip), deadline)
 
     def current(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
-        """One pod as the watch has shown it, or else as the API server has it; None: it is gone."""
+        """Return a pod from the cache, or else from the API server; None: it does not exist."""
         return self.cached(namespace, name) or self.find(namespace, name, deadline)
 
     def find(self, namespace: str, name: str, deadline: Deadline) -> Object | None:
-        """One pod, None when it is gone."""
+        """Return a pod, None if it does not exist."""
         try:
             return self._kube.get(PODS, name, namespace, timeout=deadline.for_call())
         except NotFound:

@@ -1,4 +1,4 @@
-"""Questions to the API server about callers: who is it, and may they."""
+"""TokenReviews and SubjectAccessReviews of callers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from di_server.model.references import JobRef
 from di_server.storage.kube import Kube
 
 AUDIENCE: Final = "di-server"
-"""Tokens for anybody else, the API server included, are not accepted: whoever is sent such a
-token could use it in its owner's name."""
+"""Tokens for any other audience, the API server included, are refused: a service that gets such a
+token could use it in its owner's name.
+"""
 _SUBRESOURCE: Final = "scale"
-"""Not served; it is a name for the permission to use this server on a job."""
+"""Not a served subresource, but the name of the permission to use this server on a job."""
 
 
 class ReviewStore:
@@ -25,13 +26,13 @@ class ReviewStore:
         self._kube = kube
 
     def user_of(self, token: str, deadline: Deadline) -> User | None:
-        """Whose token it is, None when it does not hold for AUDIENCE."""
+        """Return the user of a token, None if it is not valid for AUDIENCE."""
         body = token_review(token, AUDIENCE)
         review = self._kube.create(TOKEN_REVIEWS, body, timeout=deadline.for_call())
         return reviewed_user(review, AUDIENCE)
 
     def may(self, user: User, verb: str, ref: JobRef, deadline: Deadline) -> bool:
-        """Whether RBAC grants the user `verb` on the job's permission name."""
+        """Return whether RBAC grants the user `verb` on the job's permission name."""
         body = access_review(
             user,
             {

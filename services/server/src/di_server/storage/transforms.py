@@ -1,7 +1,7 @@
-"""What the server keeps in memory of each object: what it reads, and nothing else.
+"""Transforms that keep only the fields that the server reads.
 
-Most of a job is its templates, most of a pod its containers; a server with ten thousand jobs
-would hold them all for two names and a port. Each function gives a new object.
+Most of a job is its templates, most of a pod its containers; with ten thousand jobs a server would
+keep them all in memory for two names and a port. Each function returns a new object.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ _ROLES: Final = ("coordinator", "collector", "learner")
 
 
 def transform_job(job: Object) -> Object:
-    """Of a job: its tasks' sizes and the results of its requests, or its replicas and where they
-    listen."""
+    """Return of a job: the sizes of its tasks and results of its requests, or its replicas and
+    their ports.
+    """
     metadata = job["metadata"]
     spec = job.get("spec") or {}
     kept: Object = _some(spec, ("suspend", "preemptible"))
@@ -64,7 +65,8 @@ def transform_job(job: Object) -> Object:
     return {
         "metadata": {
             **_some(metadata, (*_METADATA, "generation")),
-            # Of the others the keys: adding the first one of all replaces whatever is there.
+            # Of other annotations only the keys: adding the first annotation of all replaces the
+            # whole map.
             "annotations": dict.fromkeys(annotations, "")
             | _some(annotations, (ANNOTATION_IDEMPOTENCY,)),
         },
@@ -74,13 +76,13 @@ def transform_job(job: Object) -> Object:
 
 
 def _task(task: Mapping[str, Any]) -> Object:
-    # Whether it has a tier is all there is to know of that.
+    # Only whether there is a tier matters.
     tier: Object = {} if task.get("elastic") is None else {"elastic": {}}
     return _some(task, _TASK) | tier
 
 
 def transform_pod(pod: Object) -> Object:
-    """Of a pod: whose it is, its task, its address; of fifty thousand pods every field counts."""
+    """Return of a pod: owner, task and address; with fifty thousand pods every field counts."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     kept = _some(metadata, ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp"))
     kept["ownerReferences"] = [
@@ -96,7 +98,7 @@ def transform_pod(pod: Object) -> Object:
     return {
         "metadata": kept,
         "spec": _pod_spec(named_port(spec), spec.get("hostNetwork") is True),
-        # Where there is one address, the list of them says nothing more.
+        # With one address the list of addresses is redundant.
         "status": _some(
             status, ("phase", "podIP", *(["podIPs"] if len(status.get("podIPs") or ()) > 1 else []))
         ),
@@ -104,7 +106,7 @@ def transform_pod(pod: Object) -> Object:
 
 
 def transform_config(config: Object) -> Object:
-    """Of an AggregatorConfig: where aggregators listen."""
+    """Return of an AggregatorConfig: the port of aggregators."""
     aggregator = (config.get("spec") or {}).get("aggregator") or {}
     return {
         "metadata": _some(config["metadata"], _METADATA),
@@ -113,7 +115,7 @@ def transform_config(config: Object) -> Object:
 
 
 def transform_node(node: Object) -> Object:
-    """Of a node: its GPUs."""
+    """Return of a node: its GPUs."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return {
         "metadata": _some(node["metadata"], _METADATA),
@@ -122,20 +124,20 @@ def transform_node(node: Object) -> Object:
 
 
 def _rules_in_place(spec: Mapping[str, Any]) -> list[Object]:
-    """The rules of a failure policy that make process groups of tasks."""
+    """Return the rules of a failure policy that give tasks a process group."""
     rules = map(mapping, items(mapping(spec.get("failurePolicy")).get("rules")))
     in_place = FailureAction.RESTART_IN_PLACE.value
     return [_some(rule, ("tasks", "action")) for rule in rules if rule.get("action") == in_place]
 
 
 def _template(owner: object) -> Object:
-    # A template of a coordinated job may be of any shape where the webhook was off.
+    # A template of a coordinated job can have any shape if the webhook was disabled.
     return {
         "spec": _pod_spec(named_port(mapping(mapping(owner).get("template")).get("spec")), False)
     }
 
 
-# What is the same in many objects is kept once. Nobody may change it, as the rest.
+# Equal parts of many objects are shared, and must not be modified.
 
 
 @lru_cache(maxsize=_SHARED)

@@ -1,6 +1,6 @@
-"""Jobs changed under optimistic concurrency: read, decide, write; again when somebody was faster.
+"""Updates of jobs with optimistic concurrency: read, decide, write, and repeat after a conflict.
 
-What `GuaranteedUpdate` is inside the API server, on this side of it.
+This is the client-side form of `GuaranteedUpdate` in the API server.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from di_server.storage.kube import Object
 
 ATTEMPTS: Final = 10
 POSSIBLY_STALE: Final = (Problem, Conflict, Forbidden, Invalid, NotFound)
-"""What a cached job may be refused for and the job as it is may not. Admission judges a write
-before its version is compared, so its verdict on an old job is among them."""
+"""Errors that an outdated cached job can cause and the present job may not. Admission runs before
+the version is compared, so its refusal of an old job is among them.
+"""
 _LOCKS: Final = 64
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
@@ -34,25 +35,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Update(Generic[T]):
-    """What was decided on one version of a job."""
+    """A decision on one version of a job."""
 
     result: T
     patch: Sequence[Object] = ()
-    """RFC 6902, which sets the version decided on; empty: there is nothing to write."""
+    """RFC 6902 operations, which set the version that was read; empty: nothing is written."""
     settled: bool = False
-    """Whether the result stands without a write, also if the job has changed since."""
+    """Whether the result is valid without a write, even if the job has changed since."""
 
     @property
     def certain(self) -> bool:
-        """Whether the result stands once it is written: a write proves that the job was so."""
+        """Return whether the result is valid after the write, which proves that the job was
+        unchanged.
+        """
         return self.settled or bool(self.patch)
 
 
 class JobUpdates:
-    """Repeats a read-decide-write until it meets no conflict, within bounds.
+    """Repeats read, decide and write until there is no conflict, within bounds.
 
-    Requests for one job queue up here rather than at the API server, where every one of them
-    would cost a conflict; between servers, and against the operator, versions decide.
+    Requests for one job queue here and not at the API server, where each of them would cause a
+    conflict. Between servers, and with the operator, versions resolve conflicts.
     """
 
     def __init__(
@@ -67,8 +70,8 @@ class JobUpdates:
         self._rng = rng
         self._sleep = sleep
         self._on_conflict = on_conflict
-        # So many for all, as a lock a job would have to be forgotten again some day; two jobs
-        # under one lock only wait for each other.
+        # A fixed number of locks, because a lock per job would have to be removed some day; two
+        # jobs with one lock only wait for each other.
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     def update_spec(
@@ -80,17 +83,17 @@ class JobUpdates:
         policy: RetryPolicy | None = None,
         on_lost: Callable[[Update[T]], None] = lambda _: None,
     ) -> T:
-        """Write what is decided on the cached job, or else on the job as etcd has it.
+        """Write the decision on the cached job, or else on the job as etcd has it.
 
-        Nobody is refused from the cache, and after a conflict it is known to be late.
+        No request is refused by the cache, and after a conflict the cache is known to be outdated.
 
         Args:
-            decide: may be called several times, each time on another version.
-            policy: for clients who wait for an API server that is away; None: they do not.
-            on_lost: is told of an update whose write got no answer: it may have taken effect.
+            decide: can be called several times, each time on another version.
+            policy: retries for clients that wait for an unreachable API server; None: no retries.
+            on_lost: called with an update whose write got no response: it may have taken effect.
 
         Raises:
-            Busy: the deadline or the last attempt has passed.
+            Busy: the deadline passed, or the last attempt failed.
         """
         first = [self._jobs.cached(ref)]
 
@@ -117,7 +120,7 @@ class JobUpdates:
         """Write the RFC 7396 patch that is decided on the job as etcd has it; None: nothing.
 
         Raises:
-            Busy: the deadline or the last attempt has passed.
+            Busy: the deadline passed, or the last attempt failed.
         """
 
         def attempt() -> None:
@@ -150,7 +153,7 @@ class JobUpdates:
                 except Conflict:
                     self._on_conflict()
                 pause = min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE)
-                # Full jitter: equal pauses would make the same writers meet again.
+                # Full jitter: with equal delays the same writers would conflict again.
                 self._sleep(min(self._rng.uniform(0, pause), deadline.remaining()))
         raise Busy("the job is being changed by others, try again", retry_after=1)
 
