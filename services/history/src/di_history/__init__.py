@@ -1,1 +1,1 @@
-"""What happened to DIJobs, kept when they and their pods are gone."""
+"""The history of DIJobs, which outlives them and their pods."""

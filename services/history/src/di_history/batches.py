@@ -1,4 +1,4 @@
-"""Records on their way to the database: gathered, and written by one thread."""
+"""Batches of records for the database, written by one thread."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from di_kube.backoff import Backoff
 _log = structlog.get_logger()
 
 AT_ONCE: Final = 1000
-"""Records of one transaction."""
+"""Maximum number of records of one transaction."""
 BYTES_AT_ONCE: Final = 16 << 20
-"""Of one transaction, but for a record that has more alone."""
+"""Maximum bytes of one transaction, except for a single larger record."""
 MOST_BYTES: Final = 128 << 20
-"""Of all records that wait."""
+"""Maximum bytes of all waiting records."""
 _SHRUNK_PART: Final = 16
 _JOB_REVISIONS: Final = MOST_BYTES // 16
 _GATHER_SECONDS: Final = 0.25
@@ -35,14 +35,14 @@ _LONGEST_PAUSE: Final = 30.0
 
 
 class Batches:
-    """Takes records at once and writes them soon, in their order.
+    """Accepts records at once and writes them soon, in order.
 
-    While the database is away they wait. Past MOST_BYTES a namespace that exceeds its fair share
-    loses jobs, each with all that waits of it. Of a job that lost records nothing is taken until
-    the rest is written; the follower then compares it with what is stored, and calls `resume`.
+    They wait while the database is unreachable. Beyond MOST_BYTES a namespace above its fair share
+    loses whole jobs, each with all its waiting records. A job that lost records accepts none until
+    the rest is written; the follower then compares it with the stored data and calls `resume`.
 
     Args:
-        followed: until when all that happened has been handed over; None: that is not known now.
+        followed: returns the time until which every change has been passed on; None: unknown.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Batches:
         self._backoff = Backoff(minimum=_FIRST_PAUSE, maximum=_LONGEST_PAUSE, rng=rng)
         self._changed = threading.Condition()
         self._waiting = Queue(job_revisions=_JOB_REVISIONS)
-        # Jobs that lost records; those of the second are to be compared with what is stored.
+        # Jobs that lost records; the second collection has to be compared with the stored data.
         self._lost: dict[str, None] = {}
         self._writable: dict[str, None] = {}
         self._writing = False
@@ -70,7 +70,7 @@ class Batches:
         metrics.count_waiting(lambda: len(self._waiting), lambda: self._waiting.bytes)
 
     def put(self, namespace: str, records: Iterable[Record]) -> None:
-        """Hand over records of jobs of a namespace; never waits."""
+        """Add records of jobs of a namespace; never waits."""
         with self._changed:
             for record in records:
                 if (uid := job_of(record)) in self._lost or uid in self._writable:
@@ -82,21 +82,24 @@ class Batches:
             self._changed.notify_all()
 
     def lost(self, most: int) -> list[str]:
-        """UIDs of up to `most` jobs that lost records, and of which records can be written again.
+        """Return the UIDs of up to `most` jobs that lost records, and whose records can be written
+        again.
 
-        None of their records is taken before `resume`.
+        Their records are not accepted before `resume`.
         """
         with self._changed:
             return list(islice(self._writable, most))
 
     def resume(self, uids: Iterable[str]) -> None:
-        """Take records of these jobs again."""
+        """Accept records of these jobs again."""
         with self._changed:
             for uid in uids:
                 self._writable.pop(uid, None)
 
     def drained(self, timeout: float) -> bool:
-        """Wait until all is written, then take records of all jobs; False: not in `timeout` s."""
+        """Wait until everything is written, then accept records of all jobs; return False after
+        `timeout` seconds.
+        """
         with self._changed:
             done = self._changed.wait_for(
                 lambda: not self._waiting and not self._writing, timeout=timeout
@@ -107,7 +110,7 @@ class Batches:
             return done
 
     def run(self) -> None:
-        """Write until `end`, and then what is left, once."""
+        """Write until `end` is called, then write the rest once."""
         while not self._ending.is_set():
             self._ending.wait(_GATHER_SECONDS)
             while self._write_some() and not self._ending.is_set():
@@ -116,14 +119,14 @@ class Batches:
             pass
 
     def end(self) -> None:
-        """Have `run` return soon."""
+        """Make `run` return soon."""
         self._ending.set()
         with self._changed:
             self._changed.notify_all()
 
     def _write_some(self) -> bool:
-        """Write one batch; False: there was none, or it could not be written yet."""
-        # Before the batch is taken: what is handed over meanwhile is not in it.
+        """Write one batch; return False if there was none, or the write failed."""
+        # Read before the batch is taken: later records are not in it.
         with self._changed:
             followed = self._followed()
             batch = self._waiting.take(records=AT_ONCE, most=BYTES_AT_ONCE)
@@ -162,13 +165,13 @@ class Batches:
         return rest > 0
 
     def _shrink(self) -> None:
-        # Some more than must be: each time, all jobs that wait are weighed.
+        # Some more than necessary, because each time all waiting jobs are weighed.
         for uid, records in self._waiting.shrink(MOST_BYTES - MOST_BYTES // _SHRUNK_PART):
             self._lost[uid] = None
             self._metrics.dropped.inc(records)
             _log.warning("records dropped", job=uid, records=records)
 
     def _release(self) -> None:
-        """Note that the database keeps up again: what waited is written."""
+        """Record that the database keeps up again: everything that waited is written."""
         self._writable |= self._lost
         self._lost.clear()

@@ -28,64 +28,68 @@ _GIB: Final = 1 << 30
 
 
 class AuthMode(StrEnum):
-    """Whether callers have to say who they are."""
+    """Whether callers have to authenticate."""
 
     OFF = "off"
-    """Whoever reaches the service may read everything: for development only."""
+    """All callers can read everything: for development only."""
     REQUIRED = "required"
-    """Nothing without a token."""
+    """All callers need a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What may differ between two installations."""
+    """The settings of an installation."""
 
     binds: tuple[Address, ...]
-    """The same application on all."""
+    """Addresses to listen on, all with the same application."""
     tls_port: int | None
-    """The port of `binds` that is HTTPS. The others, plain HTTP, take tokens from this machine
-    alone, where a port-forward ends."""
+    """The port of `binds` with HTTPS. The others, plain HTTP, accept tokens only from this machine,
+    where a port-forward ends.
+    """
     cert_dir: Path
-    """Folder with tls.crt and tls.key; read anew when they change."""
+    """Folder with tls.crt and tls.key; reloaded when they change."""
     health_bind: Address | None
-    """One more, for probes."""
+    """Additional address for probes."""
     database: str = field(repr=False)
     """`sqlite:///FILE` or `postgresql://...`."""
     watch_namespace: str | None
-    """The only namespace followed; None means all."""
+    """The only namespace that is watched; None means all."""
     auth: AuthMode
     kubeconfig: str | None
     threads: int
-    """Requests handled at once."""
+    """Number of requests handled concurrently."""
     review_rate: float
-    """TokenReviews a second for one address, of tokens that are not known to hold."""
+    """TokenReviews per second and address, for tokens that are not known to be valid."""
     days: float
-    """How long a job is kept after its end."""
+    """Days for which a job is kept after its end."""
     most_bytes: int
-    """Of all that is kept; past it namespaces over their share lose the jobs that ended first."""
+    """Maximum bytes of the history; beyond it namespaces above their share lose the jobs that ended
+    first.
+    """
     job_bytes: int
-    """Of one job without the bodies of its logs; past a fifth of it the oldest records of that
-    kind go."""
+    """Maximum bytes of one job without its logs; each kind of record has a fifth, and loses its
+    oldest records beyond it.
+    """
     log_bytes: int
-    """Of each container's log that are kept, its last ones; 0: none."""
+    """Bytes of each container's log tail that are kept; 0: none."""
     job_log_bytes: int
-    """Of all logs of one job together, compressed."""
+    """Maximum bytes of all logs of one job, compressed."""
     object_storage: str
-    """`s3://BUCKET/PREFIX`, for whole logs; empty: their ends, in the database, are all."""
+    """`s3://BUCKET/PREFIX`, for whole logs; empty: only the log tails in the database are kept."""
     object_endpoint: str
-    """Of a storage that is not AWS's; empty: AWS's, of the region."""
+    """Endpoint of a storage other than AWS; empty: AWS, by region."""
     object_region: str
     object_ca_file: Path | None
-    """The authority of the endpoint's certificate, PEM; None: public ones."""
+    """CA certificate of the endpoint, PEM; None: public ones."""
     spool_dir: Path
-    """Folder for whole logs on their way."""
+    """Folder for whole logs that wait for their upload."""
     spool_bytes: int
-    """Of all of them together, compressed."""
+    """Maximum bytes of all of them, compressed."""
     whole_log_bytes: int
-    """Of one whole log, before compression, its first ones."""
+    """Maximum bytes of one whole log before compression; the beginning is kept."""
     log_level: str
     drain_seconds: float
-    """After SIGTERM: how long new connections are still taken."""
+    """Seconds after SIGTERM in which new connections are still accepted."""
 
 
 _SETTINGS: Final = (
@@ -195,7 +199,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     """Read flags, DI_HISTORY_* and KUBECONFIG.
 
     Raises:
-        SettingsError: a value means nothing; the message has all of them.
+        SettingsError: a value is invalid; the message has all of them.
     """
     values = read_settings(
         _SETTINGS,

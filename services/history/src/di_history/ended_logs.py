@@ -1,4 +1,4 @@
-"""Reads logs while they can still be read: their ends, and all of them where that is wanted."""
+"""Reads logs before their pods are deleted: the tails, and whole logs if configured."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _WHOLE_SECONDS: Final = 120.0
 _TRIES: Final = 3
 _PAUSE: Final = 1.0
 _SHORTEST_LINE: Final = 32
-"""Bytes of an empty one, with its time."""
+"""Bytes of an empty line with its timestamp."""
 
 
 class LogReader:
-    """Reads the logs that are wanted, a few at a time; namespaces take turns.
+    """Reads requested logs, a few at a time; namespaces take turns.
 
     Args:
-        put: takes the records.
-        has_log: whether a log is kept already; called in a thread.
-        most: bytes of each log, its last ones.
-        uploads: takes the whole of each log; None: its end is enough.
+        put: accepts the records.
+        has_log: returns whether a log is already kept; called in a thread.
+        most: bytes of each log tail.
+        uploads: accepts whole logs; None: only tails are kept.
         now: milliseconds.
     """
 
@@ -63,9 +63,9 @@ class LogReader:
         self._queue = Turns[LogWanted](workers=MOST_READ_AT_ONCE, most=MOST_WANTED)
 
     def want(self, wanted: Iterable[LogWanted]) -> None:
-        """Have logs read soon.
+        """Request logs, which are read soon.
 
-        Past MOST_WANTED the newest of the namespace that waits for most are recorded as lost.
+        Beyond MOST_WANTED the newest request of the namespace with the most is recorded as lost.
         """
         if self._most == 0:
             return
@@ -75,11 +75,11 @@ class LogReader:
 
     @property
     def waiting(self) -> int:
-        """How many are still to be read."""
+        """Return the number of requests that wait."""
         return len(self._queue)
 
     async def run(self) -> None:
-        """Read, for as long as nobody cancels it."""
+        """Read until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(MOST_READ_AT_ONCE):
                 group.create_task(self._work())
@@ -92,7 +92,7 @@ class LogReader:
                 await self._read(wanted)
 
     async def _read(self, wanted: LogWanted) -> None:
-        # While the database does not say so it is read once more, and written as it was.
+        # If the database cannot answer, the log is read once more, and written unchanged.
         with suppress(SQLAlchemyError):
             if await asyncio.to_thread(self._has_log, wanted):
                 return
@@ -100,18 +100,19 @@ class LogReader:
             try:
                 text, spool = await self._fetch(wanted, stack)
             except ApiError as error:
-                # Before its end only in case that is not seen: nothing is lost yet.
+                # A read before the end is only a precaution: nothing is lost yet.
                 if wanted.final:
                     self._lost(wanted, str(error))
                 return
             cut = len(text) >= self._most
             if text and not text[:1].isdigit() and not cut:
-                # What begins with no time is the kubelet's excuse for a log that it does not find.
+                # A text without a leading timestamp is the kubelet's error for a log that it does
+                # not find.
                 if wanted.final:
                     self._lost(wanted, text.decode("utf-8", "replace"))
                 return
             if cut:
-                # It begins within a line.
+                # The tail begins within a line.
                 text = text.partition(b"\n")[2] or text
             self._metrics.logs.labels("kept").inc()
             self._put(wanted.namespace, [self._record(wanted, text=text, cut=cut)])
@@ -120,7 +121,7 @@ class LogReader:
                 self._uploads.add(wanted, spool)
 
     async def _fetch(self, wanted: LogWanted, stack: ExitStack) -> tuple[bytes, Spool | None]:
-        """Its last bytes, and all of it if that is wanted."""
+        """Return the log's last bytes, and the whole log if configured."""
         is_whole = self._uploads is not None
         path = url_path(
             PODS.path(wanted.namespace, wanted.pod, "log"),

@@ -1,4 +1,4 @@
-"""Max-min fair shares of bytes."""
+"""Max-min fair shares of space in bytes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 
 def level_of(sizes: Iterable[int], most: int) -> int | None:
-    """Return the max-min fair share: what each may have so that all together have `most`.
+    """Return the max-min fair share: the limit at which all claimants together have `most` bytes.
 
-    A claimant with less keeps what it has, and what it leaves is divided among the others. None:
+    A claimant below the limit keeps what it has, and the rest is divided among the others. None:
     all of them together have no more than `most`.
     """
     found = sorted(sizes)

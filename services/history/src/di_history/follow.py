@@ -1,8 +1,8 @@
-"""Follows jobs, their pods and Events, and hands over what has changed.
+"""Follows jobs, their pods and Events, and passes on the changes.
 
-A thin shell: what an event of the watch means is decided in `changes`. It reads and never writes
-to the cluster, so nothing waits for it; what it misses while it is away it fills in from what the
-objects and Events still say, and marks the rest as a gap.
+A thin shell: `changes` decides what a watch event means. It only reads from the cluster, so nothing
+waits for it. What it misses while it is down, it fills in from the objects and Events that still
+exist, and it marks the rest as a gap.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _STREAM_SECONDS: Final = 300
 _FILL_IN_SECONDS: Final = 1.0
 _FILLED_IN_AT_ONCE: Final = 200
 _AWAY: Final = 60_000
-"""Milliseconds without a mark after which others may have happened unseen."""
+"""Milliseconds without a mark after which changes may have been missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What was written before this process began.
+    """Data that was written before this process began.
 
     Attributes:
-        jobs: snapshots by uid, packed, of those not known to be deleted.
-        placed: the placements not known to have ended.
-        followed: until when all was written; None: never.
+        jobs: snapshots by UID, packed, of jobs that are not known to be deleted.
+        placed: placements without a known end.
+        followed: time until which everything was written; None: never.
     """
 
     jobs: Mapping[str, bytes]
@@ -70,15 +70,15 @@ class Known:
 
 
 class Follower:
-    """One run of following, from what is known until an error.
+    """Follows the cluster once, from the known data until an error.
 
     Args:
-        put: takes records.
-        lost: jobs that lost records on their way to the database, up to so many.
-        resume: has `put` take records of these jobs again.
-        recall: reads what is written of these jobs; called in a thread.
-        has_log: whether a log is kept already; called in a thread.
-        uploads: what takes whole logs, of this run; None: nothing does.
+        put: accepts records.
+        lost: returns up to so many jobs that lost records before the database.
+        resume: makes `put` accept records of these jobs again.
+        recall: returns the written data of these jobs; called in a thread.
+        has_log: returns whether a log is already kept; called in a thread.
+        uploads: accepts whole logs of this run; None: none are kept.
         now: milliseconds.
     """
 
@@ -121,7 +121,7 @@ class Follower:
         self._early_events = Early[Entry]()
         self._early_pods = Early[tuple[str, Object]]()
         for row in known.placed:
-            # Their jobs may be deleted while they end.
+            # Their jobs can be deleted while they end.
             self._subjects.add_gone(row["namespace"], row["job"], row["job"])
         self._caches: tuple[WatchCache, ...] = ()
         self._logs: LogReader | None = None
@@ -132,7 +132,9 @@ class Follower:
         )
 
     def followed(self) -> Millis | None:
-        """Now, if all that has happened has been handed over; None while a watch is away."""
+        """Return the present time if every change has been passed on; None while a watch is
+        disconnected.
+        """
         if not self._caches or any(
             not cache.synced.is_set() or cache.away > 0 for cache in self._caches
         ):
@@ -140,7 +142,7 @@ class Follower:
         return self._now()
 
     async def run(self) -> None:
-        """Follow, for as long as nothing cancels it; no object and no API server ends it."""
+        """Follow until cancelled; errors of objects and of the API server do not end it."""
         async with KubeClient(config=self._config) as client:
             self._logs = LogReader(
                 client=client,
@@ -157,8 +159,8 @@ class Follower:
             pods.subscribe(self._guarded(self._on_pod))
             async with asyncio.TaskGroup() as group:
                 group.create_task(jobs.run())
-                # Else all pods of a large cluster would come before their jobs, and past a bound
-                # be lost until they change.
+                # Otherwise all pods of a large cluster would arrive before their jobs, and beyond a
+                # limit be lost until they change.
                 group.create_task(_once(jobs.synced, pods.run))
                 group.create_task(self._logs.run())
                 group.create_task(self._after_absence(jobs, pods))
@@ -180,7 +182,7 @@ class Follower:
         )
 
     def _guarded(self, handle: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
-        """One object that cannot be recorded is left out."""
+        """Return a handler that skips objects that cannot be recorded."""
 
         def call(kind: str, obj: Object) -> None:
             try:
@@ -194,7 +196,7 @@ class Follower:
         return call
 
     def _on_job(self, kind: str, job: Object, since: Millis | None = None) -> None:
-        """Record what has changed; what did since then was not seen."""
+        """Record the changes of a job; changes since `since` were not observed."""
         if UNREADABLE in job:
             return
         uid, now, namespace = uid_of(job), self._now(), _namespace(job)
@@ -228,7 +230,7 @@ class Follower:
             return
         namespace = _namespace(pod)
         if self._subjects.job_of(namespace, job) != job:
-            # The watch has not shown the job yet, or the job is not in this namespace.
+            # The watch has not delivered the job yet, or the job is in another namespace.
             self._early_pods.add(namespace, job, (kind, pod), size_of(pod))
             return
         before = self._pods.get(uid)
@@ -259,17 +261,17 @@ class Follower:
         if job is not None:
             self._put(namespace, [entry])
         else:
-            # The watch has not shown the subject yet, or it is not in this namespace.
+            # The watch has not delivered the subject yet, or it is in another namespace.
             self._early_events.add(namespace, uid, entry, size)
 
     def _found(self, namespace: str, uid: str, job: str) -> None:
-        """Remember a subject, and record the Events that came before it."""
+        """Remember a subject, and record the Events that arrived before it."""
         self._subjects.add(namespace, uid, job)
         early = self._early_events.take(namespace, uid)
         self._put(namespace, [replace(each, job=job) for each in early])
 
     async def _after_absence(self, jobs: WatchCache, pods: WatchCache) -> None:
-        """When all there is has been seen: what is gone was deleted meanwhile."""
+        """After the initial lists: record the deletion of what no longer exists."""
         await jobs.synced.wait()
         await pods.synced.wait()
         present = {uid_of(job) for job in jobs.items()}
@@ -281,7 +283,7 @@ class Follower:
         _log.info("in sight", jobs=len(jobs), pods=len(pods))
 
     async def _fill_in(self, jobs: WatchCache, pods: WatchCache) -> None:
-        """Compare jobs that lost records with what is written of them, as after an absence."""
+        """Compare jobs that lost records with their written data, as after a restart."""
         while True:
             await asyncio.sleep(_FILL_IN_SECONDS)
             uids = self._lost(_FILLED_IN_AT_ONCE) if self._caches else []
@@ -298,7 +300,9 @@ class Follower:
     def _compare(
         self, uids: Collection[str], known: Known, jobs: WatchCache, pods: WatchCache
     ) -> None:
-        """Record the difference between what is written of jobs and of their pods, and now."""
+        """Record the difference between the written data of jobs and pods, and their
+        present state.
+        """
         for uid in uids:
             self._jobs.pop(uid, None)
         self._jobs.update(known.jobs)
@@ -311,13 +315,13 @@ class Follower:
                 self._gone(uid, known.followed)
         again = self._guarded(self._on_pod)
         for pod in [each for each in self._pods.values() if controller_uid(each) in uids]:
-            # As a new one, or what it lost would be no news.
+            # As a new pod, or its lost records would not be written.
             del self._pods[str(pod["metadata"]["uid"])]
             again("", pod)
         self._end_placements(known, pods)
 
     def _gone(self, uid: str, not_before: Millis | None) -> None:
-        """Record that a job was deleted while nothing of it was recorded."""
+        """Record that a job was deleted while its changes were not recorded."""
         if (kept := self._jobs.pop(uid, None)) is not None:
             last = from_json(unpack(kept))
             self._put(_namespace(last), job_gone(last, self._now(), not_before=not_before))
@@ -325,7 +329,7 @@ class Follower:
             self._subjects.remove(_namespace(last), uid)
 
     def _end_placements(self, known: Known, pods: WatchCache) -> None:
-        """Record the end of each known pod that is gone."""
+        """Record the end of each known pod that no longer exists."""
         there = {str(pod["metadata"]["uid"]) for pod in pods.items()}
         for row in known.placed:
             if row["pod_uid"] not in there:
@@ -378,7 +382,7 @@ def _namespace(obj: Object) -> str:
 
 
 def _packed(job: Object) -> Object:
-    """A job as it is kept in memory: a fifteenth of what it takes when parsed."""
+    """Return a job in its cached form, a fifteenth of its parsed size."""
     metadata = job["metadata"]
     names = ("name", "namespace", "uid", "resourceVersion")
     return {

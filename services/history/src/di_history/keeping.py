@@ -1,4 +1,4 @@
-"""The threads that keep the history: one follows, one writes, one gives up what is old."""
+"""The threads of the history: one follows the cluster, one writes, one deletes old data."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _log = structlog.get_logger()
 
 SWEEP_SECONDS: Final = 600.0
 _SWEEP_PART: Final = 64
-"""A sweep begins earlier when this part of all that may be kept was written."""
+"""A sweep begins early when this fraction of the maximum was written."""
 _DRAIN_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolSettings:
-    """Where whole logs wait for the storage.
+    """Where whole logs wait for their upload.
 
     Attributes:
-        room: bytes of all together, compressed.
-        most: bytes of one, before compression.
+        room: maximum bytes of all logs, compressed.
+        most: maximum bytes of one log, before compression.
     """
 
     folder: Path
@@ -54,18 +54,18 @@ class SpoolSettings:
 
 
 def sweep_is_due(*, waited: float, unswept: int, size: int) -> bool:
-    """Whether to sweep again.
+    """Return whether to sweep again.
 
     Args:
         waited: seconds since the last sweep.
         unswept: bytes written since then.
-        size: bytes of all that may be kept.
+        size: maximum bytes of the history.
     """
     return waited >= SWEEP_SECONDS or unswept >= size // _SWEEP_PART
 
 
 class Keeper:
-    """Keeps on, whatever fails: each of its threads begins again after a pause."""
+    """Runs the threads; each restarts after a delay when it fails."""
 
     def __init__(
         self,
@@ -111,13 +111,13 @@ class Keeper:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the tables are there."""
+        """Return whether the tables exist."""
         return self._migrated.is_set()
 
     def start(self) -> None:
-        """Begin; `end` ends it."""
+        """Start the threads; `end` stops them."""
         threads = [
-            # The process waits for the writer: what was handed over is written, if it can be.
+            # The process waits for the writer, so that accepted records are written if possible.
             threading.Thread(target=target, name=name, daemon=name != "writer")
             for name, target in (
                 ("follower", self._follow),
@@ -129,7 +129,7 @@ class Keeper:
             thread.start()
 
     def end(self) -> None:
-        """Write what has been handed over, and no more."""
+        """Write the accepted records, and accept no more."""
         self._ending.set()
         self._batches.end()
 
@@ -141,7 +141,7 @@ class Keeper:
                 if not self._migrated.is_set():
                     migrate(self._engine)
                     self._migrated.set()
-                # What waits is written first: it is what the next run begins with.
+                # Waiting records are written first, because the next run begins with them.
                 if not self._batches.drained(_DRAIN_SECONDS):
                     continue
                 self._follower = Follower(
@@ -198,7 +198,7 @@ class Keeper:
 
     def _sweep(self) -> None:
         self._migrated.wait()
-        # What an earlier process has written is not known.
+        # The records of an earlier process are unknown.
         written: set[str] | None = None
         while not self._ending.is_set():
             found = self._writer.take_unswept()
@@ -236,7 +236,7 @@ class Keeper:
             self._whole_logs.forget(namespace, uid)
 
     def _known(self, uids: Collection[str] | None) -> Known:
-        """What is written of these jobs, or None: of all."""
+        """Return the written data of these jobs, or None: of all."""
         return Known(
             jobs=self._reader.snapshots(uids),
             placed=self._reader.placed(uids),

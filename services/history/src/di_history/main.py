@@ -38,7 +38,7 @@ _READ_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = _READ_SECONDS + STATEMENT_SECONDS
 _DAY: Final = 86_400_000
 _BESIDE_REQUESTS: Final = 3
-"""Connections to the database: of the follower, the writer and the sweeper."""
+"""Database connections of the follower, the writer and the sweeper."""
 BOUNDS: Final = Bounds(
     handshake_seconds=_READ_SECONDS,
     read_seconds=_READ_SECONDS,
@@ -47,18 +47,18 @@ BOUNDS: Final = Bounds(
     idle_seconds=75.0,
     connections=512,
     connections_of_source=128,
-    # Nothing here takes a body.
+    # No request has a body.
     body_bytes=lambda _path: 1024,
     bodies_bytes=1024 * 1024,
 )
 
 
 def main() -> None:
-    """Run until SIGTERM; exits with 2 when the settings make no sense."""
+    """Run until SIGTERM; exits with 2 for invalid settings."""
     try:
         settings = load_config(sys.argv[1:], os.environ)
         kube_config = load_kube_config(settings.kubeconfig, clock=time.monotonic)
-        # Said now, and not by a worker that dies.
+        # Checked now, and not in a worker that would die.
         open_engine(settings.database).dispose()
         _whole_logs(settings)
     except (SettingsError, KubeConfigError) as error:
@@ -74,7 +74,9 @@ def main() -> None:
 
 
 def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
-    """What the worker serves; called in it: threads and connections survive no fork."""
+    """Build what the worker serves; called in the worker, because threads and connections do not
+    survive a fork.
+    """
     metrics, draining = Metrics(), threading.Event()
     engine = open_engine(settings.database, connections=settings.threads + _BESIDE_REQUESTS)
     whole_logs = _whole_logs(settings)
@@ -145,10 +147,10 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
 
 
 def _whole_logs(settings: Config) -> WholeLogs | None:
-    """The bucket, if there is to be one.
+    """Return the bucket, if one is configured.
 
     Raises:
-        SettingsError: what is said of it means nothing.
+        SettingsError: its settings are invalid.
     """
     if not settings.object_storage:
         return None

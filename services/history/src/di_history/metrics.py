@@ -1,4 +1,4 @@
-"""Counters of the history; one registry a process, made at its start."""
+"""Prometheus metrics of the history; one registry per process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 class Metrics:
-    """`di_history_*`; labels come from tables of the program, never from a request."""
+    """The metrics `di_history_*`; label values come from tables of the program, never from a
+    request.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -117,16 +119,16 @@ class Metrics:
         )
 
     def count_waiting(self, waiting: Callable[[], int], size: Callable[[], int]) -> None:
-        """Show how many records wait, and their bytes."""
+        """Register gauges of the number of waiting records, and of their bytes."""
         self._waiting.set_function(waiting)
         self._waiting_bytes.set_function(size)
 
     def show_spooled(self, size: Callable[[], int]) -> None:
-        """Show how much waits for the storage."""
+        """Register the gauge of bytes that wait for their upload."""
         self._spooled.set_function(size)
 
     def show_followed(self, age: Callable[[], float | None]) -> None:
-        """Show how old the picture is."""
+        """Register the gauge of the age of the recorded state."""
 
         def value() -> float:
             found = age()

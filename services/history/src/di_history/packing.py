@@ -1,4 +1,4 @@
-"""How what is long is written: JSON, and zlib around it."""
+"""Encoding of long values: JSON, compressed with zlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TAIL_BYTES: Final = 2048
 
 
 def pack(raw: bytes) -> bytes:
-    """Compress; the same bytes each time."""
+    """Compress; equal input gives equal output."""
     return zlib.compress(raw, _LEVEL)
 
 
@@ -23,7 +23,7 @@ def unpack(packed: bytes) -> bytes:
 
 
 def to_json(value: Any) -> bytes:
-    """As it is kept: without spaces, keys in order."""
+    """Return the stored JSON form: without spaces, keys in order."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
@@ -33,9 +33,9 @@ def from_json(raw: bytes) -> Any:
 
 
 def last_lines(text: bytes) -> str:
-    """The last lines of a log, for those who will not read all of it.
+    """Return the last lines of a log, for a short view.
 
-    A NUL, which PostgreSQL takes in no text, becomes a replacement character.
+    A NUL, which PostgreSQL does not accept in text, becomes a replacement character.
     """
     lines = text[-_TAIL_BYTES:].decode("utf-8", "replace").replace("\x00", "\ufffd").splitlines()
     return "\n".join(lines[-_TAIL_LINES:])

@@ -1,4 +1,4 @@
-"""What the cluster and its monitoring ask."""
+"""Probes and metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def pages(
     is_ready: Callable[[], bool],
     clock: Callable[[], float],
 ) -> SlowPages:
-    """Liveness, readiness and metrics.
+    """Return the pages for liveness, readiness and metrics.
 
-    Alive never depends on the database or the API server: a restart would bring neither back.
-    Ready: not draining, able to shake hands, and the tables have been there once; while the
-    database is away requests are answered 503, which says more than a refused connection.
+    Liveness never depends on the database or the API server, because a restart would restore
+    neither. Ready means: not draining, with a usable certificate, and the tables have existed once.
+    While the database is unreachable requests get 503, which is more informative than a refused
+    connection.
     """
     exposition = Exposition(lambda: generate_latest(registry), clock=clock)
 

@@ -1,7 +1,7 @@
-"""What is kept of a job: plain values, alike in SQLite and PostgreSQL.
+"""The records of a job: plain values, equal in SQLite and PostgreSQL.
 
-Times are milliseconds since 1970. Every record has a key that follows from what happened, never
-from who saw it or when: two replicas, or one that sees it again, write it once.
+Times are milliseconds since 1970. Every record has a key that is derived from what happened, never
+from the observer or its time, so two replicas, or a repeated observation, write it once.
 """
 
 from __future__ import annotations
@@ -15,36 +15,37 @@ Millis: TypeAlias = int
 
 
 class EntryKind(StrEnum):
-    """What an entry of a job's timeline tells of."""
+    """Kind of an entry in a job's timeline."""
 
     PHASE = "phase"
     """The job entered a phase: `phase`, `before`, `reason`, `message`."""
     RESTART = "restart"
-    """Pods that failed are replaced: `restarts`, how many there were then."""
+    """Failed pods were replaced: `restarts`, the number of restarts by then."""
     FAILURE = "failure"
     """A pod failed: `pod`, `uid`, `exitCode`, `reason`."""
     SCALING = "scaling"
     """The replicas of a task changed in the spec: `task`, `before`, `after`, `who`."""
     ALLOCATION = "allocation"
-    """The allocator placed the job elsewhere: `before`, `after`, nodes by task."""
+    """The allocator changed the job's placement: `before`, `after`, nodes by task."""
     CONDITION = "condition"
-    """A condition that is no phase turned: `type`, `status`, `reason`, `message`."""
+    """A condition that is not a phase changed: `type`, `status`, `reason`, `message`."""
     EVENT = "event"
     """An Event on the job or on a pod of it: `type`, `reason`, `message`, `object`, `count`."""
     DELETED = "deleted"
-    """The job was deleted. `after`: not before then, if nobody looked."""
+    """The job was deleted. `after`: the earliest time, if it was not observed."""
     GAP = "gap"
-    """Nobody looked from `from` until the time of the entry. `changed`: fields that differ
-    afterwards; what came and went between is not known but from Events."""
+    """The job was not observed from `from` until the time of the entry. `changed`: fields that
+    differ afterwards; intermediate values are known only from Events.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSeen:
-    """A job as it was seen last.
+    """A job as last observed.
 
     Attributes:
         version: its resourceVersion; a lower one never replaces a higher one.
-        snapshot: what the next sight of it is compared with, as JSON.
+        snapshot: input of the next comparison, as JSON.
     """
 
     uid: str
@@ -61,7 +62,7 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobGone:
-    """A job that was deleted."""
+    """A deleted job."""
 
     uid: str
     at: Millis
@@ -69,11 +70,11 @@ class JobGone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A spec of a job: its number is the job's generation.
+    """A revision of a job's spec: its number is the job's generation.
 
     Attributes:
         who: the field manager that wrote it.
-        manifest: the job as it could be created anew, as JSON.
+        manifest: the job in a form that can be created again, as JSON.
     """
 
     job: str
@@ -88,8 +89,8 @@ class Entry:
     """One line of a job's timeline.
 
     Attributes:
-        key: of it in the job.
-        version: the same key with a higher one replaces it, as an Event that is counted again does.
+        key: unique in the job.
+        version: the same key with a higher version replaces it, as a repeated Event does.
     """
 
     job: str
@@ -102,7 +103,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """A pod on a node, for a time.
+    """A pod on a node, with a time range.
 
     Attributes:
         until: absent while it is there.
@@ -128,7 +129,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a job reported of itself at one time: numbers by name."""
+    """The numbers that a job reported at one time, by name."""
 
     job: str
     at: Millis
@@ -137,14 +138,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedLog:
-    """The end of what a container wrote.
+    """The log tail of a container.
 
     Attributes:
-        attempt: how often the container had been restarted.
+        attempt: number of previous restarts.
         text: its last bytes, None if they could not be read.
-        cut: whether there was more before.
-        final: whether the container had ended; one that had not is replaced by one that has.
-        failed: whether it ended badly: its log is the last to be given up.
+        cut: whether the log has more before them.
+        final: whether the container had ended; otherwise a final record replaces this one.
+        failed: whether it ended with a failure: such logs are deleted last.
         note: why there is no text.
     """
 
@@ -163,12 +164,12 @@ class EndedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeLog:
-    """Where all of a log is that has an `EndedLog`.
+    """The location of a whole log, beside its `EndedLog`.
 
     Attributes:
         key: of the object; empty: there is none.
         size: bytes of the log.
-        cut: whether there was more after them.
+        cut: whether the log has more after them.
         note: why there is no object.
     """
 
@@ -184,4 +185,4 @@ class WholeLog:
 
 Record: TypeAlias = JobSeen | JobGone | Revision | Entry | Placement | Sample | EndedLog | WholeLog
 Put: TypeAlias = Callable[[str, Iterable[Record]], None]
-"""Takes records of jobs of a namespace."""
+"""Accepts records of jobs of a namespace."""

@@ -1,4 +1,4 @@
-"""Logs that are being read, compressed on disk until they are objects of the storage."""
+"""Whole logs that are being read, compressed on disk until their upload."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PART: Final = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class Room:
-    """What all files together may have; one namespace has at most three quarters of it.
+    """The disk space of all files; one namespace gets at most three quarters of it.
 
     Attributes:
-        most: bytes, compressed.
-        by_namespace: bytes that are used.
+        most: maximum bytes, compressed.
+        by_namespace: used bytes.
     """
 
     folder: Path
@@ -32,30 +32,30 @@ class Room:
 
     @property
     def used(self) -> int:
-        """Bytes of all namespaces."""
+        """Return the used bytes of all namespaces."""
         return self.by_namespace.total()
 
     def is_full(self, namespace: str) -> bool:
-        """Whether nothing more of the namespace is taken."""
+        """Return whether the namespace can use no more."""
         return self.used >= self.most or self.by_namespace[namespace] >= self.most * 3 // 4
 
     def count(self, namespace: str, size: int) -> None:
-        """Add bytes of the namespace, or with a negative number give them back."""
+        """Add used bytes of the namespace; a negative number releases them."""
         self.by_namespace[namespace] += size
         if not self.by_namespace[namespace]:
             del self.by_namespace[namespace]
 
 
 class Spool:
-    """One log, in a file without a name: what a crash leaves is gone with the process.
+    """One log, in a file without a name, which disappears with the process after a crash.
 
     Args:
-        most: bytes that are taken, before compression; of a longer log they are the first ones.
+        most: maximum bytes before compression; of a longer log the beginning is kept.
 
     Attributes:
-        size: bytes that were taken.
+        size: accepted bytes.
         cut: whether there was more.
-        fault: why it is not whole; empty: it is.
+        fault: why it is incomplete; empty: it is complete.
     """
 
     def __init__(self, room: Room, *, namespace: str, most: int) -> None:
@@ -75,7 +75,7 @@ class Spool:
         self._gzip = gzip.GzipFile(fileobj=self._file, mode="wb", compresslevel=_LEVEL, mtime=0)
 
     def take(self, chunk: bytes) -> None:
-        """Take what comes next; a disk that is full is a fault of this one alone."""
+        """Add the next part; a full disk is a fault of this log only."""
         part = chunk[: self._most - self.size]
         self.cut = self.cut or len(part) < len(chunk)
         if self.fault or not part:
@@ -92,7 +92,7 @@ class Spool:
         self._count(self._file.tell())
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Finish: there are no more parts."""
         try:
             self._gzip.close()
             self._file.flush()
@@ -102,15 +102,15 @@ class Spool:
             self._count(self._file.tell())
 
     def parts(self) -> Iterator[bytes]:
-        """What was finished, compressed, from its beginning; as often as it is asked for."""
+        """Yield the finished, compressed log from its beginning; repeatable."""
         self._file.seek(0)
         while part := self._file.read(_PART):
             yield part
 
     def close(self) -> None:
-        """Give its room back."""
+        """Release its disk space."""
         for each in (self._gzip, self._file):
-            # What could not be written because the disk is full is not written now either.
+            # Data that the full disk did not accept is not written now either.
             with suppress(OSError):
                 each.close()
         self._count(0)

@@ -1,7 +1,7 @@
-"""Jobs and pods that others write about, each known by its namespace and UID.
+"""Subjects: jobs and pods that other objects refer to, by namespace and UID.
 
-Who may create Events or pods in a namespace chooses which UIDs they name. So a subject is found
-only by what is written in its own namespace.
+A user who can create Events or pods in a namespace chooses the UIDs in them. So a subject is found
+only by objects in its own namespace.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 MOST_GONE: Final = 50_000
-"""Subjects that are remembered after their end: their last Events come later."""
+"""Number of deleted subjects that are remembered, because their last Events arrive later."""
 EARLY_BYTES: Final = 16 << 20
-"""Of what is about subjects that the watches have not shown yet."""
+"""Maximum bytes of data about subjects that the watches have not delivered yet."""
 BURST_BYTES: Final = 256 << 10
 RATE_BYTES: Final = 256.0
-"""Bytes a second of Events that are accepted for one subject for ever."""
+"""Sustained bytes per second of Events that are accepted for one subject."""
 _MOST_BUDGETS: Final = 100_000
 
 T = TypeVar("T")
 
 
 class Subjects:
-    """Which job a subject belongs to."""
+    """Maps subjects to their jobs."""
 
     def __init__(self) -> None:
         self._present: dict[tuple[str, str], str] = {}
         self._gone: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def add(self, namespace: str, uid: str, job: str) -> None:
-        """Remember a subject that exists."""
+        """Add an existing subject."""
         self._gone.pop((namespace, uid), None)
         self._present[namespace, uid] = job
 
     def remove(self, namespace: str, uid: str) -> None:
-        """Note that a subject is gone; the last MOST_GONE of these are still found."""
+        """Record that a subject is deleted; the last MOST_GONE of these are still found."""
         if (job := self._present.pop((namespace, uid), None)) is not None:
             self.add_gone(namespace, uid, job)
 
     def add_gone(self, namespace: str, uid: str, job: str) -> None:
-        """Remember a subject that was gone before."""
+        """Add a subject that was deleted before."""
         if (namespace, uid) not in self._present:
             self._gone[namespace, uid] = job
             self._gone.move_to_end((namespace, uid))
@@ -48,14 +48,14 @@ class Subjects:
                 self._gone.popitem(last=False)
 
     def job_of(self, namespace: str, uid: str) -> str | None:
-        """UID of the job; None: no such subject is known in that namespace."""
+        """Return the UID of the job; None: the namespace has no such subject."""
         return self._present.get((namespace, uid)) or self._gone.get((namespace, uid))
 
 
 class Early(Generic[T]):
-    """What is about subjects that are not known yet, until they are.
+    """Data about subjects that are not known yet.
 
-    Past `most` bytes the namespace with most of them loses what is about its oldest subject.
+    Beyond `most` bytes the namespace with the most loses the data about its oldest subject.
     """
 
     def __init__(self, *, most: int = EARLY_BYTES) -> None:
@@ -65,11 +65,11 @@ class Early(Generic[T]):
 
     @property
     def bytes(self) -> int:
-        """Of all."""
+        """Return the bytes of all data."""
         return self._bytes.total()
 
     def add(self, namespace: str, uid: str, what: T, size: int) -> None:
-        """Keep it until `take`."""
+        """Keep data until `take`."""
         self._found.setdefault(namespace, OrderedDict()).setdefault(uid, []).append((what, size))
         self._bytes[namespace] += size
         while self.bytes > self._most:
@@ -77,7 +77,7 @@ class Early(Generic[T]):
             self.take(heaviest, next(iter(self._found[heaviest])))
 
     def take(self, namespace: str, uid: str) -> list[T]:
-        """Remove what is about a subject; in the order in which it came."""
+        """Remove and return the data about a subject, in order of arrival."""
         of_namespace = self._found.get(namespace)
         if of_namespace is None:
             return []
@@ -89,10 +89,10 @@ class Early(Generic[T]):
 
 
 class Budgets:
-    """How much is accepted about one subject: a token bucket of bytes each.
+    """Limits on the data about one subject: a token bucket of bytes each.
 
     Args:
-        clock: seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
@@ -100,7 +100,9 @@ class Budgets:
         self._left: OrderedDict[tuple[str, str], tuple[float, float, bool]] = OrderedDict()
 
     def take(self, namespace: str, uid: str, size: int) -> tuple[bool, bool]:
-        """Take bytes; returns whether there were so many, and if not, whether that is new."""
+        """Take bytes; return whether the bucket had them, and if not, whether this is the first
+        failure.
+        """
         now = self._clock()
         left, since, was_over = self._left.pop((namespace, uid), (float(BURST_BYTES), now, False))
         left = min(float(BURST_BYTES), left + (now - since) * RATE_BYTES)

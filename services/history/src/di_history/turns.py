@@ -1,4 +1,4 @@
-"""Waiting work of several namespaces, which take turns."""
+"""A fair queue of work, in which namespaces take turns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class Turns(Generic[T]):
-    """A fair queue: namespaces in turn, within one the oldest first.
+    """A fair queue: namespaces take turns, and in each the oldest work is first.
 
-    One namespace has at most three quarters of the workers at a time, so that its slow work leaves
+    One namespace gets at most three quarters of the workers at a time, so that its slow work leaves
     some for the others.
 
     Args:
-        workers: how many take work at once.
-        most: of all that wait; None: the caller bounds it.
+        workers: number of concurrent workers.
+        most: maximum of waiting work; None: the caller limits it.
     """
 
     def __init__(self, *, workers: int, most: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Turns(Generic[T]):
         return self._count
 
     def put(self, namespace: str, work: T) -> tuple[T, ...]:
-        """Add work; returns what is given up for it, the newest of the longest queue."""
+        """Add work; return the work that is dropped for it, the newest of the longest queue."""
         self._waiting.setdefault(namespace, deque()).append(work)
         self._count += 1
         self._changed.set()

@@ -1,4 +1,4 @@
-"""Hands whole logs to the storage, and waits for it while it is away."""
+"""Uploads whole logs to the object storage, with retries while it is unreachable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 AT_ONCE: Final = 4
 PATIENCE: Final = 3600.0
-"""Seconds that a log waits for the storage."""
+"""Maximum seconds that a log waits for the storage."""
 _LONGEST_PAUSE: Final = 30.0
 
 
@@ -34,15 +34,15 @@ class _Waiting:
 
 
 class Uploads:
-    """Makes objects of spooled logs, a few at a time; namespaces take turns.
+    """Uploads spooled logs, a few at a time; namespaces take turns.
 
-    While the storage is away they wait, as many as the spool holds, and for an hour; what has
-    waited in vain is recorded with the storage's own message. One that it refuses goes to the end
-    of its namespace's queue.
+    While the storage is unreachable they wait for an hour, as many as the spool holds; after that
+    the storage's error message is recorded. A log that the storage refuses goes to the end of its
+    namespace's queue.
 
     Args:
         most: bytes of each log, before compression.
-        clock: seconds.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Uploads:
         metrics.show_spooled(lambda: room.used)
 
     def spool(self, namespace: str) -> Spool:
-        """Where the next log of the namespace goes."""
+        """Return the spool for the next log of the namespace."""
         return Spool(self._room, namespace=namespace, most=self._most)
 
     def add(self, wanted: LogWanted, spool: Spool) -> None:
-        """Have a log that was read to its end stored, after the record of its last lines."""
+        """Upload a log that was read to its end, after the record of its tail."""
         spool.finish()
         if spool.fault:
             self._lost(wanted, spool.fault)
@@ -84,7 +84,7 @@ class Uploads:
         self._put(wanted.namespace, [_record(wanted, note=why)])
 
     async def run(self) -> None:
-        """Store, for as long as nobody cancels it."""
+        """Upload until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(self._work())
@@ -119,7 +119,7 @@ class Uploads:
         await asyncio.sleep(pause)
 
     def _put_back(self, each: _Waiting) -> None:
-        # The spool bounds what waits, by bytes.
+        # The spool limits what waits, by bytes.
         self._queue.put(each.wanted.namespace, each)
 
 

@@ -1,4 +1,4 @@
-"""Records that wait to be written, bounded in bytes and shared by namespaces."""
+"""The queue of records to write, limited in bytes and shared by namespaces."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from di_history.fair_share import over_the_level
 from di_history.records import JobGone, JobSeen, Record, Revision
 
 _OBJECT: Final = 200
-"""Bytes of a record and its place in the queue, beside its fields."""
+"""Bytes of a record and its place in the queue, besides its fields."""
 
 
 def weight(record: Record) -> int:
-    """Bytes that a record takes in memory, about."""
+    """Return the approximate bytes of a record in memory."""
     return _OBJECT + sum(size_of(getattr(record, each.name)) for each in fields(record))
 
 
 def job_of(record: Record) -> str:
-    """UID of the job that a record is about."""
+    """Return the UID of a record's job."""
     return record.uid if isinstance(record, JobSeen | JobGone) else record.job
 
 
@@ -42,7 +42,7 @@ class Waiting:
 
 @dataclass(slots=True, kw_only=True)
 class _OfJob:
-    """Places of what waits of a job."""
+    """Places of one job's records in the queue."""
 
     namespace: str
     places: set[int] = field(default_factory=set)
@@ -53,17 +53,17 @@ class _OfJob:
 
 
 class Queue:
-    """First in, first out; of what a later record of the same job replaces only the last waits.
+    """A first-in, first-out queue in which a later record of a job can replace an earlier one.
 
-    The last sight of a job replaces an earlier one, and comes at the end: an entry must not be
-    written after a sight that has it already. Revisions of a job past a bound lose the oldest,
-    as they would in the store.
+    The last observation of a job replaces an earlier one, and goes to the end: an entry must not be
+    written after an observation that includes it. Beyond a limit a job's oldest revisions are
+    dropped, as in the store.
 
     Args:
-        job_revisions: bytes of the revisions of one job.
+        job_revisions: maximum bytes of the revisions of one job.
 
     Attributes:
-        bytes: of all that wait.
+        bytes: of all records.
     """
 
     def __init__(self, *, job_revisions: int) -> None:
@@ -77,7 +77,7 @@ class Queue:
         return len(self._waiting)
 
     def put(self, namespace: str, record: Record) -> None:
-        """Add a record of a job of the namespace at the end, and drop what it replaces."""
+        """Add a record of a job of the namespace at the end, and drop the one that it replaces."""
         found = Waiting(place=self._next, namespace=namespace, record=record, weight=weight(record))
         self._next += 1
         job = self._add(found)
@@ -92,7 +92,9 @@ class Queue:
                 self._remove(job.revisions[0])
 
     def take(self, *, records: int, most: int) -> list[Waiting]:
-        """Remove the first so many, of `most` bytes together, but at least one; none if empty."""
+        """Remove and return the first records, up to `records` and `most` bytes, but at least one;
+        empty if there are none.
+        """
         taken: list[Waiting] = []
         size = 0
         while self._waiting and len(taken) < records:
@@ -104,17 +106,18 @@ class Queue:
         return taken
 
     def put_back(self, taken: list[Waiting]) -> None:
-        """Add what was taken at the beginning."""
+        """Return taken records to the beginning."""
         for each in reversed(taken):
             self._add(each)
             self._waiting.move_to_end(each.place, last=False)
 
     def shrink(self, most: int) -> Iterator[tuple[str, int]]:
-        """Drop whole jobs until `most` bytes wait; yields their UIDs and counts of records.
+        """Drop whole jobs until at most `most` bytes wait; yields their UIDs and numbers of
+        records.
 
-        Only namespaces that exceed their max-min fair share of `most` lose jobs: the heaviest
-        namespace first, and of each its largest jobs. A job loses all that waits of it, since a
-        later record would be kept after a hole.
+        Only namespaces above their max-min fair share of `most` lose jobs: the largest namespace
+        first, and in each its largest jobs. A job loses all its waiting records, because a later
+        record would be stored after a hole.
         """
         sizes: Counter[str] = Counter()
         for job in self._jobs.values():
@@ -151,7 +154,7 @@ class Queue:
         job.bytes -= found.weight
         if job.sight == place:
             job.sight = None
-        # One that was put back is in no order with those that came meanwhile.
+        # A returned record is not in order with later ones.
         if job.revisions and job.revisions[0] == place:
             job.revisions.popleft()
             job.revision_bytes -= found.weight
@@ -161,7 +164,7 @@ class Queue:
 
 
 def size_of(value: Any) -> int:
-    """Bytes that a value takes in memory, about."""
+    """Return the approximate bytes of a value in memory."""
     size = sys.getsizeof(value)
     if isinstance(value, Mapping):
         size += sum(size_of(key) + size_of(each) for key, each in value.items())

@@ -1,9 +1,9 @@
-"""Whole logs in S3-compatible storage: an object each, compressed by gzip, which any tool reads.
+"""Whole logs in S3-compatible storage: one gzip-compressed object each, readable by any tool.
 
-An object's key follows from the container that wrote it: whoever reads a log once more, or another
-replica, writes the same object. It is made before the row that names it, and deleted before the
-rows of its job are, so that nothing is left in the bucket that no row leads to: of a job everything
-below its own prefix goes, also what a crash left there without a row.
+An object's key is derived from the container that wrote the log, so a second read, or another
+replica, writes the same object. It is created before the row with its location, and deleted before
+the rows of its job, so the bucket has no objects without a row. With a job everything below its
+prefix is deleted, also what a crash left without a row.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from obstore.store import ObjectStore, S3Store
 from di_history.changes.pods import LogWanted
 
 if TYPE_CHECKING:
-    # Not there when the program runs, as the library says of its types.
+    # Does not exist at run time, as the library documents for its types.
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _GZIP: Final = zlib.MAX_WBITS | 16
 _TIMEOUT: Final = timedelta(seconds=30)
 _RETRY: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _AT_ONCE: Final = 1000
-"""Objects deleted by one request, as S3 has it."""
+"""Objects deleted by one request, the limit of S3."""
 
 
 class StorageError(Exception):
-    """The storage did not do it; the message says why, without credentials."""
+    """The storage request failed; the message has the reason, without credentials."""
 
 
 class WholeLogs:
-    """The objects. Every method may be called by several threads at once.
+    """The objects of whole logs. Thread-safe.
 
     Args:
-        store: below whose prefix they are.
+        store: client with the prefix of the objects.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def keep(self, key: str, parts: Iterable[bytes]) -> None:
-        """Make an object of these, compressed already, or replace it.
+        """Create or replace an object from compressed parts.
 
         Raises:
-            StorageError: it is as it was.
+            StorageError: the object is unchanged.
         """
         attributes = {"Content-Type": "application/gzip"}
         try:
@@ -58,7 +58,7 @@ class WholeLogs:
             raise StorageError(told(error)) from error
 
     def read(self, key: str) -> Iterator[bytes]:
-        """The log, part by part, as its container wrote it.
+        """Yield the uncompressed log in parts.
 
         Raises:
             KeyError: there is no such object (any more).
@@ -76,7 +76,7 @@ class WholeLogs:
         """Delete all objects of a job.
 
         Raises:
-            StorageError: some may be there still.
+            StorageError: some may still exist.
         """
         try:
             for found in obstore.list(self._store, f"{namespace}/{job}/", chunk_size=_AT_ONCE):
@@ -86,15 +86,16 @@ class WholeLogs:
 
 
 def open_bucket(url: str, *, endpoint: str, region: str, authority: bytes | None) -> WholeLogs:
-    """Those of a bucket; credentials come of the environment (`AWS_*`), as AWS's own programs do.
+    """Return the whole logs of a bucket; credentials come from the environment (`AWS_*`), as for
+    AWS's own programs.
 
     Args:
         url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
-        endpoint: of a storage that is not AWS's, `https://HOST:PORT`; else empty.
-        authority: certificates, PEM, that the endpoint's is good by as well; None: public ones.
+        endpoint: of a storage other than AWS, `https://HOST:PORT`; else empty.
+        authority: additional CA certificates for the endpoint, PEM; None: only public ones.
 
     Raises:
-        ValueError: they mean nothing.
+        ValueError: the arguments are invalid.
     """
     parts = urlsplit(url)
     if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
@@ -123,13 +124,13 @@ def open_bucket(url: str, *, endpoint: str, region: str, authority: bytes | None
 
 
 def key_of(wanted: LogWanted) -> str:
-    """`NAMESPACE/JOB'S UID/POD-POD'S UID/CONTAINER-RESTARTS.log.gz`."""
+    """Return the key: `NAMESPACE/JOB'S UID/POD-POD'S UID/CONTAINER-RESTARTS.log.gz`."""
     pod = f"{wanted.pod}-{wanted.pod_uid}"
     return f"{wanted.namespace}/{wanted.job}/{pod}/{wanted.container}-{wanted.attempt}.log.gz"
 
 
 def told(error: Exception) -> str:
-    """An error in one line: the library's has a dump of its cause below the first."""
+    """Return an error in one line: the library appends a dump of its cause in further lines."""
     return str(error).strip().partition("\n")[0][:200] or type(error).__name__
 
 
@@ -139,7 +140,7 @@ def _inflated(parts: Iterator[bytes]) -> Iterator[bytes]:
         for part in parts:
             rest = bytes(part)
             while rest:
-                # A part of a log that repeats itself may be a thousand times as long.
+                # A repetitive part of a log can expand a thousandfold.
                 text = inflater.decompress(rest, 1 << 20)
                 rest = inflater.unconsumed_tail
                 if text:

@@ -1,1 +1,1 @@
-"""What has changed between two sights of an object, as records; pure."""
+"""Records of the differences between two observed states of an object. Pure functions."""

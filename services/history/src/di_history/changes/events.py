@@ -1,4 +1,4 @@
-"""Events on a job and on its pods, as entries of its timeline."""
+"""Timeline entries for Events on a job and its pods."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from di_history.records import Entry, EntryKind, Millis
 
 Object = Mapping[str, Any]
 _LONGEST: Final = {"type": 16, "reason": 128, "message": 1024, "object": 320}
-"""Characters; the API server bounds only the Events of events.k8s.io."""
+"""Maximum lengths in characters; the API server limits only the Events of events.k8s.io."""
 _LONGEST_KEY: Final = 255
 
 
 def subject(event: Object) -> tuple[str, str]:
-    """Namespace of an Event, and UID of what it is about."""
+    """Return the namespace of an Event, and the UID of its subject."""
     namespace = str(mapping(event.get("metadata")).get("namespace") or "")
     return namespace, str(mapping(event.get("involvedObject")).get("uid") or "")
 
 
 def event_entry(event: Object, job: str, seen: Millis) -> Entry:
-    """An entry of the job's timeline; one that is counted again replaces what it was before."""
+    """Return an entry of the job's timeline; a repeated Event replaces its earlier entry."""
     about = mapping(event.get("involvedObject"))
     at = last_seen(event)
     count = mapping(event.get("series")).get("count") or event.get("count") or 1
@@ -50,7 +50,7 @@ def event_entry(event: Object, job: str, seen: Millis) -> Entry:
 
 
 def left_out_entry(event: Object, job: str, seen: Millis) -> Entry:
-    """An entry that Events about this one's subject are left out, from now on."""
+    """Return an entry that further Events about this one's subject are left out."""
     _, uid = subject(event)
     about = mapping(event.get("involvedObject"))
     return Entry(

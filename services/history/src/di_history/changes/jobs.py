@@ -1,4 +1,4 @@
-"""What has changed between two sights of a job."""
+"""Records of the differences between two observed states of a job."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _LATE: Final = 120_000
 
 
 def job_changes(before: Object | None, after: Object, seen: Millis) -> list[Record]:
-    """Records of what happened to a job between two sights of it.
+    """Return the records of what happened to a job between two observed states.
 
     Args:
-        before: the job, or its snapshot, as it was seen last; None: it is new to us.
-        after: as it is now.
-        seen: now, for what has no time of its own.
+        before: the job, or its snapshot, as last observed; None: the job is new here.
+        after: the present job.
+        seen: the present time, for changes without a time of their own.
     """
     old = before or _NOTHING
     uid, version = uid_of(after), version_of(after)
@@ -56,7 +56,7 @@ def job_changes(before: Object | None, after: Object, seen: Millis) -> list[Reco
 
 
 def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> list[Record]:
-    """Records of a deletion, which happened at a time between `not_before` and `at`."""
+    """Return the records of a deletion at a time between `not_before` and `at`."""
     uid = uid_of(last)
     data = {} if not_before is None else {"after": not_before}
     return [
@@ -66,7 +66,7 @@ def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> l
 
 
 def gap(before: Object, after: Object, since: Millis, until: Millis) -> list[Record]:
-    """A record that nobody looked at a job that has changed meanwhile; none if it has not."""
+    """Return a gap record if a job changed while it was not observed; empty if it did not."""
     if version_of(after) <= version_of(before):
         return []
     names = sorted(
@@ -87,7 +87,9 @@ def gap(before: Object, after: Object, since: Millis, until: Millis) -> list[Rec
 
 
 def first_sight_gap(job: Object, seen: Millis) -> list[Record]:
-    """A record that a job had been there for longer than it takes to see one; else none."""
+    """Return a gap record if a job existed for longer than its first observation should take; else
+    empty.
+    """
     created = millis(mapping(job.get("metadata")).get("creationTimestamp"))
     if created is None or seen - created < _LATE:
         return []
@@ -96,12 +98,12 @@ def first_sight_gap(job: Object, seen: Millis) -> list[Record]:
 
 
 def uid_of(job: Object) -> str:
-    """UID of a job."""
+    """Return the UID of a job."""
     return str(mapping(job.get("metadata")).get("uid") or "")
 
 
 def version_of(obj: Object) -> int:
-    """The resourceVersion as a number; 0 if it is none."""
+    """Return the resourceVersion as a number; 0 if it is invalid."""
     text = str(mapping(obj.get("metadata")).get("resourceVersion") or "")
     return int(text) if text.isascii() and text.isdecimal() else 0
 
@@ -158,7 +160,7 @@ def _replicas(job: Object) -> dict[str, int]:
         str(task.get("name") or task.get("type") or ""): _number(task.get("replicas", 1))
         for task in tasks
     }
-    # Replicas of a coordinator are listed one by one.
+    # The replicas of a coordinator are listed one by one.
     if "coordinated" in spec:
         found |= {role.value: 0 for role in Role}
         for each in map(mapping, items(mapping(spec.get("coordinated")).get("replicas"))):
@@ -270,7 +272,7 @@ def _allocation(
 
 
 def _nodes(placement: object) -> dict[str, Any]:
-    """How many replicas are on each node, by task: what does not grow with the replicas."""
+    """Return the number of replicas per node, by task: its size does not grow with the replicas."""
     found: dict[str, dict[str, int]] = {}
     for task, nodes in mapping(placement).items():
         counts = found.setdefault(str(task), {})

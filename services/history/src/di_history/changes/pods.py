@@ -1,4 +1,4 @@
-"""What has changed between two sights of a pod."""
+"""Records of the differences between two observed states of a pod."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _METADATA: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogWanted:
-    """A container whose log is to be read now, as its pod may be gone in a moment.
+    """A container whose log must be read now, because its pod may soon be deleted.
 
     Attributes:
-        attempt: how often it had been restarted.
-        previous: whether another one runs in its place already.
-        final: whether it has ended; else it is about to be.
-        failed: whether it ended badly.
+        attempt: number of previous restarts.
+        previous: whether its successor already runs.
+        final: whether it has ended; else it is about to.
+        failed: whether it ended with a failure.
     """
 
     job: str
@@ -52,7 +52,7 @@ class LogWanted:
 
 
 def trimmed(pod: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are read here, and no others: most of a pod is its spec."""
+    """Keep the fields that this module reads: most of a pod is its spec."""
     metadata, spec, status = (mapping(pod.get(key)) for key in ("metadata", "spec", "status"))
     labels, annotations = (mapping(metadata.get(key)) for key in ("labels", "annotations"))
     return {
@@ -69,11 +69,11 @@ def trimmed(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def placement_changes(before: Object | None, after: Object, seen: Millis) -> list[Placement]:
-    """Where a pod is, if that is news: on a node, ended there, or told to end.
+    """Return the placement of a pod if it is new: on a node, ended there, or terminating.
 
     Args:
-        before, after: as `trimmed` leaves them; `before` is None where the pod is new to us.
-        seen: now, for what has no time of its own.
+        before, after: as returned by `trimmed`; `before` is None if the pod is new here.
+        seen: the present time, for changes without a time of their own.
     """
     found = _placement(after, seen)
     if found is None or (before is not None and _told(before) == _told(after)):
@@ -82,19 +82,20 @@ def placement_changes(before: Object | None, after: Object, seen: Millis) -> lis
 
 
 def placement_gone(last: Object, seen: Millis) -> list[Placement]:
-    """The end of a pod that is deleted; nothing if it had none to end."""
+    """Return the end of a deleted pod; empty if it had no placement."""
     found = _placement(last, seen)
     if found is None:
         return []
     if found.until is not None:
         return [found]
     finished = millis(_last_end(mapping(last.get("status"))).get("finishedAt"))
-    # Later than what is kept of it, also where the watch tells of its end in the version before.
+    # A later version than the stored one, even if the watch reports the deletion with the previous
+    # version.
     return [replace(found, until=finished or seen, outcome="Deleted", version=found.version + 1)]
 
 
 def logs_wanted(before: Object | None, after: Object) -> list[LogWanted]:
-    """The containers that have ended since `before`, or are about to."""
+    """Return the containers that have ended since `before`, or are about to."""
     job = controller_uid(after)
     if job is None or not mapping(after.get("spec")).get("nodeName"):
         return []
@@ -127,7 +128,7 @@ class _Ending:
 
 
 def _endings(pod: Object) -> Iterator[_Ending]:
-    """Containers that have ended, are replaced already, or run in a pod that is told to end."""
+    """Yield containers that have ended, were replaced, or run in a terminating pod."""
     leaving = mapping(pod.get("metadata")).get("deletionTimestamp") is not None
     for status in map(mapping, items(mapping(pod.get("status")).get("containerStatuses"))):
         name, restarts = str(status.get("name") or ""), _count(status.get("restartCount"))
@@ -185,7 +186,7 @@ def _told(pod: Object) -> tuple[object, ...]:
 
 
 def _last_end(status: Object) -> Object:
-    """How the container ended that failed first, or else that ended last."""
+    """Return the end of the container that failed first, or else that ended last."""
     ends = [
         mapping(mapping(each.get("state")).get("terminated"))
         for each in map(mapping, items(status.get("containerStatuses")))

@@ -1,4 +1,4 @@
-"""The numbers of a job's report."""
+"""Samples: the numbers in a job's reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST: Final = 1e300
 
 
 def sample_of(job: str, status: Mapping[str, Any]) -> Sample | None:
-    """All numbers of `status.profilings`, named by their paths, as of the report's arrival.
+    """Return all numbers of `status.profilings`, named by their paths, with the time of the report.
 
     Of more than MOST_NUMBERS the first by name are kept. None: no report, or one without numbers.
     """
@@ -43,5 +43,5 @@ def _numbers(path: str, value: Any, depth: int) -> Iterator[tuple[str, float]]:
 def _is_number(value: object) -> TypeGuard[int | float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    # Larger integers than a float holds are somebody's joke.
+    # Integers beyond the range of a float are not real values.
     return abs(value) < _LARGEST and math.isfinite(value)

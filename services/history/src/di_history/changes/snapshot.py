@@ -1,4 +1,4 @@
-"""Of a job, what the next sight of it is compared with, and what a revision keeps."""
+"""The parts of a job that the next comparison needs, and those that a revision keeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Object = Mapping[str, Any]
 
 
 def snapshot_of(job: Object) -> dict[str, Any]:
-    """The fields that `job_changes` compares, and no others."""
+    """Return only the fields that `job_changes` compares."""
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     return {
         "metadata": {
@@ -38,7 +38,9 @@ def snapshot_of(job: Object) -> dict[str, Any]:
 
 
 def manifest_of(job: Object) -> dict[str, Any]:
-    """The job as somebody could create it anew: without status and what the API server adds."""
+    """Return the job in a form that can be created again: without status and the API server's
+    fields.
+    """
     metadata = mapping(job.get("metadata"))
     kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
     annotations = {
@@ -57,9 +59,9 @@ def manifest_of(job: Object) -> dict[str, Any]:
 
 
 def spec_writer(job: Object, before: Object) -> tuple[str, Millis | None]:
-    """Who wrote the spec last, and when, as managedFields have it.
+    """Return the last writer of the spec, and the time, from managedFields.
 
-    Their times are whole seconds: of two writers in one, it is the one whose entry was not there
+    The times are whole seconds: of two writers in the same second, it is the one without an entry
     `before`.
     """
     known = set(_spec_writers(before))
@@ -73,21 +75,23 @@ def spec_writer(job: Object, before: Object) -> tuple[str, Millis | None]:
 
 
 def changer(job: Object, before: Object) -> tuple[str, Millis | None]:
-    """Who changed the spec last, and when: the user, if the job says, and the program."""
+    """Return the author of the last change of the spec, and the time: the user, if the job names
+    one, and the program.
+    """
     program, at = spec_writer(job, before)
     user = changed_by(job)
     return (f"{user} ({program})" if user and program else user or program), at
 
 
 def _spec_writers(job: Object) -> Iterator[tuple[str, str]]:
-    """Who has written fields of the spec that are there still, and when."""
+    """Yield the writers with fields of the spec, and their times."""
     for entry in map(mapping, items(mapping(job.get("metadata")).get("managedFields"))):
         if not entry.get("subresource") and _SPEC in mapping(entry.get("fieldsV1")):
             yield str(entry.get("manager") or ""), str(entry.get("time") or "")
 
 
 def creator(job: Object) -> str:
-    """The first manager of the job: who created it, as far as its fields still say so."""
+    """Return the first field manager of the job, which created it as far as its fields show."""
     found = [
         (at, str(entry.get("manager") or ""))
         for raw in items(mapping(job.get("metadata")).get("managedFields"))

@@ -1,1 +1,1 @@
-"""What is asked over HTTP, and by whom."""
+"""The HTTP interface of the history, and its authorization."""

@@ -1,4 +1,4 @@
-"""Who may see which job's history: whoever may see the job."""
+"""Authorization: a user who can see a job can see its history."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from di_service.token_buckets import TokenBuckets
 from di_service.ttl_cache import TtlCache
 
 AUDIENCE: Final = HISTORY_NAME
-"""Tokens for anybody else, the API server included, are not accepted: whoever is sent such a token
-could use it in its owner's name."""
+"""Tokens for any other audience, the API server included, are refused: a service that gets such a
+token could use it in its owner's name.
+"""
 _HOLDS_SECONDS: Final = 60.0
 _FAILS_SECONDS: Final = 10.0
 _MOST: Final = 4096
 AWAY_SECONDS: Final = 2.0
-"""After which it is worth asking again, when nobody says how long something is away."""
+"""Seconds until a retry, if the error names none."""
 _REVIEW_SECONDS: Final = 5.0
 _HINT: Final = f"send a bearer token of audience {AUDIENCE}"
 _LOGS: Final = {"group": "", "resource": "pods", "subresource": "log", "verb": "get"}
@@ -34,18 +35,18 @@ _ALL: Final = {"group": GROUP, "resource": PLURAL, "verb": "list"}
 
 
 class Reviews(Protocol):
-    """What is asked of the API client; each call raises one of `di_kube.errors`."""
+    """The API client as used for reviews; each call raises one of `di_kube.errors`."""
 
     def create(
         self, resource: Resource, body: dict[str, Any], *, timeout: float | None
     ) -> dict[str, Any]:
-        """The review, answered."""
+        """Create a review, and return it with its result."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What a request says about its sender."""
+    """The request's data about its sender."""
 
     authorization: str | None
     address: str
@@ -53,10 +54,10 @@ class Caller:
 
 
 class Access:
-    """Asks the API server about each caller, with its answers kept for a short while.
+    """Authorizes callers through the API server; caches results for a short time.
 
     Args:
-        review_rate: TokenReviews a second, of tokens of one address that are not known to hold.
+        review_rate: TokenReviews per second and address, for tokens that are not known to be valid.
     """
 
     def __init__(
@@ -74,17 +75,17 @@ class Access:
         self._budget = TokenBuckets[str](rate=review_rate, burst=5 * review_rate, clock=clock)
 
     def admit_to_job(self, caller: Caller, namespace: str, name: str) -> None:
-        """Let the caller see a job of that name, whether or not it is there.
+        """Authorize the caller for a job with that name, whether or not it exists.
 
         Raises:
-            Unidentified: no token, or one that does not hold.
-            NotAllowed: a good token of somebody who may not `get` the job.
-            Busy: the API server cannot be asked now.
+            Unidentified: no token, or an invalid one.
+            NotAllowed: a valid token without permission to `get` the job.
+            Busy: the API server is unreachable.
         """
         self._admit(caller, {**_ONE, "namespace": namespace, "name": name})
 
     def admit_to_logs(self, caller: Caller, namespace: str) -> None:
-        """Let the caller see logs of pods of a namespace, as `kubectl logs` would.
+        """Authorize the caller for logs of pods of a namespace, as `kubectl logs` would.
 
         Raises:
             Unidentified, NotAllowed, Busy: as in `admit_to_job`.
@@ -92,7 +93,7 @@ class Access:
         self._admit(caller, {**_LOGS, "namespace": namespace})
 
     def admit_to_all(self, caller: Caller, namespace: str | None) -> None:
-        """Let the caller list the jobs of a namespace, or (None) of all.
+        """Authorize the caller to list the jobs of a namespace, or (None) of all.
 
         Raises:
             Unidentified, NotAllowed, Busy: as in `admit_to_job`.
@@ -118,7 +119,7 @@ class Access:
         if scheme.lower() != "bearer" or not token:
             raise Unidentified(f"no token: {_HINT}")
         if not caller.encrypted and not _is_here(caller.address):
-            # Others may have read it on the way; its owner is to notice at the first try.
+            # Plain HTTP may have revealed it; its owner should notice at the first try.
             raise NotAllowed("a token is taken over https alone; have this one replaced")
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         known = self._good.get(digest)
@@ -143,7 +144,7 @@ class Access:
 
 
 def _away(error: ApiError) -> Busy:
-    # Includes 403: this service's own credentials, which the caller cannot mend.
+    # Includes 403: this service's own credentials, which the caller cannot fix.
     return Busy(
         f"the API server cannot be asked now ({error.reason or error.code})",
         retry_after=error.retry_after or AWAY_SECONDS,

@@ -1,4 +1,4 @@
-"""The WSGI application: routes, and problems to responses."""
+"""The WSGI application: routes, and responses for problems."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Object = dict[str, Any]
 
 
 class Handlers:
-    """What each path answers."""
+    """The handlers of all paths."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Handlers:
         self._is_ready = is_ready
 
     def jobs(self) -> Response:
-        """A page of jobs, the newest first, also those that ended or were deleted."""
+        """Return a page of jobs, the newest first, ended and deleted ones included."""
         wanted = wanted_jobs(request.args)
         self._access.admit_to_all(_caller(), wanted.namespace)
         self._check_ready()
@@ -65,7 +65,7 @@ class Handlers:
         return _json(answer)
 
     def job(self, namespace: str, name: str) -> Response:
-        """All of one job that fits on a page."""
+        """Return everything about one job that fits on a page."""
         only(request.args, "uid", "kinds")
         kinds = kinds_of(request.args)
         found = self._find(namespace, name)
@@ -81,7 +81,7 @@ class Handlers:
         )
 
     def series(self, namespace: str, name: str) -> Response:
-        """What the job reported, over time."""
+        """Return the job's reports over time."""
         only(request.args, "uid", "since", "until")
         since, until = time_of(request.args, "since"), time_of(request.args, "until")
         found = self._find(namespace, name)
@@ -89,7 +89,7 @@ class Handlers:
         return _json({"job": shown(found), "samples": all_shown(samples)})
 
     def revision(self, namespace: str, name: str, number: int) -> Response:
-        """The job's manifest as it was with one revision."""
+        """Return the job's manifest at one revision."""
         only(request.args, "uid")
         found = self._find(namespace, name)
         manifest = self._reader.manifest(found["uid"], number) if number < 2**63 else None
@@ -98,7 +98,7 @@ class Handlers:
         return _json(manifest)
 
     def log(self, namespace: str, name: str, pod: str) -> Response:
-        """The end of the log of a pod that is gone, or all of it, as text."""
+        """Return the log tail of a deleted pod, or its whole log, as text."""
         only(request.args, "uid", "container", "whole")
         is_whole = flag(request.args, "whole")
         container = request.args.get("container")
@@ -134,7 +134,7 @@ class Handlers:
             ) from error
 
     def placements(self) -> Response:
-        """Which pods were on which nodes, in a span of time."""
+        """Return the pods and their nodes in a time range."""
         only(request.args, "namespace", "since", "until")
         since, until = time_of(request.args, "since"), time_of(request.args, "until")
         if since is None or until is None or not 0 < until - since <= _LONGEST_SPAN:
@@ -148,13 +148,13 @@ class Handlers:
         return _json({"placements": all_shown(found)})
 
     def _find(self, namespace: str, name: str) -> Object:
-        """The job that the path and `uid` name, for a caller who may see it."""
+        """Return the job of the path and `uid`, if the caller can see it."""
         uid = request.args.get("uid")
         checked_name(namespace, "namespace")
         checked_name(name, "name")
         if uid is not None:
             checked_name(uid, "uid")
-        # Before it is read, so that a refusal tells nothing about it.
+        # Before the job is read, so that a refusal reveals nothing about it.
         self._access.admit_to_job(_caller(), namespace, name)
         self._check_ready()
         found = self._reader.job(namespace, name, uid)
@@ -176,7 +176,7 @@ def create_app(
     metrics: Metrics,
     clock: Callable[[], float],
 ) -> Flask:
-    """Put the application together; `is_ready` says whether the tables are there."""
+    """Create the application; `is_ready` returns whether the tables exist."""
     app = Flask("di_history", static_folder=None)
     handlers = Handlers(reader=reader, whole_logs=whole_logs, access=access, is_ready=is_ready)
     routes: dict[str, Callable[..., Response]] = {
@@ -195,14 +195,14 @@ def create_app(
 
 
 def failure_body(message: str) -> bytes:
-    """The body of every answer that is no success."""
+    """Return the body of a failure."""
     return orjson.dumps({"message": message.encode("utf-8", "replace").decode()})
 
 
 def _caller() -> Caller:
     return Caller(
         authorization=request.headers.get("Authorization"),
-        # Never X-Forwarded-For: anybody may send it.
+        # Never X-Forwarded-For: any client can send it.
         address=request.remote_addr or "",
         encrypted=request.is_secure,
     )

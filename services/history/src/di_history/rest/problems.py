@@ -1,4 +1,4 @@
-"""Why a request is refused that asks for what is kept."""
+"""Errors of requests to the history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from di_service.problems import Problem
 
 
 class NotKept(Problem):
-    """Nothing is kept under that name."""
+    """The history has nothing with that name."""
 
     status = 404

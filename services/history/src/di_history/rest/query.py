@@ -1,4 +1,4 @@
-"""What a query may say."""
+"""Parsing of URL queries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PAGE_SIZE: Final = 100
 
 
 def only(arguments: Mapping[str, str], *known: str) -> None:
-    """Refuse a query with other keys: a misspelt one would be a wrong answer.
+    """Refuse a query with unknown keys: a misspelt one would give a wrong result.
 
     Raises:
-        Malformed: naming it.
+        Malformed: with the key.
     """
     for key in arguments:
         if key not in known:
@@ -28,10 +28,10 @@ def only(arguments: Mapping[str, str], *known: str) -> None:
 
 
 def wanted_jobs(arguments: Mapping[str, str]) -> Wanted:
-    """Which jobs to list.
+    """Return the filter for the list of jobs.
 
     Raises:
-        Malformed: a value means nothing.
+        Malformed: a value is invalid.
     """
     only(arguments, "namespace", "name", "phase", "over", "since", "page", "limit")
     phase = arguments.get("phase")
@@ -49,12 +49,12 @@ def wanted_jobs(arguments: Mapping[str, str]) -> Wanted:
 
 
 def page_after(created: Millis, uid: str) -> str:
-    """What `page` has to be for the jobs after that one."""
+    """Return the value of `page` for the jobs after that one."""
     return f"{created}-{uid}"
 
 
 def kinds_of(arguments: Mapping[str, str]) -> list[EntryKind]:
-    """Kinds of a timeline's entries, with commas; none: all.
+    """Return the comma-separated kinds of timeline entries; empty: all.
 
     Raises:
         Malformed: there is no such kind.
@@ -67,7 +67,7 @@ def kinds_of(arguments: Mapping[str, str]) -> list[EntryKind]:
 
 
 def flag(arguments: Mapping[str, str], key: str) -> bool | None:
-    """`true` or `false`; None: it is absent.
+    """Return the value of `true` or `false`; None if absent.
 
     Raises:
         Malformed: it is neither.
@@ -79,16 +79,16 @@ def flag(arguments: Mapping[str, str], key: str) -> bool | None:
 
 
 def time_of(arguments: Mapping[str, str], key: str) -> Millis | None:
-    """A time, RFC 3339.
+    """Return an RFC 3339 time in milliseconds; None if absent.
 
     Raises:
-        Malformed: it is none.
+        Malformed: it is invalid.
     """
     text = arguments.get(key)
     if text is None:
         return None
     try:
-        # A space is what a plus in a query becomes.
+        # A plus in a query is decoded as a space.
         found = millis(text.replace(" ", "+"))
     except (OverflowError, ValueError):
         found = None
@@ -98,20 +98,20 @@ def time_of(arguments: Mapping[str, str], key: str) -> Millis | None:
 
 
 def name_of(arguments: Mapping[str, str], key: str) -> str | None:
-    """A name that an object can have.
+    """Return a valid object name; None if absent.
 
     Raises:
-        Malformed: none can.
+        Malformed: it is invalid.
     """
     text = arguments.get(key)
     return None if text is None else checked_name(text, key)
 
 
 def checked_name(text: str, what: str) -> str:
-    """`text`, if an object can be called so.
+    """Return `text`, if it is a valid object name.
 
     Raises:
-        Malformed: none can.
+        Malformed: it is invalid.
     """
     if not re.fullmatch(r"[a-zA-Z0-9]([-.a-zA-Z0-9]{0,251}[a-zA-Z0-9])?", text):
         raise Malformed(f"{what} must be a name of letters, digits, '-' and '.'")

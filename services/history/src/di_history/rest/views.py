@@ -1,4 +1,4 @@
-"""What is kept, as it is answered: names of the API's style, times as RFC 3339."""
+"""Response forms of records: names in the API's style, times as RFC 3339."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES: Final = {
 
 
 def shown(row: Mapping[str, Any]) -> Object:
-    """One row; what is absent is left out."""
+    """Return one row without absent values."""
     return {
         _NAMES.get(key, key): as_text(value) if _is_time(key, value) else value
         for key, value in row.items()
@@ -31,10 +31,10 @@ def shown(row: Mapping[str, Any]) -> Object:
 
 
 def all_shown(rows: Iterable[Mapping[str, Any]]) -> list[Object]:
-    """Some rows."""
+    """Return several rows."""
     return [shown(row) for row in rows]
 
 
 def _is_time(key: str, value: object) -> bool:
-    # `after` of a scaling is a number of replicas, of an allocation nodes.
+    # `after` is a number of replicas in a scaling, and nodes in an allocation.
     return key in _TIMES and isinstance(value, int) and value > 10**11

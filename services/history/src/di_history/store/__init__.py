@@ -1,1 +1,1 @@
-"""Where records are kept: SQLite or PostgreSQL."""
+"""The database of records: SQLite or PostgreSQL."""

@@ -1,4 +1,4 @@
-"""Bytes of a text or a binary value, as an expression of either database."""
+"""SQL expression for the bytes of a text or binary value, in either database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class ByteLength(FunctionElement[int]):
-    """Bytes of a column. `length` counts the characters of a text, which have up to four."""
+    """Bytes of a column. `length` would count the characters of a text, which have up to four
+    bytes.
+    """
 
     type = Integer()
     inherit_cache = True
@@ -18,7 +20,7 @@ class ByteLength(FunctionElement[int]):
 
 @compiles(ByteLength, "sqlite")
 def _of_sqlite(element: Any, compiler: Any, **options: Any) -> str:
-    # octet_length came with SQLite 3.43.
+    # octet_length exists since SQLite 3.43.
     return f"length(CAST({compiler.process(element.clauses, **options)} AS BLOB))"
 
 

@@ -1,4 +1,4 @@
-"""The database: SQLite in a file, or PostgreSQL; and its tables brought up to date."""
+"""The connection to SQLite or PostgreSQL, and the migration of its tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _log = structlog.get_logger()
 STATEMENT_SECONDS: Final = 10
 _CONNECT_SECONDS: Final = 5
 _LOCK: Final = 0x64695F68
-"""Of PostgreSQL's advisory locks: who migrates. Other replicas wait for it."""
+"""Key of the PostgreSQL advisory lock for migrations, which other replicas wait for."""
 
 
 def open_engine(url: str, *, connections: int = 8) -> Engine:
-    """An engine for `sqlite:///FILE` or `postgresql://...`; nothing is connected yet.
+    """Return an engine for `sqlite:///FILE` or `postgresql://...`, without connecting.
 
     Raises:
-        SettingsError: it is neither.
+        SettingsError: the URL is neither.
     """
     try:
         parsed = make_url(url)
@@ -62,28 +62,30 @@ def open_engine(url: str, *, connections: int = 8) -> Engine:
 
 
 def migrations() -> Config:
-    """Where alembic finds them."""
+    """Return alembic's configuration with the folder of migrations."""
     config = Config()
     config.set_main_option("script_location", str(files("di_history.store") / "migrations"))
     return config
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest version; a database that has it is left alone.
+    """Migrate the tables to the newest version; an up-to-date database is unchanged.
 
-    So is one that a later version has brought further: it has all that this version needs (see
+    So is a database of a later version, which has everything that this version needs (see
     `di_history.store.migrations.versions`).
 
-    One transaction: a migration that fails, or whose process ends, leaves what was there before.
+    One transaction: a migration that fails, or whose process ends, changes nothing.
     """
     config = migrations()
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            # It ends with the transaction. Another replica may take longer than one statement.
+            # Valid for the transaction. Another replica's migration can take longer than the limit
+            # of a statement.
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         else:
-            # Now, and not with the first change: two of one file would both see nothing.
+            # At once, and not with the first change: otherwise two processes would both see an
+            # empty file.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         known = {each.revision for each in ScriptDirectory.from_config(config).walk_revisions()}
         found = MigrationContext.configure(connection).get_current_heads()
@@ -95,7 +97,7 @@ def migrate(engine: Engine) -> None:
 
 
 def size_of(connection: Connection) -> int:
-    """Bytes that the database takes on its disk."""
+    """Return the bytes that the database uses on its disk."""
     if connection.dialect.name == "postgresql":
         found = connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
     else:
@@ -109,8 +111,8 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     for setting in (
         # Readers do not wait for the writer.
         "journal_mode=WAL",
-        # Whole after a crash of the process and of the machine; the last transactions may be lost
-        # with the latter, and are seen again.
+        # Consistent after a crash of the process or the machine; the latter can lose the last
+        # transactions, which are observed again.
         "synchronous=NORMAL",
         "journal_size_limit=67108864",
     ):

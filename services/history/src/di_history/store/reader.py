@@ -1,4 +1,4 @@
-"""Reads what is kept; every answer is bounded."""
+"""Queries of the records; every result is bounded."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SHOWN: Final = tuple(each for each in jobs.columns if each.name not in ("snapsh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which jobs are asked for; what is absent does not matter.
+    """A filter for jobs; absent values match all.
 
     Attributes:
-        before: (created, uid) of the last one of the page before.
+        before: (created, uid) of the last job of the previous page.
         is_over: whether it has ended or was deleted.
     """
 
@@ -44,13 +44,13 @@ class Wanted:
 
 
 class Reader:
-    """What requests ask; errors are SQLAlchemy's."""
+    """The queries of requests; errors are SQLAlchemy's."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def jobs(self, wanted: Wanted) -> list[Object]:
-        """The jobs, the newest first."""
+        """Return the jobs, the newest first."""
         where: list[ColumnElement[bool]] = []
         for column, value in (
             (jobs.c.namespace, wanted.namespace),
@@ -78,7 +78,7 @@ class Reader:
         return self._all(query)
 
     def job(self, namespace: str, name: str, uid: str | None = None) -> Object | None:
-        """The job of that name that was created last, or the one of that uid."""
+        """Return the job with that name that was created last, or the one with that UID."""
         query = (
             select(*_SHOWN)
             .where(jobs.c.namespace == namespace, jobs.c.name == name)
@@ -89,7 +89,7 @@ class Reader:
         return found[0] if found else None
 
     def timeline(self, job: str, *, kinds: Sequence[EntryKind] = ()) -> list[Object]:
-        """Its newest entries, the oldest of these first; failures with the pod's last lines."""
+        """Return its newest entries in order of time; failures have the pod's last lines."""
         where = [entries.c.job == job]
         if kinds:
             where.append(entries.c.kind.in_(kinds))
@@ -111,7 +111,7 @@ class Reader:
         return found
 
     def revisions(self, job: str) -> list[Object]:
-        """Who changed its spec and when, the oldest first."""
+        """Return the authors and times of its revisions, the oldest first."""
         query = (
             select(revisions.c.number, revisions.c.at, revisions.c.who)
             .where(revisions.c.job == job)
@@ -121,7 +121,7 @@ class Reader:
         return self._all(query)[::-1]
 
     def manifest(self, job: str, number: int) -> Object | None:
-        """The job as it was with that revision."""
+        """Return the job's manifest at that revision."""
         shared = revisions.alias()
         query = (
             select(func.coalesce(shared.c.manifest, revisions.c.manifest).label("manifest"))
@@ -135,7 +135,7 @@ class Reader:
         return orjson.loads(unpack(found[0]["manifest"])) if found else None
 
     def placements(self, job: str) -> list[Object]:
-        """Where its pods were, in order of their beginnings."""
+        """Return the placements of its pods, by their beginning."""
         query = (
             select(*_of_placements())
             .where(placements.c.job == job)
@@ -147,7 +147,7 @@ class Reader:
     def placements_between(
         self, since: Millis, until: Millis, namespace: str | None
     ) -> list[Object]:
-        """Which pods were on which nodes at some time from `since` to `until`."""
+        """Return the pods and their nodes at any time from `since` to `until`."""
         columns = (*_of_placements(), placements.c.namespace, placements.c.job, jobs.c.name)
         query = (
             select(*columns)
@@ -165,7 +165,7 @@ class Reader:
     def samples(
         self, job: str, *, since: Millis | None = None, until: Millis | None = None
     ) -> list[Object]:
-        """What it reported, the oldest first; evenly left out where it is too much."""
+        """Return its samples, the oldest first; evenly thinned if there are too many."""
         where = [samples.c.job == job]
         if since is not None:
             where.append(samples.c.at >= since)
@@ -192,13 +192,13 @@ class Reader:
         ]
 
     def logs(self, job: str) -> list[Object]:
-        """Which ends of logs are kept, and which are known to be lost."""
+        """Return which log tails are kept, and which are known to be lost."""
         shown = [each for each in logs.columns if each.name not in ("job", "body", "tail")]
         query = select(*shown).where(logs.c.job == job).order_by(logs.c.at.desc()).limit(MOST_LOGS)
         return self._all(query)[::-1]
 
     def log(self, job: str, pod: str, container: str | None = None) -> Object | None:
-        """The last log that is kept of a pod of that name, with its `text`."""
+        """Return the last kept log of a pod with that name, with its `text`."""
         query = (
             select(*(each for each in logs.columns if each.name != "job"))
             .where(logs.c.job == job, logs.c.pod == pod)
@@ -214,7 +214,7 @@ class Reader:
         return {**found[0], "text": None if body is None else unpack(body)}
 
     def whole_log(self, job: str, pod: str, container: str | None = None) -> Object | None:
-        """Where all of the last log is that was stored of a pod of that name, or why it is not.
+        """Return the location of the last whole log of a pod with that name, or why there is none.
 
         Of several the last one that has an object.
         """
@@ -230,12 +230,12 @@ class Reader:
         return found[0] if found else None
 
     def followed(self) -> Millis | None:
-        """Until when everything that had happened is known to be written."""
+        """Return the time until which everything is known to be written."""
         found = self._all(select(marks.c.at).where(marks.c.name == FOLLOWED))
         return found[0]["at"] if found else None
 
     def snapshots(self, uids: Collection[str] | None = None) -> dict[str, bytes]:
-        """What is known of each job that is not known to be deleted, by UID; packed.
+        """Return the packed snapshots of jobs that are not known to be deleted, by UID.
 
         Args:
             uids: of the jobs, at most a thousand; None: all.
@@ -246,7 +246,7 @@ class Reader:
         return {each["uid"]: bytes(each["snapshot"]) for each in self._all(query)}
 
     def has_log(self, wanted: LogWanted, *, whole: bool) -> bool:
-        """Whether the end of that log, or all of it, is kept already or known to be lost."""
+        """Return whether the log tail, or the whole log, is already kept or known to be lost."""
         query = select(logs.c.at).where(
             logs.c.job == wanted.job,
             logs.c.pod_uid == wanted.pod_uid,
@@ -259,7 +259,7 @@ class Reader:
         return bool(self._all(query))
 
     def placed(self, uids: Collection[str] | None = None) -> list[Object]:
-        """The placements that are not known to have ended; of these jobs, or None: of all."""
+        """Return the placements without a known end; of these jobs, or None: of all."""
         query = select(placements).where(placements.c.until.is_(None))
         return self._all(query if uids is None else query.where(placements.c.job.in_(uids)))
 
@@ -274,7 +274,7 @@ class Reader:
     def _all(self, query: Any) -> list[Object]:
         with self._engine.connect() as connection:
             result = connection.execute(query)
-            # SQLAlchemy's are of a class of its own, which no serialiser takes for text.
+            # SQLAlchemy's keys are of a str subclass, which no serializer accepts.
             keys = [str(key) for key in result.keys()]  # noqa: SIM118  # a method of the result
             return [dict(zip(keys, row, strict=True)) for row in result]
 

@@ -1,4 +1,4 @@
-"""What is given up with age, and when there is too much."""
+"""Deletion of old records, and of those beyond the maximum size."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ from di_history.store.writer import forget
 _AT_ONCE: Final = 200
 """Jobs deleted in one transaction, which writers wait for."""
 _BOUND_AT_ONCE: Final = 20
-"""Jobs bounded in one transaction."""
+"""Jobs reduced in one transaction."""
 _HOUR: Final = 3_600_000
 _THINNED: Final = ((_HOUR, 60_000), (24 * _HOUR, 600_000), (7 * 24 * _HOUR, _HOUR))
-"""Samples older than the first have one in each of the second, in milliseconds."""
+"""Thinning of samples: those older than the first number keep one per period of the second, in
+milliseconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long, and how much. A job that exists loses its oldest records, and never all of them.
+    """Limits on age and size. An existing job loses its oldest records, and never all of them.
 
     Attributes:
         age: milliseconds after a job's end.
-        size: bytes of all that is kept. Each namespace has its max-min fair share of them.
-        job: bytes of one job, without the bodies of its logs.
+        size: maximum bytes of all records. Each namespace has its max-min fair share of them.
+        job: maximum bytes of one job, without its logs.
     """
 
     age: Millis
@@ -46,12 +48,12 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep did.
+    """Result of a sweep.
 
     Attributes:
-        aged: jobs given up for their age.
-        crowded: jobs given up because their namespace exceeded its share.
-        size: bytes that are kept.
+        aged: jobs deleted for their age.
+        crowded: jobs deleted because their namespace exceeded its share.
+        size: remaining bytes.
     """
 
     aged: int
@@ -67,15 +69,15 @@ def sweep(
     written: Collection[str] | None,
     forget_elsewhere: Callable[[str, str], None],
 ) -> Swept:
-    """Thin series, bound and weigh the jobs that were written to, and give up those that are over.
+    """Thin series, reduce and weigh the jobs with new records, and delete expired jobs.
 
-    Each step is a transaction; a sweep that was cut short is finished by the next one, and two
-    replicas do no more than one.
+    Each step is a transaction; the next sweep finishes an interrupted one, and two replicas have
+    the same effect as one.
 
     Args:
         written: UIDs of the jobs that may have changed since the last sweep; None: all.
-        forget_elsewhere: gives up what is kept of a job, by namespace and UID, in other places; a
-            job of which it raises keeps its rows, and the sweep ends with that.
+        forget_elsewhere: deletes a job's data in other places, by namespace and UID; if it raises,
+            the job keeps its rows and the sweep ends with the error.
     """
     _thin(engine, now)
     for uids in _parts(_all(engine) if written is None else sorted(written)):
@@ -133,7 +135,9 @@ def _forget_aged(engine: Engine, before: Millis, elsewhere: Callable[[str, str],
 def _forget_crowded(
     engine: Engine, namespace: str, over: int, elsewhere: Callable[[str, str], None]
 ) -> tuple[int, int]:
-    """Give up the namespace's jobs that ended first; returns how many, and the bytes still over."""
+    """Delete the namespace's jobs that ended first; return their number, and the bytes that are
+    still too many.
+    """
     count = 0
     while over > 0:
         with engine.connect() as connection:
@@ -157,7 +161,7 @@ def _forget_crowded(
 
 
 def _shrink(engine: Engine, namespace: str, over: int) -> None:
-    """Give up old records of the namespace's jobs that exist, from the largest ones."""
+    """Delete old records of the namespace's existing jobs, the largest jobs first."""
     with engine.connect() as connection:
         rows = connection.execute(
             select(jobs.c.uid, jobs.c.bytes).where(jobs.c.namespace == namespace)
@@ -172,7 +176,7 @@ def _shrink(engine: Engine, namespace: str, over: int) -> None:
 
 
 def _sizes(engine: Engine) -> dict[str, int]:
-    """Bytes of what is kept, by namespace."""
+    """Return the bytes of the records, by namespace."""
     with engine.connect() as connection:
         rows = connection.execute(
             select(jobs.c.namespace, func.sum(jobs.c.bytes)).group_by(jobs.c.namespace)
@@ -196,9 +200,10 @@ def _parts(uids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def _writing(engine: Engine, uids: Sequence[str]) -> Iterator[Connection]:
-    """A transaction in which what is read of jobs stays until it is changed."""
+    """Begin a transaction in which read data of jobs cannot change."""
     with engine.begin() as connection:
-        # SQLite's begins with the first change: the writer could come between a read and that.
+        # SQLite's transaction begins with the first change: the writer could run between a read and
+        # that.
         connection.execute(update(jobs).where(jobs.c.uid.is_(None)).values(bytes=0))
         lock_jobs(connection, uids)
         yield connection
@@ -207,7 +212,8 @@ def _writing(engine: Engine, uids: Sequence[str]) -> Iterator[Connection]:
 def _forget(
     engine: Engine, chosen: Sequence[tuple[str, str]], elsewhere: Callable[[str, str], None]
 ) -> None:
-    # Before the rows, which lead there; and in no transaction, which writers would wait for.
+    # Before the rows, which contain the locations; and not in a transaction, which writers would
+    # wait for.
     for namespace, uid in chosen:
         elsewhere(namespace, uid)
     uids = [uid for _, uid in chosen]

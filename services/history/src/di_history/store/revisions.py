@@ -1,8 +1,8 @@
-"""Which revisions of a job are kept, and each of their manifests once.
+"""Storage of a job's revisions: which ones are kept, with each manifest stored once.
 
-A manifest is compressed JSON of up to 1.5 MB, and every change of the spec makes a revision. So
+A manifest is compressed JSON of up to 1.5 MB, and every change of the spec creates a revision. So
 equal manifests of a job are stored once: in the newest revision that has it, to which the others
-point. Old revisions go first, so what is pointed to stays the longest.
+refer. Old revisions are deleted first, so the referenced one stays the longest.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from di_history.store.byte_length import ByteLength
 from di_history.store.tables import revisions
 
 ROW_BYTES: Final = 100
-"""Bytes of a revision beside its manifest, about."""
+"""Approximate bytes of a revision besides its manifest."""
 UNMERGED: Final = 20
-"""Newest revisions that are kept however fast they came."""
+"""Number of newest revisions that are always kept."""
 MERGED: Final = 60_000
-"""Milliseconds; of older revisions within one such period the last one is kept."""
+"""Milliseconds; of older revisions the last one in each such period is kept."""
 NOWHERE: Final = pack(b"null")
-"""In place of a manifest that another row has. A version without `same_as` reads: none is kept."""
+"""Placeholder for a manifest in another row. A version without `same_as` reads it as absent."""
 _OTHER: Final = revisions.alias()
 
 
@@ -48,15 +48,15 @@ class Stored:
 
 
 def content_of(manifest: bytes) -> str:
-    """Hash by which equal manifests are found."""
+    """Return the hash by which equal manifests are found."""
     return hashlib.sha256(manifest).hexdigest()
 
 
 def revisions_to_keep(found: Sequence[Stored], most: int) -> list[Stored]:
     """Return the revisions that are kept, the newest first.
 
-    Of all but the newest UNMERGED one is kept of each period of MERGED. Then the oldest go, until
-    the rest has at most `most` bytes; the newest always stays.
+    All but the newest UNMERGED are reduced to one per period of MERGED. Then the oldest are deleted
+    until the rest has at most `most` bytes; the newest always stays.
 
     Args:
         found: the newest first.
@@ -76,10 +76,10 @@ def revisions_to_keep(found: Sequence[Stored], most: int) -> list[Stored]:
 
 
 def bound_revisions(connection: Connection, job: str, most: int) -> None:
-    """Store equal manifests of a job once, and give up the revisions that are not kept.
+    """Store equal manifests of a job once, and delete the revisions that are not kept.
 
     Args:
-        most: bytes of the job's revisions, as stored.
+        most: maximum bytes of the job's revisions, as stored.
     """
     found = _stored(connection, job)
     kept = revisions_to_keep(found, most)
@@ -89,7 +89,7 @@ def bound_revisions(connection: Connection, job: str, most: int) -> None:
     for each in kept:
         holder = newest[each.content]
         if each.number == holder and each.holder != holder:
-            # The row that had it may be one that goes.
+            # The row that had it may be deleted.
             body = (
                 select(_OTHER.c.manifest)
                 .where(_OTHER.c.job == job, _OTHER.c.number == each.holder)
@@ -126,7 +126,8 @@ def _stored(connection: Connection, job: str) -> list[Stored]:
         )
         .where(revisions.c.job == job)
         .order_by(revisions.c.number.desc())
-        # Another replica may bound the same job: it waits, or it would move what has moved.
+        # If another replica reduces the same job, it waits, or it would move what has already
+        # moved.
         .with_for_update()
     ).all()
     sizes = {row.number: row.size for row in rows}
@@ -143,7 +144,7 @@ def _stored(connection: Connection, job: str) -> list[Stored]:
 
 
 def _hashed(connection: Connection, job: str, number: int) -> str:
-    """Add the hash to a revision that a version without it has written."""
+    """Add the hash to a revision that an earlier version has written."""
     body = connection.execute(select(revisions.c.manifest).where(_is(job, number))).scalar_one()
     content = content_of(unpack(bytes(body)))
     connection.execute(update(revisions).where(_is(job, number)).values(content=content))

@@ -1,4 +1,4 @@
-"""Shares of a job's space by kind of record, and what a job takes."""
+"""Shares of a job's space by kind of record, and the job's size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_history.store.revisions import ROW_BYTES, bound_revisions
 from di_history.store.tables import entries, jobs, logs, placements, revisions, samples
 
 KINDS: Final = 5
-"""Revisions, entries, placements, samples, and rows of logs: each has an equal part of a job."""
+"""Revisions, entries, placements, samples, and rows of logs: each has an equal share of a job."""
 _JOB_ROW: Final = 600
 _ENTRY: Final = ByteLength(entries.c.data) + 150
 _PLACEMENT: Final = 350
@@ -25,7 +25,7 @@ _GIVEN_UP: Final = "given up: the job's logs are many"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """Records of which the oldest go first.
+    """A kind of record of which the oldest are deleted first.
 
     Attributes:
         weight: bytes of a row, a number or an expression.
@@ -49,10 +49,10 @@ _BY_AGE: Final = (
 
 
 def lock_jobs(connection: Connection, uids: Iterable[str]) -> None:
-    """Have others who change what is kept of these jobs wait until the transaction ends.
+    """Lock the records of these jobs until the transaction ends.
 
-    To be called before any other change in it: who has locked a part could wait for ever for one
-    who has locked another part. SQLite has one writer at a time anyway.
+    Call it before any other change of the transaction, because two transactions that each lock a
+    part could deadlock. SQLite has one writer at a time anyway.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(
@@ -64,7 +64,7 @@ def lock_jobs(connection: Connection, uids: Iterable[str]) -> None:
 
 
 def bound_job(connection: Connection, job: str, most: int) -> None:
-    """Give up the oldest records of each kind past its part of `most` bytes.
+    """Delete the oldest records of each kind beyond its share of `most` bytes.
 
     The newest revision stays whatever its size.
     """
@@ -75,7 +75,7 @@ def bound_job(connection: Connection, job: str, most: int) -> None:
 
 
 def bound_log_bodies(connection: Connection, job: str, most: int) -> None:
-    """Give up the bodies of a job's logs past `most` bytes, those of failed pods last.
+    """Delete the bodies of a job's logs beyond `most` bytes, those of failed pods last.
 
     Their last lines stay.
     """
@@ -102,7 +102,7 @@ def bound_log_bodies(connection: Connection, job: str, most: int) -> None:
 
 
 def stored_bytes() -> Any:
-    """Bytes of what is kept of a job, as an expression in its row of `jobs`."""
+    """Return an expression for the bytes of a job's records, in its row of `jobs`."""
 
     def total(table: Any, amount: Any) -> Any:
         return (

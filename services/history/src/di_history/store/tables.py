@@ -1,4 +1,4 @@
-"""The tables, as the newest migration leaves them."""
+"""The tables after the newest migration."""
 
 from __future__ import annotations
 
@@ -126,4 +126,4 @@ marks = Table(
 )
 
 OF_JOBS = (revisions, entries, placements, samples, logs)
-"""Tables whose rows go with their job."""
+"""Tables whose rows are deleted with their job."""

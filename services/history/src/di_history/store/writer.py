@@ -28,7 +28,7 @@ from di_history.store.shares import KINDS, bound_job, bound_log_bodies, lock_job
 from di_history.store.tables import entries, jobs, logs, marks, placements, revisions, samples
 
 FOLLOWED: Final = "followed"
-"""Mark of the last moment at which everything that had happened was written."""
+"""Name of the mark with the last time until which everything was written."""
 _LONGEST_KEY: Final = 255
 _LONGEST_NAME: Final = 253
 _LONGEST_TEXT: Final = 4096
@@ -38,16 +38,16 @@ Row = dict[str, Any]
 
 
 class Writer:
-    """Writes batches, each in one transaction: all of it, or after an error nothing.
+    """Writes batches, each in one transaction: completely, or after an error not at all.
 
-    What is there already stays, unless the new one is of a later version of the same object. So a
-    batch may be written again after an answer that was lost, and by every replica.
+    Existing rows stay, unless the new one has a later version of the same object. So a batch can be
+    written again after a lost response, and by every replica.
 
     Args:
-        job_log_bytes: most bytes, as stored, of the logs of one job. Past them the oldest go,
-            those of pods that failed last.
-        job_bytes: most bytes of all else of one job, an equal part for each kind of record. A job
-            may exceed a part by an eighth until the next sweep.
+        job_log_bytes: maximum bytes, as stored, of the logs of one job. Beyond it the oldest are
+            deleted, those of failed pods last.
+        job_bytes: maximum bytes of the rest of one job, an equal share for each kind of record. A
+            job can exceed a share by an eighth until the next sweep.
     """
 
     def __init__(self, engine: Engine, *, job_log_bytes: int, job_bytes: int) -> None:
@@ -69,7 +69,7 @@ class Writer:
         self._log = self._replace_unfinished()
 
     def write(self, batch: Iterable[Record], *, followed: Millis | None = None) -> None:
-        """Write them in their order, then the mark that all until `followed` is written.
+        """Write records in order, then the mark that everything until `followed` is written.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: nothing is written.
@@ -123,21 +123,21 @@ class Writer:
 
     @property
     def unswept(self) -> int:
-        """Bytes written since `take_unswept`."""
+        """Return the bytes written since `take_unswept`."""
         with self._lock:
             return self._unswept.total()
 
     def take_unswept(self) -> set[str]:
-        """The jobs that were written to since this was called last."""
+        """Return the jobs with new records since the last call."""
         with self._lock:
             found, self._unswept = set(self._unswept), Counter()
-        # The sweep bounds them.
+        # The sweep reduces them.
         for job in found:
             self._grown.pop(job, None)
         return found
 
     def _execute(self, connection: Connection, statement: Any, rows: Iterable[Row]) -> None:
-        # In one order in all replicas, or two of them could wait for each other for ever.
+        # In the same order in all replicas, or two of them could deadlock.
         found = sorted(rows, key=lambda row: [str(row[name]) for name in _KEYS if name in row])
         if found:
             connection.execute(statement, found)
@@ -153,7 +153,9 @@ class Writer:
         )
 
     def _newer(self, table: Any, keep: Sequence[str] = ()) -> Any:
-        """Insert, or replace what is of an earlier version but for the columns to keep."""
+        """Return a statement that inserts, or replaces an earlier version except for the columns in
+        `keep`.
+        """
         statement = self._insert(table)
         key = [column.name for column in table.primary_key]
         changed = [each.name for each in table.columns if each.name not in (*key, *keep)]
@@ -164,7 +166,9 @@ class Writer:
         )
 
     def _replace_unfinished(self) -> Any:
-        """Insert a log, or replace one that was read before its container had ended."""
+        """Return a statement that inserts a log, or replaces one that was read before its container
+        had ended.
+        """
         statement = self._insert(logs)
         new = statement.excluded
         key = [column.name for column in logs.primary_key]
@@ -175,7 +179,7 @@ class Writer:
                 for each in logs.columns
                 if each.name not in (*key, *_OF_WHOLE)
             },
-            # One that could not be read replaces none that could.
+            # An unreadable log never replaces a readable one.
             where=(logs.c.final.is_(False)) & (or_(new.body.is_not(None), logs.c.body.is_(None))),
         )
 
@@ -266,7 +270,9 @@ def _log(log: EndedLog) -> Row:
 
 
 def _whole(whole: WholeLog) -> Any:
-    """Say where all of a log is. That there is no object is said of none that has one already."""
+    """Return a statement that stores the location of a whole log. A missing object never replaces
+    an existing one.
+    """
     statement = update(logs).where(
         logs.c.job == whole.job,
         logs.c.pod_uid == whole.pod_uid,
@@ -286,7 +292,7 @@ def _json(value: Mapping[str, Any]) -> str:
         key: _text(each, _LONGEST_TEXT) if isinstance(each, str) else each
         for key, each in value.items()
     }
-    # PostgreSQL takes no NUL in a text; in JSON it is written as an escape, which is none.
+    # PostgreSQL accepts no NUL in text; JSON writes it as an escape, which is accepted.
     return to_json(bounded).decode()
 
 
@@ -299,7 +305,7 @@ def _text(text: str, longest: int) -> str:
 
 
 def forget(connection: Connection, uids: Sequence[str], tables: Iterable[Any]) -> None:
-    """Delete jobs and all that is kept of them."""
+    """Delete jobs and all their records."""
     for table in tables:
         connection.execute(delete(table).where(table.c.job.in_(uids)))
     connection.execute(delete(jobs).where(jobs.c.uid.in_(uids)))

@@ -1,1 +1,1 @@
-"""Migrations; alembic runs them by the folder, nobody imports them."""
+"""Migrations, which alembic runs from their folder; no module imports them."""

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that `di_history.store.engine.migrate` hands over."""
+"""Runs migrations on the connection of `di_history.store.engine.migrate`."""
 
 from alembic import context
 

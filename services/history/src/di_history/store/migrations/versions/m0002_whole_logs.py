@@ -1,4 +1,4 @@
-"""Where whole logs are."""
+"""Columns for the locations of whole logs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Say it beside their ends."""
+    """Add the columns beside the log tails."""
     op.add_column("logs", sa.Column("whole_key", sa.String(length=1024), nullable=True))
     op.add_column("logs", sa.Column("whole_size", sa.BigInteger(), nullable=True))
     op.add_column("logs", sa.Column("whole_cut", sa.Boolean(), nullable=True))

@@ -1,4 +1,4 @@
-"""Manifests that several revisions of a job share."""
+"""Columns for manifests that several revisions of a job share."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,6 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add what tells equal manifests, and which revision has the one of another."""
+    """Add the hash of a manifest, and the revision whose row has it."""
     op.add_column("revisions", sa.Column("content", sa.String(length=64), nullable=True))
     op.add_column("revisions", sa.Column("same_as", sa.BigInteger(), nullable=True))
