@@ -1,9 +1,9 @@
-"""For programs that train in a job of DI Orchestrator: `import di_orchestrator as di`.
+"""Python package for programs that train in a job of DI Orchestrator: `import di_orchestrator as
+di`.
 
-Who am I and who are the others (`job`, `peers`, `members`), more or fewer of them (`scale`,
-`remove`, `advise`), how far am I (`training`), what do pods say to each other (`Hub`, `call`), how
-do I leave well (`leaving`, `Drain`). Outside a job every call works and does nothing harmful.
-Importing it has no effect.
+It covers identity and peers (`job`, `peers`, `members`), scaling (`scale`, `remove`, `advise`),
+progress reports (`training`), requests between pods (`Hub`, `call`), and an orderly end (`leaving`,
+`Drain`). Outside a job every call works and does nothing harmful. The import has no side effects.
 """
 
 from di_orchestrator.current_pod import (

@@ -1,7 +1,7 @@
-"""The client for programs with an asyncio loop: the same requests, awaited.
+"""Asynchronous client for programs with an asyncio loop.
 
-`aio.Client` has the methods of `Client`; its iterators are asynchronous. Requests are made in
-threads of the loop's default executor, which end with their deadline when the caller is cancelled.
+`aio.Client` has the methods of `Client`; its iterators are asynchronous. Requests run in threads of
+the loop's default executor; after the caller is cancelled they end at their deadline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def run(exchange: Exchange[T], send: Send) -> T:
-    """Drive an exchange to its result; raises what it raises."""
+    """Run an exchange to its result; raises its errors."""
     said: Answer | Silence | None = None
     try:
         while True:
@@ -37,7 +37,7 @@ async def run(exchange: Exchange[T], send: Send) -> T:
 
 
 class Client:
-    """See `di_orchestrator.server.client.Client`."""
+    """Asynchronous form of `di_orchestrator.server.client.Client`."""
 
     def __init__(self, api: Api, send: Send) -> None:
         self._api = api
@@ -46,30 +46,30 @@ class Client:
     async def scale(
         self, task: str | None = None, change: int | None = None, *, to: int | None = None
     ) -> int:
-        """As `Client.scale`."""
+        """See `Client.scale`."""
         return await run(scaling(self._api, task, change, to), self._send)
 
     async def remove(self, *names: str) -> int:
-        """As `Client.remove`."""
+        """See `Client.remove`."""
         return await run(self._api.remove(names), self._send)
 
     async def replicas(self) -> dict[str, int]:
-        """As `Client.replicas`."""
+        """See `Client.replicas`."""
         return await run(self._api.replicas(), self._send)
 
     async def peers(self, task: str) -> tuple[Peer, ...]:
-        """As `Client.peers`."""
+        """See `Client.peers`."""
         return await run(self._api.peers(task), self._send)
 
     async def watch_peers(self, task: str) -> AsyncIterator[tuple[Peer, ...]]:
-        """As `Client.watch_peers`."""
+        """See `Client.watch_peers`."""
         known: Peers | None = None
         while True:
             known = await run(self._api.next_peers(task, known), self._send)
             yield known.peers
 
     async def watch_worlds(self, task: str) -> AsyncIterator[World]:
-        """As `Client.watch_worlds`."""
+        """See `Client.watch_worlds`."""
         known: int | None = None
         while True:
             world = await run(self._api.next_world(task, known), self._send)
@@ -77,11 +77,11 @@ class Client:
             yield world
 
     async def members(self, task: str | None = None) -> tuple[Member, ...]:
-        """As `Client.members`."""
+        """See `Client.members`."""
         return (await run(self._api.members(task), self._send)).members
 
     async def watch_members(self, task: str | None = None) -> AsyncIterator[tuple[Member, ...]]:
-        """As `Client.watch_members`."""
+        """See `Client.watch_members`."""
         known: Members | None = None
         while True:
             known = await run(self._api.next_members(task, known), self._send)
@@ -89,7 +89,7 @@ class Client:
 
 
 def client(environment: Mapping[str, str] = os.environ) -> Client | None:
-    """The client of this pod's job; None outside a job, where one line on stderr says so.
+    """Return the client of this pod's job; None outside a job, with one line on stderr.
 
     Raises:
         BadEnvironment: the pod's variables are not those of the operator.

@@ -1,6 +1,6 @@
-"""Arrays from pod to pod, in NumPy's own format: it brings no code along, as a pickle would.
+"""Encoding of arrays in NumPy's own format, which unlike a pickle contains no code.
 
-NumPy is imported when one of these is called, and not before.
+NumPy is imported only when one of these functions is called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 
 def pack(**arrays: Any) -> bytes:
-    """Arrays and numbers by name, as they travel."""
+    """Encode named arrays and numbers as bytes."""
     import numpy as np  # noqa: PLC0415  only who uses it has it
 
     buffer = io.BytesIO()
@@ -20,10 +20,10 @@ def pack(**arrays: Any) -> bytes:
 
 
 def unpack(message: bytes) -> dict[str, Any]:
-    """Arrays by name, as `pack` was given them.
+    """Decode the bytes of `pack` to arrays by name.
 
     Raises:
-        ValueError: it is no such message.
+        ValueError: the bytes are invalid.
     """
     import numpy as np  # noqa: PLC0415  as above
 

@@ -1,4 +1,4 @@
-"""What this process is, by its environment: the functions of the package."""
+"""The package's functions for the present pod, which read its environment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
 
 REPORT_SECONDS = 15.0
-"""How long one report is tried; then the next one says more."""
+"""Seconds for which one report is retried; the next one contains more."""
 COLLECTOR = "collector"
 
 
 def job() -> Job:
-    """Who this pod is; outside a job one without others.
+    """Return this pod's place in its job; outside a job that of a single pod.
 
     Raises:
         BadEnvironment: the pod's variables are not those of the operator.
@@ -37,7 +37,8 @@ def job() -> Job:
 
 
 def client() -> Client | None:
-    """The job at di-server; None outside a job, where one line on stderr says so, once.
+    """Return the client for the job at di-server; None outside a job, with one line on stderr,
+    once.
 
     Raises:
         BadEnvironment: the pod's variables are not those of the operator.
@@ -47,61 +48,61 @@ def client() -> Client | None:
 
 
 def coordinator(*, seconds: float = 60.0) -> Coordinator:
-    """The coordinator of a job that has one (DI-engine's v1).
+    """Return the client of a job's coordinator (DI-engine's v1).
 
     Args:
-        seconds: how long a request is tried until it is `Unreachable`.
+        seconds: how long a request is retried before `Unreachable`.
 
     Raises:
-        NotInJob: this is not its pod.
+        NotInJob: this is not a coordinator's pod.
     """
     return Coordinator.of(os.environ, seconds=seconds)
 
 
 def replicas() -> dict[str, int]:
-    """See `Client.replicas`; none outside a job."""
+    """See `Client.replicas`; empty outside a job."""
     found = client()
     return {} if found is None else found.replicas()
 
 
 def peers(task: str) -> tuple[Peer, ...]:
-    """See `Client.peers`; none outside a job."""
+    """See `Client.peers`; empty outside a job."""
     found = client()
     return () if found is None else found.peers(task)
 
 
 def watch_peers(task: str) -> Iterator[tuple[Peer, ...]]:
-    """See `Client.watch_peers`; outside a job there are none, once."""
+    """See `Client.watch_peers`; outside a job it yields one empty tuple."""
     found = client()
     return iter(((),)) if found is None else found.watch_peers(task)
 
 
 def watch_worlds(task: str | None = None) -> Iterator[World]:
-    """See `Client.watch_worlds`, of this pod's task if none is given; none outside a job."""
+    """See `Client.watch_worlds`; the default is this pod's task; empty outside a job."""
     found = client()
     return iter(()) if found is None else found.watch_worlds(task or job().task)
 
 
 def members(task: str | None = None) -> tuple[Member, ...]:
-    """See `Client.members`; none outside a job."""
+    """See `Client.members`; empty outside a job."""
     found = client()
     return () if found is None else found.members(task)
 
 
 def watch_members(task: str | None = None) -> Iterator[tuple[Member, ...]]:
-    """See `Client.watch_members`; outside a job there are none, once."""
+    """See `Client.watch_members`; outside a job it yields one empty tuple."""
     found = client()
     return iter(((),)) if found is None else found.watch_members(task)
 
 
 def say(url: str, **more: Any) -> None:
-    """Put this on the board of the job as the entry of this pod, and repeat it from a thread.
+    """Publish this pod's entry on the board of its job, and repeat it from a thread.
 
-    Say it again when it has changed; it never waits. The entry goes with the pod.
+    Call it again after a change; it never waits. The entry is removed with the pod.
 
     Args:
-        url: where this pod serves.
-        more: what else the others are to know, 1 KiB with the url.
+        url: address that this pod serves.
+        more: further data for other pods, 1 KiB together with the url.
     """
     _pod.say({"url": url, **more})
 
@@ -113,12 +114,13 @@ def rollout(
     url: str | None = None,
     answer: Answering | None = None,
 ) -> Rollout:
-    """An engine that says on the board which weights it has, answers `/ready`, and drains.
+    """Return an engine that publishes its weight version on the board, answers `/ready`, and
+    drains.
 
     Args:
         port, path: of the task's `drain`.
-        url: where it is asked for samples; by default this port of the pod.
-        answer: of whatever else is asked there.
+        url: address for sample requests; by default this port of the pod.
+        answer: handles all other requests.
     """
     return Rollout(port, path, url=url or f"http://{job().address}:{port}", say=say, answer=answer)
 
@@ -144,10 +146,10 @@ def remove(*names: str) -> int | None:
 
 
 def leaving() -> threading.Event:
-    """Set when this pod is to leave: SIGTERM has come, for whatever reason.
+    """Return an event that is set when this pod gets SIGTERM, for whatever reason.
 
-    To be called first in the main thread, which alone may listen. A handler that was there before
-    is called too. `Training.leaving` is the same of a training.
+    Call it first in the main thread, because only that thread can handle signals. A previous
+    handler is called too. `Training.leaving` is the same for a training.
     """
     return _pod.leaving()
 
@@ -171,23 +173,24 @@ def training(
     reports: bool | None = None,
     **known: object,
 ) -> Training:
-    """A training, to be entered: times it, reports it, knows when to stop and what to go on from.
+    """Return a training, to be entered: it measures and reports, and finds checkpoints and the time
+    to stop.
 
     Args:
-        total_steps, max_env_steps: where `step` and `env_steps` are to end.
-        learners: how many there are; by default those of this pod's task.
-        nodes: on how many nodes they run; by default 1 of one learner, else not known.
-        save_every: seconds from one checkpoint to the next, for `run.checkpoint.is_due`.
+        total_steps, max_env_steps: final values of `step` and `env_steps`.
+        learners: number of learners; by default those of this pod's task.
+        nodes: number of their nodes; by default 1 for one learner, else unknown.
+        save_every: seconds between two checkpoints, for `run.checkpoint.is_due`.
         checkpoint: name of this program's checkpoints in the job's directory.
-        observations: `run.observations` of the checkpoint that it goes on from.
+        observations: `run.observations` of the restored checkpoint.
         samples_from: name of the task whose replicas are advised on and scaled.
-        reports: whether this process reports, and has collectors scaled by `rescale`; by default
-            the first pod of the task does.
+        reports: whether this process reports, and `rescale` scales collectors; by default only the
+            first pod of the task.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
         BadEnvironment: the pod's variables are not those of the operator.
-        BadReport: what is known makes no sense.
+        BadReport: a value in `known` is invalid.
     """
     here = job()
     sender = rescaling = None
@@ -215,7 +218,7 @@ def training(
 
 
 class Training(training_run.Training):
-    """One that `advise` and `scale` know of while it is entered."""
+    """A training that `advise` and `scale` use while it is entered."""
 
     def __enter__(self) -> Training:
         super().__enter__()
@@ -241,7 +244,7 @@ def _reporting(api: Api, send: Send) -> Any:
 
 
 class _CurrentPod:
-    """What the functions of this module remember in this process."""
+    """State that the functions of this module keep in this process."""
 
     def __init__(self) -> None:
         self.training: Training | None = None
@@ -267,7 +270,7 @@ class _CurrentPod:
         self._entry.put(said)
 
     def close(self) -> None:
-        """Say nothing any more, and leave SIGTERM to whoever had it before."""
+        """Stop repeating the entry, and restore the previous handler of SIGTERM."""
         with self._lock:
             if self._entry is not None:
                 self._entry.close()

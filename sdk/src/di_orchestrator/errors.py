@@ -1,30 +1,30 @@
-"""What goes wrong. Each message says what, where, and what to do about it."""
+"""The package's exceptions. Each message has what failed, where, and what to do."""
 
 from __future__ import annotations
 
 
 class DIError(Exception):
-    """Anything that this package raises of its own."""
+    """Base class of this package's exceptions."""
 
 
 class BadEnvironment(DIError):
-    """A variable of the pod does not hold what the operator puts there; see `Job`."""
+    """A variable of the pod does not have the operator's form; see `Job`."""
 
 
 class NotInJob(DIError):
-    """It makes no sense outside a job, and there is nothing harmless in its place."""
+    """The call has no meaning outside a job, and no harmless replacement."""
 
 
 class Unreachable(DIError):
-    """Nobody has given a usable answer until the deadline."""
+    """There was no usable response until the deadline."""
 
 
 class Refused(DIError):
-    """Who was asked (di-server, or another pod) will not do it, however often it is asked.
+    """di-server, or another pod, refused the request; a retry does not help.
 
     Attributes:
-        status: of the HTTP answer.
-        reason: in di-server's own words.
+        status: of the HTTP response.
+        reason: message of the response.
     """
 
     def __init__(self, what: str, status: int, reason: str) -> None:
@@ -34,15 +34,15 @@ class Refused(DIError):
 
 
 class Gone(Refused):
-    """The pod that was asked says that what it was asked for is over (HTTP 410)."""
+    """The other pod reports that the requested thing is over (HTTP 410)."""
 
 
 class Left(DIError):
-    """The pod is to leave, and had no answer until then."""
+    """The pod has to leave, and got no response before."""
 
 
 class BadReport(DIError):
-    """A report that makes no sense; each fault begins with its path.
+    """An invalid report; each fault begins with its path.
 
     Attributes:
         faults: such as `step: must be a number`.
@@ -54,4 +54,4 @@ class BadReport(DIError):
 
 
 class CheckpointLost(DIError):
-    """The job has saved a step, and the directory of checkpoints does not have it."""
+    """The job has saved a step that is missing in the directory of checkpoints."""

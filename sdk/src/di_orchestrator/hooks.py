@@ -1,6 +1,6 @@
-"""A training of another library, told without changing its loop.
+"""Hooks that report the training of another library without changes of its loop.
 
-Each hook imports that library when it is made, and none when this module is imported.
+Each hook imports its library when it is created; the import of this module imports none.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from di_orchestrator.training_run.training import Training
 
 
 def di_engine(task: Any, run: Training, samples: int) -> None:
-    """Have a `ditask` tell of itself, and leave alone when its pod is to.
+    """Make a `ditask` report its progress, and leave by itself when its pod has to.
 
-    To be called in `with task.start(...)`, before the first `task.use`. Learners report; collecting
-    and receiving samples is waiting. A process that is to leave finishes its iteration and ends,
-    and so does one that fails: without this, all the others would finish with it.
+    Call it in `with task.start(...)`, before the first `task.use`. Learners report; collecting and
+    receiving samples counts as waiting. A process that has to leave finishes its iteration and
+    ends, and so does one that fails. Without this hook all other processes would finish with it.
 
     Args:
-        task: DI-engine's; roles are taken from it.
-        samples: that a learner trains on in one update, its batch size.
+        task: DI-engine's; it has the roles.
+        samples: number of samples of one update, the batch size.
     """
     told = Told(task, run, samples)
     task.use(told.middleware)
@@ -28,7 +28,8 @@ def di_engine(task: Any, run: Training, samples: int) -> None:
 
 
 def gymnasium(env: Any, run: Training) -> Any:
-    """The environment, wrapped: its steps are `env_steps`, each episode's return is reported.
+    """Return the environment in a wrapper that reports its steps as `env_steps`, and each episode's
+    return.
 
     Args:
         env: one `gymnasium.Env`, not a vector of them.
@@ -36,7 +37,7 @@ def gymnasium(env: Any, run: Training) -> Any:
     from gymnasium import Wrapper  # noqa: PLC0415  only who uses it has it
 
     class Told(Wrapper):
-        """Counts, and changes nothing."""
+        """A wrapper that counts and changes nothing."""
 
         def __init__(self) -> None:
             super().__init__(env)
@@ -60,15 +61,15 @@ def gymnasium(env: Any, run: Training) -> Any:
 
 
 def stable_baselines3(run: Training) -> Any:
-    """A callback for `model.learn(..., callback=...)`.
+    """Return a callback for `model.learn(..., callback=...)`.
 
-    Each rollout and what is trained on it is an iteration, of which the rollout is waiting.
-    Learning ends early when the pod is to leave.
+    Each rollout with the training on it is an iteration, in which the rollout is waiting. Learning
+    ends early when the pod has to leave.
     """
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415  as above
 
     class Tells(BaseCallback):  # type: ignore[misc]  # its types are the library's
-        """Tells, and changes nothing but when learning ends."""
+        """A callback that reports, and can end the learning."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -93,17 +94,17 @@ def stable_baselines3(run: Training) -> Any:
 
 
 def torch_optimizer(optimizer: Any, run: Training, samples: int) -> Any:
-    """Count an iteration with each `optimizer.step()`; returns the handle that removes it again.
+    """Count an iteration with each `optimizer.step()`; return the handle that removes the hook.
 
-    What waits for batches goes into `with run.waiting():`.
+    Wrap code that waits for batches in `with run.waiting():`.
 
     Args:
         optimizer: a `torch.optim.Optimizer`.
-        samples: that this process trains on in each step.
+        samples: number that this process trains on in each step.
     """
     return optimizer.register_step_post_hook(lambda *_: _count(run, samples))
 
 
 def _count(run: Training, samples: int) -> None:
-    # What a hook returns may be taken for something.
+    # torch can use the result of a hook.
     run.iteration(samples)

@@ -1,4 +1,4 @@
-"""Who this pod is, by the variables that every pod of a job with tasks gets."""
+"""The pod's place in its job, from the variables of every pod of a job with tasks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from di_orchestrator.errors import BadEnvironment, NotInJob
 
 PORT = 22270
-"""The port `di-port` of every pod, unless its template says another."""
+"""Number of `di-port` in every pod, unless its template sets another."""
 HOLE = "localhost"
-"""What stands in the lists for a pod that is not there."""
+"""Placeholder in the lists for a missing pod."""
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The process group that the pod belongs to, as it was when the pod started.
+    """The process group of the pod at the pod's start.
 
     Attributes:
-        master_address, master_port: where its first process listens.
-        size, rank: of this pod in it; None where only who starts the processes knows (torchrun
-            with several of them, or with members that come and go).
+        master_address, master_port: address of its first process.
+        size, rank: of this pod in it; None if only the launcher knows them (torchrun with several
+            processes, or with elastic membership).
     """
 
     master_address: str
@@ -34,11 +34,11 @@ class ProcessGroup:
 
 @dataclass(frozen=True)
 class World:
-    """Who belongs to a process group: one generation of it.
+    """One generation of a process group with its members.
 
     Attributes:
         generation: grows with each world.
-        is_formed: whether there is a world now; if not, the others are about to come.
+        is_formed: whether there is a world now; if not, members are still joining.
         members: indexes of the pods within their task, by rank.
         master_address: of rank 0; empty without a world.
     """
@@ -51,7 +51,7 @@ class World:
 
 @dataclass(frozen=True)
 class Job:
-    """A pod's place in its job; outside a job that of a single pod without others.
+    """A pod's place in its job; outside a job that of a single pod.
 
     Attributes:
         is_inside: whether the program runs in a pod of a job with tasks.
@@ -59,13 +59,13 @@ class Job:
         task, task_type: of the pod.
         rank: of the pod in the job.
         index: of the pod in its task.
-        attempt: how many restarts the job had had when this pod was made; 0 for the first pods.
-            A pod that was moved, or that a scaling made, has that of its time.
-        replica_index, replica_rank, replica_size: which replica of the task, which pod of it, and
-            how many pods it has.
-        replica_leader: DNS name of the replica's first pod; empty where a replica is one pod.
-        tier: `core` or `elastic` in a task that has both, else empty.
-        node_kind: kind of the pod's node, if the allocator knows kinds, else empty.
+        attempt: number of the job's restarts when this pod was created; 0 for the first pods. A pod
+            that was moved, or added by scaling, has the number at that time.
+        replica_index, replica_rank, replica_size: index of the replica in the task, index of the
+            pod in it, and its number of pods.
+        replica_leader: DNS name of the replica's first pod; empty if a replica is one pod.
+        tier: `core` or `elastic` in a task with both, else empty.
+        node_kind: type of the pod's node, if the allocator knows it, else empty.
     """
 
     is_inside: bool = False
@@ -89,7 +89,7 @@ class Job:
         """Read the variables.
 
         Raises:
-            BadEnvironment: one is missing beside `DI_JOB_ID`, or does not hold what it should.
+            BadEnvironment: one is missing although `DI_JOB_ID` is set, or has an invalid value.
         """
         if "DI_JOB_ID" not in environment:
             return cls(environment=environment)
@@ -119,12 +119,12 @@ class Job:
 
     @property
     def id(self) -> str:
-        """`<namespace>/<name>`; empty outside a job."""
+        """Return `<namespace>/<name>`; empty outside a job."""
         return f"{self.namespace}/{self.name}" if self.is_inside else ""
 
     @property
     def pod(self) -> str:
-        """The name of this pod; empty outside a job."""
+        """Return the name of this pod; empty outside a job."""
         if not self.is_inside:
             return ""
         if self.replica_leader:
@@ -133,24 +133,26 @@ class Job:
 
     @property
     def address(self) -> str:
-        """The DNS name of this pod; `localhost` outside a job."""
+        """Return the DNS name of this pod; `localhost` outside a job."""
         return self.addresses(self.task)[self.index] if self.is_inside else HOLE
 
     @property
     def is_leader(self) -> bool:
-        """Whether this is the first pod of its task; true outside a job."""
+        """Return whether this is the first pod of its task; true outside a job."""
         return self.index == 0
 
     @property
     def is_replica_leader(self) -> bool:
-        """Whether this is the first pod of its replica; true where a replica is one pod."""
+        """Return whether this is the first pod of its replica; true if a replica is one pod."""
         return self.replica_rank == 0
 
     def addresses(self, task: str) -> tuple[str, ...]:
-        """DNS names of a task's pods when this pod started, by index; empty outside a job.
+        """Return the DNS names of a task's pods when this pod started, by index; empty outside a
+        job.
 
-        One that is not there is written `localhost`, where nothing listens. They are for programs
-        that begin together; who follows scaling asks `di.peers` and `di.watch_peers`.
+        A missing pod is written `localhost`, where nothing listens. The names are for programs
+        whose pods start together; a program that follows scaling uses `di.peers` and
+        `di.watch_peers`.
 
         Raises:
             BadEnvironment: the job had no such task.
@@ -161,14 +163,16 @@ class Job:
         return _Reader(self.environment).names(variable)
 
     def count(self, task: str) -> int | None:
-        """How many pods a task had when this pod started; None if the job had no such task."""
+        """Return the number of a task's pods when this pod started; None if the job had no such
+        task.
+        """
         variable = f"DI_{_variable(task)}_NODES"
         if not {variable, f"{variable}_FILE"} & self.environment.keys():
             return None
         return sum(name != HOLE for name in self.addresses(task))
 
     def service(self, task: str) -> str:
-        """`<name>:<port>` of the Service of a task.
+        """Return `<name>:<port>` of the Service of a task.
 
         Raises:
             NotInJob: the program does not run in a job.
@@ -178,10 +182,10 @@ class Job:
         return _Reader(self.environment).text(f"DI_{_variable(task)}_SERVICE")
 
     def port(self, name: str = "di-port") -> int:
-        """The number of a port that the task names; `di-port` is 22270, also outside a job.
+        """Return the number of a port that the task names; `di-port` is 22270, also outside a job.
 
         Raises:
-            NotInJob, BadEnvironment: the pod was told no port of that name.
+            NotInJob, BadEnvironment: the pod has no port with that name.
         """
         variable = f"DI_PORT_{_variable(name)}"
         if name == "di-port" and variable not in self.environment:
@@ -191,7 +195,7 @@ class Job:
 
     @property
     def process_group(self) -> ProcessGroup | None:
-        """The group of this pod's processes; None without one, or if it has no framework.
+        """Return the process group of this pod; None without one, or if it has no framework.
 
         Raises:
             BadEnvironment: its variables are not those of the operator.
@@ -213,9 +217,9 @@ class Job:
         )
 
     def world(self) -> World | None:
-        """The members of this pod's group by its file; None before the file is written.
+        """Return the present world of this pod's group from its file; None before the file exists.
 
-        The file follows within a minute or so; `di.watch_worlds` follows at once.
+        The file is updated within about a minute; `di.watch_worlds` is faster.
         """
         path = self.environment.get("DI_GROUP_FILE")
         if not path:
@@ -223,7 +227,7 @@ class Job:
         try:
             return world_of(json.loads(Path(path).read_text()))
         except (OSError, ValueError, LookupError, TypeError):
-            # Not written yet, or about to be changed.
+            # Not written yet, or being replaced.
             return None
 
     def _inside(self, what: str) -> None:
@@ -235,10 +239,11 @@ class Job:
 
 
 def world_of(said: Mapping[str, Any]) -> World:
-    """What the group's file and di-server say: members by rank, with or without their addresses.
+    """Return the world in the group's file or in di-server's response: members by rank, with or
+    without addresses.
 
     Raises:
-        LookupError, TypeError: they do not say it so.
+        LookupError, TypeError: the data has another form.
     """
     members = (each["index"] if isinstance(each, Mapping) else each for each in said["members"])
     return World(
@@ -276,7 +281,9 @@ class _Reader:
         return int(found)
 
     def names(self, variable: str) -> tuple[str, ...]:
-        """A list of pods, from the variable or from the file that one beside it names."""
+        """Return a list of pods, from the variable or from the file that a second variable
+        names.
+        """
         if (path := self.environment.get(f"{variable}_FILE")) is not None:
             try:
                 return tuple(Path(path).read_text().strip().split(","))

@@ -1,10 +1,10 @@
-"""An inference server as an engine of a job, unchanged.
+"""Command that makes an unmodified inference server an engine of a job.
 
     python -m di_orchestrator.rollout_server --port 8001 -- vllm serve MODEL --port 8000
 
-It runs the server, says on the members' board where it is, which weights it has and how many
-requests are in its hands, answers `/ready` and the task's drain, and ends with the server's exit
-code. Without a command it does so for a server that somebody else runs.
+It runs the server, publishes its address, weight version and number of running requests on the
+members' board, answers `/ready` and the task's drain, and ends with the server's exit code. Without
+a command it does this for a server that was started separately.
 """
 
 from __future__ import annotations
@@ -26,27 +26,29 @@ from di_orchestrator.rollouts.inference import Seen
 from di_orchestrator.server.exchange import Clock
 
 EVERY_SECONDS = 1.0
-"""From one look at the server to the next."""
+"""Seconds between two checks of the server."""
 TELL_SECONDS = 10.0
-"""From one entry on the board to the next, while the weights are the same: what is in hand changes
-all the time, and a job has many engines."""
+"""Seconds between two entries on the board with the same weights: the number of running requests
+changes all the time, and a job can have many engines.
+"""
 QUIET_SECONDS = 2.0
-"""A server that had nothing in hand for so long while it drains is done: a request may have been on
-its way when it left its Service."""
+"""Seconds without running requests after which a draining server is done: a request may have been
+sent before it left its Service.
+"""
 SILENT_SECONDS = 30.0
-"""So long one is waited for that does not say what it has in hand."""
+"""Maximum wait in seconds for a draining server that does not report its running requests."""
 
 
 @dataclass
 class Finishing:
-    """Whether a server that takes nothing new has finished; it is shown each look. Pure."""
+    """Decides whether a draining server has finished; gets the result of each check. Pure."""
 
     clock: Clock = time.monotonic
     _since: float | None = field(default=None, init=False)
     _is_quiet: bool = field(default=True, init=False)
 
     def is_over(self, seen: Seen) -> bool:
-        """By this look, and those before."""
+        """Return whether it has finished, by this check and the earlier ones."""
         if not seen.is_up:
             return True
         is_quiet = seen.in_hand is not None
@@ -57,16 +59,16 @@ class Finishing:
 
 
 class Weights:
-    """The version of the server's weights, from the sender of the weights or the server itself."""
+    """The version of the server's weights, from their sender or from the server itself."""
 
     def __init__(self) -> None:
         self._told: str | None = None
 
     def answer(self, asked: Asked) -> Reply:
-        """`POST /weights?version=41` tells.
+        """Handle `POST /weights?version=41`.
 
         Raises:
-            LookupError: anything else.
+            LookupError: any other request.
         """
         if (asked.method, asked.path) != ("POST", "/weights"):
             raise LookupError(asked.path)
@@ -74,7 +76,7 @@ class Weights:
         return Reply()
 
     def version(self, seen: Seen) -> int | str | None:
-        """As a number, if it is one."""
+        """Return the version, as a number if it is one."""
         found = seen.weight_version if self._told is None else self._told
         is_number = found is not None and found.isascii() and found.isdigit()
         return int(found) if found is not None and is_number else found
@@ -89,7 +91,9 @@ def serve(
     clock: Clock = time.monotonic,
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Tell of a server until it has drained; `leaving` is set when the pod is to go."""
+    """Publish the state of a server until it has drained; `leaving` is set when the pod has to
+    leave.
+    """
     finishing, told, told_at = Finishing(clock), None, -TELL_SECONDS
     while True:
         seen = look()
@@ -109,7 +113,7 @@ def serve(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """See the module; returns the exit code."""
+    """Run the command; return the exit code. See the module."""
     parser = argparse.ArgumentParser(
         prog="python -m di_orchestrator.rollout_server",
         description="An inference server as an engine of a DIJob.",
@@ -140,7 +144,9 @@ def _follow(server: subprocess.Popen[bytes], leaving: threading.Event) -> None:
 
 
 def _code(code: int) -> int:
-    """As a shell tells it; a server that was asked to end, and did, has not failed."""
+    """Return the exit code as a shell reports it; a server that ends after SIGTERM has not
+    failed.
+    """
     if code == -15:
         return 0
     return code if code >= 0 else 128 - code

@@ -1,4 +1,4 @@
-"""That a pod is to leave, and how long its program has run."""
+"""Detection of SIGTERM, and the run time of the program."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from types import FrameType
 from typing import Any
 
 _START_TICKS = 19
-"""Place of `starttime` in /proc/<pid>/stat, counted after the name of the program (proc(5))."""
+"""Index of `starttime` in /proc/<pid>/stat, counted after the name of the program (proc(5))."""
 
 LOOK_SECONDS = 0.5
-"""The longest that a signal goes unheard by who waits for it."""
+"""Maximum seconds until a waiting thread notices a signal."""
 
 
 class _Heard(threading.Event):
-    """Set by a signal. Its `wait` in the main thread hears a signal however it comes.
+    """An event set by a signal, whose `wait` in the main thread notices every signal.
 
-    Python calls a signal's handler in the main thread, between two steps of it: one that comes
-    right before the wait for a lock begins, or that the kernel gives to another thread, does not
-    end that wait.
+    Python calls a signal's handler in the main thread, between two bytecodes. A signal that arrives
+    right before the wait for a lock begins, or in another thread, does not end that wait.
     """
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -37,7 +36,7 @@ class _Heard(threading.Event):
 
 
 class Leaving:
-    """Whether SIGTERM has come; a handler that was there before is called too."""
+    """Records whether SIGTERM has arrived; a previous handler is called too."""
 
     def __init__(self, on_asked: Callable[[], None]) -> None:
         self.is_asked = False
@@ -47,29 +46,30 @@ class Leaving:
         self._listens = False
 
     def listen(self) -> None:
-        """From now on; in another thread than the main one, which alone may, it hears nothing."""
+        """Install the handler; has no effect outside of the main thread, which alone can do it."""
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._heard)
             self._listens = True
 
     def restore(self) -> None:
-        """Leave SIGTERM to whoever had it before."""
+        """Restore the previous handler of SIGTERM."""
         if self._listens:
-            # A handler that was not set from Python is told as None, and cannot be set from there.
+            # A handler that was not set from Python is reported as None, and cannot be set from
+            # there.
             signal.signal(signal.SIGTERM, signal.SIG_DFL if self._before is None else self._before)
             self._listens = False
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         self.is_asked = True
         self._on_asked()
-        # Not here: the main thread may hold the event's lock, and waits for this handler.
+        # Not in the handler: the main thread may hold the event's lock, and waits for this handler.
         threading.Thread(target=self.event.set, daemon=True, name="di-leaving").start()
         if callable(self._before):
             self._before(number, frame)
 
 
 def seconds_since_start() -> float:
-    """Since this process began; where that is not known (no Linux), of its processor time."""
+    """Return the seconds since this process began; if unknown (not Linux), its CPU time."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         began = int(fields[_START_TICKS]) / os.sysconf("SC_CLK_TCK")

@@ -14,12 +14,12 @@ from di_orchestrator.server.exchange import Answer, Clock
 from di_orchestrator.server.transport import send_once
 
 CALL_SECONDS = 10.0
-"""For one request: a pod that is busy answers, one whose node is lost never does."""
+"""Seconds for one request: a busy pod responds, one on a lost node never does."""
 PATIENCE_SECONDS = 120.0
-"""By then a lost pod has usually been replaced."""
+"""Seconds after which a lost pod has usually been replaced."""
 RETRY_SECONDS = 0.25
 MAX_ANSWER = 256 * 1024 * 1024
-"""Bytes that are read of an answer: the weights of a model may be among them."""
+"""Maximum bytes of a response, which can contain the weights of a model."""
 _FOR_NOW = (408, 429)
 _OVER = 410
 
@@ -33,21 +33,23 @@ def call(
     leaving: threading.Event | None = None,
     clock: Clock = time.monotonic,
 ) -> bytes:
-    """Ask another pod of the job until it answers: it may be starting, or being replaced.
+    """Send a request to another pod of the job until it responds, since it can be starting or being
+    replaced.
 
-    It proves to the other's `di.Hub` that it is of the same job. What is sent may arrive more than
-    once. Proxies of the environment are not used.
+    The request proves to the other pod's `di.Hub` that it comes from the same job. It can arrive
+    more than once. Proxies in the environment are ignored.
 
     Args:
-        body: what is sent to it.
-        seconds: how long to ask; each request has ten seconds.
-        leaving: set when this pod is to leave (`di.leaving()`): there is one request more at most.
+        body: of the request.
+        seconds: how long to retry; each request has ten seconds.
+        leaving: set when this pod has to leave (`di.leaving()`): after that one more request is
+            sent at most.
 
     Raises:
-        Gone: it says that this is over (HTTP 410).
-        Refused: it does not take the request (HTTP 3xx and 4xx but 408 and 429).
-        Left: this pod is to leave, and there was no answer.
-        Unreachable: there was no answer in time.
+        Gone: the requested thing is over (HTTP 410).
+        Refused: the request was refused (HTTP 3xx and 4xx except 408 and 429).
+        Left: this pod has to leave, and there was no response.
+        Unreachable: there was no response in time.
     """
     left, ends = leaving or threading.Event(), clock() + seconds
     while True:
@@ -76,14 +78,14 @@ def call(
 
 
 def _proven(method: str, url: str, body: bytes) -> dict[str, str]:
-    """Return the header that says that this pod is of the job; it says nothing to any other."""
+    """Return the header that proves this pod's membership in the job; other jobs cannot use it."""
     secret = secret_of(os.environ)
     if secret is None:
         return {}
     try:
-        # As it goes over the wire: requests escapes what a URL must not have.
+        # In the form that is sent: requests escapes characters that a URL must not have.
         target = requests.Request(method, url).prepare().path_url
     except (ValueError, requests.RequestException):
-        # Sending says what is wrong with it.
+        # Sending the request reports the fault.
         return {}
     return {HEADER: proof(secret, method, target, body, now=time.time())}

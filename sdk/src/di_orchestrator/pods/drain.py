@@ -1,4 +1,4 @@
-"""How a pod is asked to finish what it has, and says that it is done: `drain` of its task."""
+"""The drain request, which asks a pod to finish its work: `drain` of its task."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Collection
 from di_orchestrator.pods.hub import Answering, Asked, Hub, Reply
 
 MOST_SECONDS = 3600.0
-"""The longest `timeoutSeconds` of a drain; after it the kubelet has long given up."""
+"""Maximum `timeoutSeconds` of a drain; the kubelet has stopped waiting by then."""
 
 
 class Drain:
-    """Answers the kubelet's GET when the program says that it is done.
+    """Answers the kubelet's GET when the program reports that it is done.
 
-    For programs that serve no HTTP themselves. The task says
+    For programs without an HTTP server. The task declares
 
         drain: {path: /drain, port: 8001, timeoutSeconds: 60}
 
@@ -26,10 +26,10 @@ class Drain:
             drain.done()     # all of it is done
 
     Args:
-        port: where it listens, on all addresses; 0: any.
+        port: port on all addresses; 0: any free one.
         path: of the task's drain.
-        answer: of whatever else is asked there; by default that is not found.
-        public: as a `Hub` has it. The kubelet shows a token with which it may ask to drain.
+        answer: handles all other requests; by default they get 404.
+        public: as in `Hub`. The kubelet sends a token that allows only the drain request.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Drain:
 
     @property
     def asked(self) -> bool:
-        """Whether the pod was asked: take nothing new."""
+        """Whether the pod was asked to drain: take no new work."""
         return self._asked.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is asked; whether it is."""
+        """Wait for the drain request; return whether it has arrived."""
         return self._asked.wait(seconds)
 
     def done(self) -> None:
-        """All is finished: the drain request is answered, and SIGTERM follows."""
+        """Report that all work is finished: the drain request is answered, and SIGTERM follows."""
         self._done.set()
 
     def _answer(self, asked: Asked) -> Reply:

@@ -1,4 +1,4 @@
-"""What a pod serves to the others of its job, where that is a function of what is asked."""
+"""An HTTP server for the other pods of the job, whose responses come from one function."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ log = logging.getLogger("di_orchestrator")
 
 MAX_BODY = 64 * 1024 * 1024
 IDLE_SECONDS = 30
-"""After which a connection of a pod of the job that brings nothing is closed."""
+"""Seconds after which an idle connection of a pod of the job is closed."""
 STRANGER_SECONDS = 30.0
-"""Within which the body of a request without a proof has to arrive."""
+"""Seconds within which the body of a request without a proof has to arrive."""
 STRANGERS = 8
-"""Requests without a proof that are answered at a time for one source, where others need one."""
+"""Concurrent requests without a proof from one source, if other requests need a proof."""
 UNPROVEN = 128
-"""The same where no request needs one: there each pod of the job is such a source."""
+"""Concurrent requests from one source if no request needs a proof, because then each pod of the job
+is such a source.
+"""
 ANSWER_SECONDS = 5.0
-"""How long the end waits until those who have asked have their answer."""
+"""Seconds that the shutdown waits for running requests."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a pod asks.
+    """A request of a pod.
 
     Attributes:
-        target: path and query as they came.
+        target: path and query, unchanged.
         query: the last value of each name.
     """
 
@@ -55,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """What it is answered."""
+    """The response to a request."""
 
     status: int = 200
     body: bytes = b""
@@ -67,24 +69,23 @@ Answering = Callable[[Asked], Reply]
 
 
 class Hub:
-    """Answers other pods of the job over HTTP, until it is closed; `with` does that.
+    """Answers other pods of the job over HTTP, until it is closed; `with` closes it.
 
         with di.Hub(answer, di.PORT):
-            ...                         # and meanwhile `answer` is called, from many threads
+            ...                         # meanwhile `answer` is called, from many threads
 
-    `di.call` proves that it asks for a pod of the same job; others get HTTP 401. Outside a job, and
-    in one that an operator before this version made, everybody is answered. A connection has ten
-    seconds for the head of its first request, and no thread before that. Without a proof it gets
-    one answer.
+    `di.call` proves membership in the same job; other requests get HTTP 401. Outside a job, and in
+    a job of an earlier operator, every request is answered. A connection has ten seconds for the
+    head of its first request, and no thread before that. Without a proof it gets one response.
 
     Args:
-        answer: what to say; a LookupError, TypeError or ValueError is the asker's fault (HTTP 400),
-            any other exception is logged (HTTP 500).
-        port: where it listens, on all addresses of both families; 0: any.
-        most_bytes: of a body; a longer one is not read.
-        public: paths at which everybody gets an answer to GET: a probe of the kubelet, metrics.
-        drain: path at which the kubelet is answered too, which shows a token; None: nowhere.
-        job_only: False answers everybody, whatever is asked.
+        answer: returns the response; a LookupError, TypeError or ValueError is the client's fault
+            (HTTP 400), any other exception is logged (HTTP 500).
+        port: port on all addresses of both families; 0: any free one.
+        most_bytes: maximum size of a body; a longer one is not read.
+        public: paths at which every GET is answered: a probe of the kubelet, metrics.
+        drain: path at which the kubelet's token is accepted too; None: nowhere.
+        job_only: False answers every request.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Answer no new requests, and those that are waiting for five seconds."""
+        """Accept no new requests, and wait for running ones for five seconds."""
         self._lobby.close()
         self._in_hand.are_answered(ANSWER_SECONDS)
 
@@ -124,11 +125,11 @@ class Hub:
                 target=self._serve, args=(sock, address, head), daemon=True, name="di-hub-answer"
             ).start()
         except RuntimeError:
-            # The process may have no more threads.
+            # The process may have reached its limit of threads.
             sock.close()
 
     def _serve(self, sock: socket.socket, address: tuple[str, int], head: bytes) -> None:
-        # What `answer` raises is told elsewhere; who goes without a word is nothing to tell of.
+        # Errors of `answer` are logged elsewhere; a client that disconnects is not logged.
         with contextlib.suppress(OSError), contextlib.closing(sock):
             sock.settimeout(IDLE_SECONDS)
             _Handler(self._served, sock, address, head)
@@ -137,14 +138,14 @@ class Hub:
 
 @dataclass(frozen=True)
 class _Door:
-    """Who is answered."""
+    """Decides which requests are answered."""
 
     secret: bytes | None
     public: frozenset[str]
     drain: str | None
 
     def lets_in(self, method: str, target: str, headers: Message) -> Proof | bool:
-        """Whether a request is answered; a proof has to be of its body too."""
+        """Return whether a request is answered, or its proof, which also has to match its body."""
         if self.secret is None:
             return True
         if method == "GET":
@@ -158,11 +159,11 @@ class _Door:
 
 
 class _NotOfThisJob(Exception):
-    """The request has no proof, or another one's."""
+    """The request has no proof, or one of another job."""
 
 
 def _listening(port: int) -> socket.socket:
-    # With the usual short queue, whoever finds it full comes again a second later.
+    # With the usual short queue, a client that finds it full retries a second later.
     backlog = 1024
     try:
         family = socket.AF_INET6
@@ -175,7 +176,7 @@ def _listening(port: int) -> socket.socket:
 
 
 class _Received(io.RawIOBase):
-    """A connection as a file, of which the head was read before."""
+    """A connection as a file whose head was already read."""
 
     def __init__(self, sock: socket.socket, head: bytes) -> None:
         self._sock = sock
@@ -193,7 +194,7 @@ class _Received(io.RawIOBase):
 
 
 class _Sources:
-    """How many requests without a proof are being answered, by source."""
+    """Counts running requests without a proof, by source."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -202,7 +203,7 @@ class _Sources:
 
     @contextlib.contextmanager
     def place(self, source: str) -> Iterator[bool]:
-        """Whether there is one for a request; while it is answered it has it."""
+        """Yield whether there is a place for a request, which is taken while it is answered."""
         with self._lock:
             has_place = self._counts[source] < self._most
             self._counts[source] += has_place
@@ -215,7 +216,7 @@ class _Sources:
 
 
 class _InHand:
-    """The requests that are being answered."""
+    """The running requests."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -247,7 +248,7 @@ def _reply(answer: Answering, asked: Asked) -> Reply:
 
 @dataclass(frozen=True)
 class _Served:
-    """What the connections of one hub share."""
+    """State that the connections of one hub share."""
 
     answer: Answering
     most_bytes: int
@@ -268,7 +269,7 @@ def _warn_of_probe(path: str) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers the requests of a connection, of which `head` was read."""
+    """Answers the requests of a connection, of which `head` was already read."""
 
     protocol_version = "HTTP/1.1"
 
@@ -277,13 +278,13 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         self._served = served
         self._head = head
-        # There is no server: the lobby takes connections.
+        # There is no server object: the lobby accepts connections.
         super().__init__(sock, address, cast("Any", None))
 
     def setup(self) -> None:
         self.connection = self.request
         self.rfile = io.BufferedReader(_Received(self.connection, self._head))
-        # Head and body go together: of two small packets the second waits for an
+        # Head and body are sent together: of two small packets the second would wait for an
         # acknowledgement.
         self.wfile = self.connection.makefile("wb")
 
@@ -316,13 +317,13 @@ class _Handler(BaseHTTPRequestHandler):
                     _warn_of_probe(urlsplit(self.path).path[:128])
                 self._send(Reply(401, str(error).encode()))
             except ValueError as error:
-                # What was not read of the body is no next request.
+                # The unread rest of the body must not be parsed as the next request.
                 self.close_connection = True
                 self._send(Reply(400, repr(error).encode()))
 
     def _answer_stranger(self) -> None:
         served = self._served
-        # One answer: the next request might never come, or never end.
+        # One response only: the next request might never come, or never end.
         self.close_connection = True
         with served.sources.place(self.client_address[0]) as has_place:
             reply = _reply(served.answer, self._asked(None)) if has_place else _TOO_MANY
@@ -341,7 +342,7 @@ class _Handler(BaseHTTPRequestHandler):
         return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
 
     def _body_of_stranger(self, length: int) -> bytes:
-        """Read a body, all of it within a time: a byte now and then does not prolong it."""
+        """Read a body within a total time, which single bytes do not extend."""
         until, body = time.monotonic() + STRANGER_SECONDS, bytearray()
         while len(body) < length:
             self.connection.settimeout(max(0.001, until - time.monotonic()))
@@ -361,4 +362,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *args: object) -> None:
-        """Say nothing on stderr, which is the program's."""
+        """Write nothing to stderr, which belongs to the program."""

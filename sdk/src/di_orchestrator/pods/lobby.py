@@ -1,9 +1,8 @@
-"""Connections whose first request has not arrived yet, all of them in one thread.
+"""Connections that wait for their first request, all in one thread.
 
-Every pod of the cluster may connect to a pod's port. A connection gets a thread of its own only
-with the whole head of a request. Until then it costs a descriptor and the bytes that it has sent,
-for a bounded time; beyond a number of such connections the source with the most of them loses its
-oldest one.
+Every pod of the cluster can connect to a pod's port. A connection gets a thread only with the
+complete head of a request. Until then it costs a descriptor and the bytes that it has sent, for a
+limited time; beyond a maximum number the source with the most loses its oldest one.
 """
 
 from __future__ import annotations
@@ -16,23 +15,24 @@ import time
 from collections.abc import Callable
 
 HEAD_SECONDS = 10.0
-"""Within which the head of the first request has to be complete."""
+"""Seconds within which the head of the first request has to be complete."""
 MOST_HEAD = 64 * 1024
-"""Bytes of a head."""
+"""Maximum bytes of a head."""
 MOST_WAITING = 512
-"""Connections without a complete head."""
+"""Maximum number of connections without a complete head."""
 _AT_ONCE = 64
-"""Connections that are taken before the others get their turn."""
+"""Connections that are accepted before waiting ones are handled."""
 _PAUSE_SECONDS = 0.1
 
 Clock = Callable[[], float]
 Begin = Callable[[socket.socket, "tuple[str, int]", bytes], None]
-"""Called with a connection, its other end, and what was read of it: a whole head, and maybe more.
-It must not block."""
+"""Called with a connection, its remote address, and the bytes read: a complete head, and possibly
+more. It must not block.
+"""
 
 
 class _Guest:
-    """A connection that waits, its source, what it has sent, and until when it may."""
+    """A waiting connection, with its source, its bytes, and its deadline."""
 
     def __init__(self, sock: socket.socket, address: tuple[str, int], until: float) -> None:
         self.sock = sock
@@ -41,13 +41,13 @@ class _Guest:
         self.head = bytearray()
 
     def has_head(self, came: int) -> bool:
-        """Whether the head is complete, the last so many bytes of it being new."""
+        """Return whether the head is complete; the last `came` bytes are new."""
         new = self.head[-(came + 3) :]
         return b"\n\r\n" in new or b"\n\n" in new
 
 
 class Lobby:
-    """Takes the connections of a listening socket and begins those that have asked something."""
+    """Accepts the connections of a listening socket and begins those with a complete head."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Lobby:
         most: int = MOST_WAITING,
         clock: Clock = time.monotonic,
     ) -> None:
-        """`most` is how many connections may wait."""
+        """`most` is the maximum number of waiting connections."""
         self._listener = listener
         self._begin = begin
         self._most = most
@@ -71,11 +71,11 @@ class Lobby:
 
     @property
     def waiting(self) -> int:
-        """How many connections wait."""
+        """Return the number of waiting connections."""
         return len(self._waiting)
 
     def serve(self) -> None:
-        """Take and begin connections until `close` is called."""
+        """Accept and begin connections until `close` is called."""
         self._listener.setblocking(False)
         with selectors.DefaultSelector() as selector:
             self._selector = selector
@@ -94,7 +94,7 @@ class Lobby:
         self._is_over.set()
 
     def close(self) -> None:
-        """Take no more connections, and close those that wait; a second time does nothing."""
+        """Accept no more connections, and close the waiting ones; can be called twice."""
         if not self._is_open:
             return
         self._is_open = False
@@ -116,7 +116,7 @@ class Lobby:
             except ConnectionError:
                 continue
             except OSError:
-                # No descriptor is left. What waits may end meanwhile.
+                # No descriptor is free. Waiting connections can end meanwhile.
                 time.sleep(_PAUSE_SECONDS)
                 return
             while len(self._waiting) >= self._most:

@@ -1,7 +1,7 @@
-"""How a pod proves to another that it belongs to the same job. Pure.
+"""The proof by which a pod shows another that it belongs to the same job. Pure functions.
 
-All pods of a job get the same secret. It never goes over the network: a request has a proof that
-was made with it, of its method, path and body and of this minute.
+All pods of a job share a secret, which is never sent. A request has a proof computed from the
+secret, its method, path and body, and the present minute.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from hashlib import sha256
 ENVIRONMENT = "DI_JOB_SECRET"
 HEADER = "DI-Proof"
 HEADER_DRAIN = "DI-Drain-Token"
-"""Of the kubelet's request to drain, with `drain_token`; it cannot make a proof."""
+"""Header of the kubelet's drain request, with `drain_token`, because the kubelet cannot compute a
+proof.
+"""
 SECONDS = 300.0
-"""That a proof holds for, and that clocks of two nodes may differ by."""
+"""Seconds for which a proof is valid, which also covers clock differences of two nodes."""
 
 
 def secret_of(environment: Mapping[str, str]) -> bytes | None:
-    """Return the secret of this pod's job; None outside a job, and in one of an older operator."""
+    """Return the secret of this pod's job; None outside a job, and in a job of an older
+    operator.
+    """
     return environment.get(ENVIRONMENT, "").encode() or None
 
 
@@ -28,7 +32,7 @@ def proof(secret: bytes, method: str, target: str, body: bytes, *, now: float) -
     """Return the value of the header.
 
     Args:
-        target: path and query, as they go over the wire.
+        target: path and query, in the form that is sent.
         now: seconds since the epoch.
     """
     return str(Proof(str(int(now)), sha256(body).hexdigest(), "").signed(secret, method, target))
@@ -36,12 +40,12 @@ def proof(secret: bytes, method: str, target: str, body: bytes, *, now: float) -
 
 @dataclass(frozen=True)
 class Proof:
-    """What the header of a request says, true or not.
+    """The parsed, unverified header of a request.
 
     Attributes:
         at: seconds since the epoch, as text.
         body: SHA-256 of the body, hexadecimal.
-        signature: by whom knows the secret.
+        signature: computed with the secret.
     """
 
     at: str
@@ -50,7 +54,7 @@ class Proof:
 
     @classmethod
     def read(cls, header: str) -> Proof | None:
-        """Return what a header says; None if it is no proof."""
+        """Parse a header; None if it is invalid."""
         words = header.split(" ")
         if len(words) != 3 or not (words[0].isascii() and words[0].isdigit()):
             return None
@@ -60,28 +64,32 @@ class Proof:
         return f"{self.at} {self.body} {self.signature}"
 
     def signed(self, secret: bytes, method: str, target: str) -> Proof:
-        """Return the same with the signature that it should have."""
-        # As Python's server gives it on: of slashes at the beginning it leaves one.
+        """Return this proof with the correct signature."""
+        # Python's server reduces several slashes at the beginning to one.
         path = f"/{target.lstrip('/')}"
         signed = "\n".join((self.at, method, path, self.body)).encode()
         return Proof(self.at, self.body, hmac.new(secret, signed, sha256).hexdigest())
 
     def holds(self, secret: bytes, method: str, target: str, *, now: float) -> bool:
-        """Return whether it is of a request of this job and this minute; not yet of its body."""
+        """Return whether the signature is that of this job for the present minute; the body is not
+        checked.
+        """
         expected = self.signed(secret, method, target).signature
         is_signed = hmac.compare_digest(self.signature.encode(), expected.encode())
         return is_signed and abs(float(self.at) - now) <= SECONDS
 
     def is_of(self, body: bytes) -> bool:
-        """Return whether it is of this body."""
+        """Return whether the proof matches this body."""
         return hmac.compare_digest(self.body.encode(), sha256(body).hexdigest().encode())
 
 
 def drain_token(secret: bytes) -> str:
-    """Return what the kubelet shows that asks this pod to drain; the operator makes the same."""
+    """Return the token by which the kubelet asks this pod to drain; the operator computes
+    the same.
+    """
     return hmac.new(secret, b"drain", sha256).hexdigest()
 
 
 def is_drain_token(secret: bytes, shown: str) -> bool:
-    """Return whether a kubelet shows it."""
+    """Return whether a kubelet's token is correct."""
     return hmac.compare_digest(drain_token(secret).encode(), shown.encode())

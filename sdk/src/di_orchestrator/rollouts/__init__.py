@@ -1,1 +1,1 @@
-"""Inference engines of a job, which make rollouts."""
+"""Inference engines of a job, which generate rollouts."""

@@ -1,4 +1,4 @@
-"""An engine among others: on the board with its weights, ready or not, asked to finish."""
+"""An inference engine: its weight version on the board, its readiness, and its drain."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from di_orchestrator.pods.hub import Answering, Asked, Reply
 
 
 class Say(Protocol):
-    """As `di.say`."""
+    """Type of `di.say`."""
 
     def __call__(self, url: str, **more: Any) -> None:
-        """Put this on the board."""
+        """Publish this entry on the board."""
 
 
 class Rollout(Drain):
-    """A `Drain` that says which weights it has, and answers `GET /ready`.
+    """A `Drain` that publishes its weight version, and answers `GET /ready`.
 
         with di.rollout() as engine:
             while not engine.asked:
@@ -26,9 +26,9 @@ class Rollout(Drain):
 
     Args:
         port, path: of the task's drain.
-        url: where it is asked for samples.
-        say: puts an entry on the board.
-        answer: of whatever else is asked on the port.
+        url: address for sample requests.
+        say: publishes an entry on the board.
+        answer: handles all other requests on the port.
     """
 
     def __init__(
@@ -45,22 +45,22 @@ class Rollout(Drain):
         return self
 
     def has(self, weight_version: Any, **more: Any) -> None:
-        """It has these weights, and is ready; to be told again when that has changed.
+        """Report new weights, with which the engine is ready; call again after a change.
 
         Args:
             weight_version: on the board as `weightVersion`.
-            more: what else the others are to know, such as `load`.
+            more: further data for other pods, such as `load`.
         """
         self._is_ready = True
         self._say(self._url, weightVersion=weight_version, **more)
 
     def lacks(self) -> None:
-        """It can sample with no weights now: it is not ready until `has`."""
+        """Report that there are no usable weights: the engine is not ready until `has`."""
         self._is_ready = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes work: it has weights, and was not asked to finish."""
+        """Return whether it accepts work: it has weights, and was not asked to drain."""
         return self._is_ready and not self.asked
 
     def _answer_others(self, asked: Asked) -> Reply:

@@ -1,4 +1,4 @@
-"""What vLLM and SGLang say of themselves over HTTP. Pure but for `look`."""
+"""State of vLLM and SGLang servers over HTTP. Pure except for `look`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_orchestrator.server.exchange import Answer
 from di_orchestrator.server.transport import send_once
 
 LOOK_SECONDS = 5.0
-"""For each request: a server that is busy answers late."""
+"""Seconds for each request: a busy server responds late."""
 MOST_BYTES = 4 * 1024 * 1024
 _IN_HAND = (
     "vllm:num_requests_running",
@@ -24,12 +24,12 @@ _SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?[ \t]+(\S+)", re.MULTIL
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look at a server has found.
+    """Result of a check.
 
     Attributes:
         is_up: whether it serves.
-        in_hand: requests that it computes or has queued; None: it does not say.
-        weight_version: of the weights it has; None: it does not say.
+        in_hand: number of running and queued requests; None: unknown.
+        weight_version: version of its weights; None: unknown.
     """
 
     is_up: bool
@@ -38,7 +38,7 @@ class Seen:
 
 
 def look(url: str) -> Seen:
-    """Ask a server at this URL how it is; never raises."""
+    """Check the state of a server at this URL; never raises."""
     if _get(f"{url}/health") is None:
         return Seen(False)
     metrics, model = _get(f"{url}/metrics"), _get(f"{url}/get_model_info")
@@ -50,13 +50,13 @@ def look(url: str) -> Seen:
 
 
 def in_hand(metrics: str) -> int | None:
-    """Requests that are computed or queued, by the server's metrics; None: they do not say."""
+    """Return the number of running and queued requests in the server's metrics; None: unknown."""
     counts = [_number(text) for name, text in _SAMPLE.findall(metrics) if name in _IN_HAND]
     return math.ceil(sum(counts)) if counts else None
 
 
 def weight_version(model: bytes) -> str | None:
-    """Of SGLang's model info; None: it does not say."""
+    """Return the weight version in SGLang's model info; None: unknown."""
     try:
         found = json.loads(model)["weight_version"]
     except (ValueError, LookupError, TypeError, RecursionError):

@@ -1,6 +1,6 @@
-"""What can be asked of di-server about one job: each method is an exchange (see `exchange`).
+"""The requests to di-server about one job; each method returns an exchange (see `exchange`).
 
-Programs use `Client` or `aio.Client`, which drive these.
+Programs use `Client` or `aio.Client`, which run the exchanges.
 """
 
 from __future__ import annotations
@@ -32,21 +32,25 @@ from di_orchestrator.server.exchange import (
 T = TypeVar("T")
 
 WAIT_SECONDS = 20
-"""The longest that di-server lets a request wait for news."""
+"""Maximum seconds that di-server lets a request wait for news."""
 NO_NEWS_PAUSE = 1.0
-"""After an answer that is no news: who finds no place to wait is answered at once."""
+"""Delay in seconds after a response without news: without a free place to wait, di-server responds
+at once.
+"""
 POLL_SECONDS = 2.0
-"""Between two looks at the pods of a task, in a small job, where di-server does not let wait."""
+"""Seconds between two polls of a task's pods, in a small job, if di-server does not support
+waiting.
+"""
 POLLS_PER_SECOND = 5.0
-"""Looks that all pods of a task take together, a quarter of the requests that a job may make."""
+"""Polls per second of all pods of a task together, a quarter of the job's rate limit."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A pod of a task that runs.
+    """A running pod of a task.
 
     Attributes:
-        pod: its name, which the one that replaces it has too.
+        pod: its name, which its replacement has too.
         rank: in the job.
         address: `<ip>:<port>`.
     """
@@ -57,13 +61,13 @@ class Peer:
 
     @property
     def url(self) -> str:
-        """Where it serves HTTP, if it does."""
+        """Return the URL at which it serves HTTP, if it does."""
         return f"http://{self.address}"
 
 
 @dataclass(frozen=True)
 class Peers:
-    """The pods of a task, and the tag by which di-server knows them again; none of an older one."""
+    """The pods of a task, with di-server's tag for this list; empty for an older server."""
 
     tag: str
     peers: tuple[Peer, ...]
@@ -71,13 +75,13 @@ class Peers:
 
 @dataclass(frozen=True)
 class Member:
-    """What a pod says of itself on the board of its job.
+    """A pod's entry on the board of its job.
 
     Attributes:
-        pod, uid: its name, and which pod of that name.
+        pod, uid: name and UID of the pod.
         task: of the pod.
-        url: where it serves.
-        says: what it has put there, with its `url`.
+        url: address that it serves.
+        says: the whole entry, with its `url`.
     """
 
     pod: str
@@ -89,7 +93,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Members:
-    """The board, by name of the pod, and the tag by which di-server knows it again."""
+    """The board by name of the pod, with di-server's tag for this state."""
 
     generation: str
     members: tuple[Member, ...]
@@ -97,18 +101,20 @@ class Members:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """An entry stands for `lifetime` seconds, and is to be repeated every `seconds`."""
+    """Lifetime of an entry: it is valid for `lifetime` seconds, and has to be repeated every
+    `seconds`.
+    """
 
     seconds: float
     lifetime: float
 
 
 class Api:
-    """One job with tasks at di-server, as one of its pods sees it.
+    """One job with tasks at di-server, from the view of one of its pods.
 
     Args:
         job: `<namespace>/<name>`.
-        pod: name of the pod that asks.
+        pod: name of the requesting pod.
     """
 
     def __init__(
@@ -125,43 +131,45 @@ class Api:
         self._clock = clock
 
     def scale(self, task: str | None, change: int) -> Exchange[int]:
-        """Add replicas, or give the last ones back; how many there are to be then."""
+        """Add replicas, or remove the last ones; the result is the new number."""
         method = "POST" if change > 0 else "DELETE"
         return self._count(method, {"replicas": abs(change), **_task(task)})
 
     def scale_to(self, task: str | None, replicas: int) -> Exchange[int]:
-        """Have so many replicas; how many there are to be then."""
+        """Set the number of replicas; the result is the new number."""
         return self._count("PUT", {"replicas": replicas, **_task(task)})
 
     def remove(self, names: Sequence[str]) -> Exchange[int]:
-        """Give back the replicas of these names, or of these pods; how many there are then."""
+        """Remove the replicas with these names, or of these pods; the result is the new number."""
         return self._count("DELETE", {"names": list(names)})
 
     def replicas(self) -> Exchange[dict[str, int]]:
-        """How many replicas each task is to have, by its name."""
+        """Return the wanted number of replicas by task name."""
         return self._ask(Request("GET", f"{self._path}/tasks"), _replicas)
 
     def report(self, profilings: Mapping[str, Any], seconds: float) -> Exchange[int | None]:
-        """Publish what the job reports of itself; it is there when this returns.
+        """Publish a report of the job; it is stored when this returns.
 
-        The result is the batch that the allocator advises; None: it does not.
+        The result is the batch size that the allocator advises; None: no advice.
         """
         request = Request("POST", f"{self._path}/profilings", body=profilings)
         return self._ask(request, _advised, Patience(seconds, self._patience.random))
 
     def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
-        """The pods of a task that run and listen, by rank."""
+        """Return the running pods of a task that listen, by rank."""
         return self._ask(Request("GET", self._pods(task)), _peers)
 
     def next_peers(self, task: str, known: Peers | None) -> Exchange[Peers]:
-        """The same, once they are others than those known; waits as long as that takes."""
+        """Return the pods of a task once they differ from the known ones; waits without a time
+        limit.
+        """
         found = known
         while True:
             began = self._clock()
             found = (yield from _patiently(self._listed(task, found))) or found
             if found is not None and (known is None or found.peers != known.peers):
                 return found
-            # Who was let wait asks again at once, lest a change is told late.
+            # A request that waited is repeated at once, so that no change is late.
             if self._clock() - began < NO_NEWS_PAUSE:
                 count = len(found.peers) if found else 0
                 yield Pause(max(POLL_SECONDS, count / POLLS_PER_SECOND))
@@ -176,7 +184,7 @@ class Api:
         return Peers(found.tag, data(request, found, _peers))
 
     def next_world(self, task: str, known: int | None) -> Exchange[World]:
-        """The world of a process group, once it is another than the known; waits for it."""
+        """Return the world of a process group once it differs from the known one; waits for it."""
         path = f"{self._path}/group/{quote(task, safe='')}"
         query = {} if known is None else {"generation": str(known)}
         while True:
@@ -186,19 +194,19 @@ class Api:
             yield Pause(NO_NEWS_PAUSE)
 
     def say(self, said: Mapping[str, Any]) -> Exchange[Heartbeat]:
-        """Put the entry of this pod on the board."""
+        """Publish the entry of this pod on the board."""
         request = Request("PUT", f"{self._path}/members/{self._pod}", body=said)
         return self._ask(request, _heartbeat)
 
     def members(self, task: str | None) -> Exchange[Members]:
-        """The board, of one task or of all."""
+        """Return the board, of one task or of all."""
         request = Request("GET", f"{self._path}/members", _task(task))
         return self._ask(request, lambda found: _members(found, ()))
 
     def next_members(self, task: str | None, known: Members | None) -> Exchange[Members]:
-        """The same, once it is another than the known; waits as long as that takes.
+        """Return the board once it differs from the known one; waits without a time limit.
 
-        Only what has changed is sent, where di-server knows what is known.
+        If di-server still has the known state, it sends only the changes.
         """
         query = {**_task(task), "changes": "true"}
         before: tuple[Member, ...] = ()
@@ -214,7 +222,7 @@ class Api:
             yield Pause(NO_NEWS_PAUSE)
 
     def _count(self, method: str, body: Mapping[str, Any]) -> Exchange[int]:
-        # One key for the change, however often it has to be sent: it takes effect once.
+        # One key for the change, however often it is sent: it takes effect once.
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         request = Request(method, f"{self._path}/replicas", body=body, headers=headers)
         return self._ask(request, lambda found: int(found["replicas"]))
@@ -232,13 +240,13 @@ class Api:
 
 
 def _waiting(path: str, query: Mapping[str, str] = MappingProxyType({})) -> Request:
-    """A request that di-server may answer later."""
+    """Return a request whose response di-server can delay."""
     whole = {**query, "wait": str(WAIT_SECONDS)}
     return Request("GET", path, whole, seconds=ANSWER_SECONDS + WAIT_SECONDS)
 
 
 def _patiently(exchange: Exchange[T]) -> Exchange[T | None]:
-    """The result, or None after a pause if nobody answered: who follows something goes on."""
+    """Return the result, or None after a delay without a response: a follower continues."""
     try:
         return (yield from exchange)
     except Unreachable:
@@ -259,7 +267,7 @@ def _peers(found: Sequence[Mapping[str, Any]]) -> tuple[Peer, ...]:
 
 
 def _advised(found: Mapping[str, Any] | None) -> int | None:
-    # A di-server of before had none to tell.
+    # Earlier versions of di-server sent none.
     return None if found is None else int(found["batchSize"])
 
 
@@ -268,7 +276,7 @@ def _heartbeat(found: Mapping[str, Any]) -> Heartbeat:
 
 
 def _members(found: Mapping[str, Any], known: Sequence[Member]) -> Members:
-    """All of the board, of all of it or of what has changed since the known."""
+    """Return the whole board, from a complete response or from changes to the known entries."""
     board = {} if found["complete"] else {each.pod: each for each in known}
     for each in found["members"]:
         said = dict(each["says"])

@@ -1,4 +1,4 @@
-"""The entry of this pod on the board of its job, repeated while the program goes on."""
+"""Publication of this pod's entry on the board of its job, repeated from a thread."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from di_orchestrator.server.api import Heartbeat
 from di_orchestrator.warnings_once import Warnings
 
 AGAIN_SECONDS = 1.0
-"""After an entry that did not get there."""
+"""Seconds until a retry after a failed publication."""
 _ENDING = 409
-"""The pod is being deleted: it cannot say anything any more."""
+"""Status for a pod that is being deleted, which can publish nothing any more."""
 
 Said = Mapping[str, Any]
 
 
 class Entry:
-    """Says what it was told last, at once when that is something else, from a thread of its own."""
+    """Publishes the latest entry, at once after a change, from a separate thread."""
 
     def __init__(self, say: Callable[[Said], Heartbeat]) -> None:
         self._say = say
@@ -31,7 +31,7 @@ class Entry:
         self._thread: threading.Thread | None = None
 
     def put(self, said: Said) -> None:
-        """Say this from now on; never waits for the network."""
+        """Publish this entry from now on; never waits for the network."""
         with self._changed:
             if self._is_closing:
                 return
@@ -43,7 +43,7 @@ class Entry:
                 self._thread.start()
 
     def close(self) -> None:
-        """Say nothing any more: within half a minute the entry is gone."""
+        """Stop: the entry expires within half a minute."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""di-server, asked and waited for."""
+"""Blocking client of di-server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Send = Callable[[Request], Union[Answer, Silence]]
 
 
 def run(exchange: Exchange[T], send: Send, pause: Callable[[float], object] = time.sleep) -> T:
-    """Drive an exchange to its result; raises what it raises."""
+    """Run an exchange to its result; raises its errors."""
     said: Answer | Silence | None = None
     try:
         while True:
@@ -31,10 +31,10 @@ def run(exchange: Exchange[T], send: Send, pause: Callable[[float], object] = ti
 
 
 class Client:
-    """One job at di-server. Every method may raise `Refused` and `Unreachable`.
+    """One job at di-server. Every method can raise `Refused` and `Unreachable`.
 
-    Requests that had no answer, or were refused for now, are sent again with growing pauses for a
-    minute; what changes something takes effect once, however often it is sent.
+    Requests without a response, or with a temporary refusal, are retried with growing delays for a
+    minute; a change takes effect once, however often it is sent.
     """
 
     def __init__(self, api: Api, send: Send) -> None:
@@ -44,42 +44,42 @@ class Client:
     def scale(
         self, task: str | None = None, change: int | None = None, *, to: int | None = None
     ) -> int:
-        """Change the number of a task's replicas; returns how many there are to be.
+        """Change the number of a task's replicas; return the new number.
 
         Args:
             task: None: the collector task, or the only one.
-            change: how many more, or fewer if it is negative.
-            to: how many in all, in place of `change`.
+            change: how many more, or fewer if negative.
+            to: total number, in place of `change`.
 
         Raises:
-            Refused: past a bound, or the job is finished, suspended, or has no such task.
-            ValueError: neither or both of `change` and `to`, or a change of none.
+            Refused: beyond a bound, or the job is finished, suspended, or has no such task.
+            ValueError: neither or both of `change` and `to`, or a change of zero.
         """
         return self._run(scaling(self._api, task, change, to))
 
     def remove(self, *names: str) -> int:
-        """Give back replicas of one task by their names, or those of their pods.
-
-        Returns how many replicas that task is to have.
+        """Remove replicas of one task by their names, or those of their pods; return the new
+        number.
 
         Raises:
-            Refused: there is none of a name, or fewer than allowed would be left.
+            Refused: there is no replica with a name, or too few would be left.
         """
         return self._run(self._api.remove(names))
 
     def replicas(self) -> dict[str, int]:
-        """How many replicas each task is to have, by its name; others may have changed it."""
+        """Return the wanted number of replicas by task name; other clients may have changed it."""
         return self._run(self._api.replicas())
 
     def peers(self, task: str) -> tuple[Peer, ...]:
-        """The pods of a task that run now and listen, by rank."""
+        """Return the running pods of a task that listen, by rank."""
         return self._run(self._api.peers(task))
 
     def watch_peers(self, task: str) -> Iterator[tuple[Peer, ...]]:
-        """The pods of a task: at once, and whenever others run. Rides out a di-server that is away.
+        """Yield the pods of a task: at once, and after each change. Continues while di-server is
+        unreachable.
 
-        di-server tells of a change within half a second. Where too many wait for one, it looks
-        every two seconds, less often in jobs of more than ten such pods.
+        di-server reports a change within half a second. If too many clients wait for one, the pods
+        are polled every two seconds, less often in jobs of more than ten such pods.
         """
         known: Peers | None = None
         while True:
@@ -87,7 +87,7 @@ class Client:
             yield known.peers
 
     def watch_worlds(self, task: str) -> Iterator[World]:
-        """The worlds of a task's process group: the present one, and each one that follows."""
+        """Yield the worlds of a task's process group: the present one, and each later one."""
         known: int | None = None
         while True:
             world = self._run(self._api.next_world(task, known))
@@ -95,11 +95,13 @@ class Client:
             yield world
 
     def members(self, task: str | None = None) -> tuple[Member, ...]:
-        """What the pods of a task, or of all, say of themselves on the board."""
+        """Return the entries of the pods of a task, or of all, on the board."""
         return self._run(self._api.members(task)).members
 
     def watch_members(self, task: str | None = None) -> Iterator[tuple[Member, ...]]:
-        """The same: at once, and whenever one is new, is gone, or says something else."""
+        """Yield the entries on the board: at once, and whenever one is added, removed or
+        changed.
+        """
         known: Members | None = None
         while True:
             known = self._run(self._api.next_members(task, known))
@@ -110,7 +112,7 @@ class Client:
 
 
 def scaling(api: Api, task: str | None, change: int | None, to: int | None) -> Exchange[int]:
-    """The exchange of `Client.scale`."""
+    """Return the exchange of `Client.scale`."""
     if (change is None) == (to is None) or change == 0:
         raise ValueError("scale takes a change other than 0, or `to`, the number there is to be")
     if to is not None:

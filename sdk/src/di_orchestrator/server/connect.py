@@ -1,4 +1,4 @@
-"""From a pod's variables to its job at di-server; and what is said outside a job, once."""
+"""Connection of a pod to its job at di-server, from the pod's variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTSIDE = (
 
 
 class _Once:
-    """Says each line once in the life of the process."""
+    """Prints each line once per process."""
 
     def __init__(self) -> None:
         self._said = set[str]()
@@ -32,7 +32,7 @@ class _Once:
         print(line, file=sys.stderr, flush=True)
 
     def forget(self) -> None:
-        """Begin anew, for tests."""
+        """Reset, for tests."""
         with self._lock:
             self._said.clear()
 
@@ -41,10 +41,10 @@ say_once = _Once()
 
 
 def connection(job: Job) -> tuple[Api, Send] | None:
-    """What a client of the job is made of; None outside a job, which is said on stderr.
+    """Return the parts of a client of the job; None outside a job, which is printed on stderr.
 
     Raises:
-        BadEnvironment: the pod is not told where di-server is.
+        BadEnvironment: the pod has no address of di-server.
     """
     if not job.is_inside:
         say_once(OUTSIDE)

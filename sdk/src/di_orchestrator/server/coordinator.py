@@ -1,4 +1,4 @@
-"""A job with a coordinator (DI-engine's v1): its collectors and learners, one by one."""
+"""Client for a job with a coordinator (DI-engine's v1): its collectors and learners."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from di_orchestrator.server.exchange import Clock, Patience, Request, ask
 from di_orchestrator.server.transport import Transport
 
 SECONDS = 35.0
-"""di-server itself tries for half a minute before it refuses a coordinator for now."""
+"""Timeout of a request in seconds; di-server itself retries for half a minute before it refuses a
+coordinator temporarily.
+"""
 _PATH = "/v1alpha1/replicas"
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """Addresses, `<pod>.<namespace>:<port>`; also of those that are starting."""
+    """Addresses, `<pod>.<namespace>:<port>`, starting replicas included."""
 
     collectors: tuple[str, ...]
     learners: tuple[str, ...]
 
 
 class Coordinator:
-    """What a coordinator asks of di-server. Every method may raise `Refused` and `Unreachable`.
+    """A coordinator's requests to di-server. Every method can raise `Refused` and `Unreachable`.
 
-    What adds or removes is sent once: when its answer is lost it may have taken effect, and
-    `replicas` tells.
+    A request that adds or removes is sent once: if its response is lost it may have taken effect,
+    which `replicas` shows.
 
     Args:
         namespace, pod: of the coordinator.
@@ -51,10 +53,10 @@ class Coordinator:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], *, seconds: float = 60.0) -> Coordinator:
-        """The coordinator that runs in the pod with these variables.
+        """Return the coordinator of the pod with these variables.
 
         Args:
-            seconds: how long a request is tried until it is `Unreachable`.
+            seconds: how long a request is retried before `Unreachable`.
 
         Raises:
             NotInJob: one of the variables is missing.
@@ -71,7 +73,7 @@ class Coordinator:
         return cls(transport.send, namespace=namespace, pod=pod, patience=patience)
 
     def replicas(self) -> Replicas:
-        """Those that there are, and those that are starting."""
+        """Return all replicas, starting ones included."""
         return self._run(Request("GET", _PATH, self._me, seconds=SECONDS))
 
     def add(
@@ -81,7 +83,7 @@ class Coordinator:
         learners: int = 0,
         resources: Mapping[str, str | int] | None = None,
     ) -> Replicas:
-        """Ask for more; returns the addresses that they will have.
+        """Request more replicas; return their future addresses.
 
         Args:
             resources: of each of them: `cpus`, `memory`, `gpus`.
@@ -94,15 +96,15 @@ class Coordinator:
         return self._change("POST", _PATH, wanted)
 
     def drop(self, *, collectors: int = 0, learners: int = 0) -> Replicas:
-        """Give back the newest; returns the addresses of those that go."""
+        """Remove the newest replicas; return the addresses of the removed ones."""
         counts = {"collectors": collectors, "learners": learners}
         gone = {role: {"replicas": count} for role, count in counts.items() if count}
         return self._change("DELETE", _PATH, gone)
 
     def replace(self, *, collectors: Sequence[str] = (), learners: Sequence[str] = ()) -> Replicas:
-        """Report pods as failed, by name; returns the addresses of their successors."""
+        """Report pods as failed, by name; return the addresses of their successors."""
         body = {**self._me, "collectors": list(collectors), "learners": list(learners)}
-        # Those that are gone already are skipped, so it may be repeated.
+        # Names that are already gone are skipped, so the request can be repeated.
         return self._run(Request("POST", f"{_PATH}/failed", body=body, seconds=SECONDS))
 
     def _change(self, method: str, path: str, wanted: Mapping[str, Any]) -> Replicas:

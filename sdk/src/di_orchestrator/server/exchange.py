@@ -1,7 +1,7 @@
-"""How a request is made until it is answered, without making any.
+"""The logic of retries until a request is answered, without I/O.
 
-An exchange is a generator: it yields what is to be sent, or for how long to pause, is sent what
-came of it, and returns the result. `client` and `aio` drive the same ones.
+An exchange is a generator: it yields a request or a delay, receives the outcome, and returns the
+result. `client` and `aio` run the same exchanges.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, TypeVar, Union
 from di_orchestrator.errors import Refused, Unreachable
 
 ANSWER_SECONDS = 10.0
-"""As long as di-server takes at most for an answer, but where it is asked to wait."""
+"""Maximum seconds of di-server for a response, except for requests that wait."""
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 MAX_REASON = 500
-"""Characters of an answer that are told on."""
+"""Maximum characters of a response in an error."""
 NOT_MODIFIED = 304
 _ANSWERED = (200, NOT_MODIFIED)
 _REFUSED_FOR_NOW = (408, 429, 503)
-"""Nothing was done, and the same request may be taken later."""
+"""Statuses for which nothing was done, and a retry can succeed."""
 _LOST_BEHIND_A_PROXY = (502, 504)
 
 _ODD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What reading JSON of another shape raises."""
+"""Errors from reading JSON of an unexpected form."""
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -39,7 +39,7 @@ class Request:
 
     Attributes:
         path: below the server's URL.
-        seconds: until the whole answer has to be there.
+        seconds: timeout for the whole response.
     """
 
     method: str
@@ -55,10 +55,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever it says.
+    """A response of any status.
 
     Attributes:
-        retry_after: seconds, if it says so.
+        retry_after: seconds, if present.
         tag: its ETag, if it has one.
     """
 
@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """In di-server's words, or those of whoever answers in its place."""
+        """Return the message of di-server, or of a proxy in between."""
         try:
             return str(json.loads(self.body)["message"])[:MAX_REASON]
         except _ODD:
@@ -78,14 +78,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Silence:
-    """Nothing came back, so the request may have taken effect; `reason` is the transport's."""
+    """No response arrived, so the request may have taken effect; `reason` is the
+    transport's error.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Go on in so many seconds."""
+    """A delay of some seconds."""
 
     seconds: float
 
@@ -95,11 +97,11 @@ Exchange = Generator[Union[Request, Pause], Union[Answer, Silence, None], T]
 
 @dataclass(frozen=True)
 class Patience:
-    """How long, and how, to go on asking.
+    """How long, and how, to retry.
 
     Attributes:
-        seconds: from the first request until `Unreachable`; infinite for who follows something.
-        random: spreads the pauses, so that pods that lost the same server do not come together.
+        seconds: from the first request until `Unreachable`; infinite for followers.
+        random: jitter of the delays, so that pods that lost the same server do not return together.
     """
 
     seconds: float = 60.0
@@ -114,15 +116,16 @@ def ask(
     *,
     repeatable: bool = True,
 ) -> Exchange[T]:
-    """What is read of the data of the answer.
+    """Return the result of `read` on the response's data.
 
     Args:
-        read: may raise LookupError, TypeError and ValueError for what is not di-server's.
-        repeatable: whether to send it again when it is not known whether it took effect.
+        read: parses the data; can raise LookupError, TypeError and ValueError for data of another
+            server.
+        repeatable: whether to retry if it is unknown whether the request took effect.
 
     Raises:
-        Refused: by di-server; asking again would not help.
-        Unreachable: patience is over.
+        Refused: by di-server; a retry would not help.
+        Unreachable: the time is over.
     """
     found = yield from answer(request, patience, clock, repeatable=repeatable)
     return data(request, found, read)
@@ -131,7 +134,7 @@ def ask(
 def answer(
     request: Request, patience: Patience, clock: Clock, *, repeatable: bool = True
 ) -> Exchange[Answer]:
-    """The answer, of status 200 or 304. Args and raises as `ask`."""
+    """Return the response, of status 200 or 304. Arguments and errors as in `ask`."""
     ends, pause = clock() + patience.seconds, FIRST_PAUSE
     while True:
         left = max(ends - clock(), 0.001)
@@ -152,7 +155,7 @@ def answer(
 def _judge(
     request: Request, found: Answer | Silence | None, *, repeatable: bool
 ) -> tuple[str, float]:
-    """Why to ask again, and after how many seconds at least."""
+    """Return the reason for a retry, and its minimum delay in seconds."""
     if isinstance(found, Answer):
         said = f"{found.message} (HTTP {found.status})"
         if found.status in _REFUSED_FOR_NOW:
@@ -167,7 +170,7 @@ def _judge(
 
 
 def data(request: Request, found: Answer, read: Callable[[Any], T]) -> T:
-    """What is read of the data of an answer. Args and raises as `ask`."""
+    """Return the result of `read` on a response's data. Arguments and errors as in `ask`."""
     try:
         return read(json.loads(found.body)["data"])
     except _ODD:

@@ -1,4 +1,4 @@
-"""Requests on the wire: the only module that opens connections."""
+"""Sending of requests: the only module that opens connections."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from di_orchestrator.server.exchange import Answer, Request, Silence
 
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 4 * 1024 * 1024
-"""Bytes that are read of an answer; the board of a job has a quarter of that at most."""
+"""Maximum bytes of a response; the board of a job has at most a quarter of that."""
 MAX_TAG = 128
-"""Characters that are kept of an ETag; those of di-server have 18."""
+"""Maximum characters of an ETag; those of di-server have 18."""
 _CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Transport:
-    """The way to one di-server, safe for threads.
+    """The connection settings of one di-server; thread-safe.
 
     Attributes:
-        url: where it answers.
-        token_file: file with the token of this pod; None where none is used.
-        ca_file: file with the authorities to know it by; None: those of the system.
+        url: of the server.
+        token_file: file with this pod's token; None if no token is used.
+        ca_file: file with the server's CA certificates; None: the system's.
     """
 
     url: str
@@ -36,7 +36,7 @@ class Transport:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], *, url: str = "DI_SERVER_URL") -> Transport | None:
-        """The way that a pod is told; None if it is told none.
+        """Return the transport from a pod's variables; None if they are not set.
 
         Args:
             url: the variable with the server's URL.
@@ -50,9 +50,9 @@ class Transport:
         )
 
     def send(self, request: Request) -> Answer | Silence:
-        """Send a request once, within its seconds; never raises."""
+        """Send a request once, within its timeout; never raises."""
         try:
-            # Read each time: the kubelet renews it.
+            # Read each time, because the kubelet renews it.
             authorization = self._authorization()
         except OSError as error:
             return Silence(f"{request.method} {self.url}{request.path}: {error}")
@@ -76,16 +76,16 @@ class Transport:
 def send_once(
     method: str, url: str, *, seconds: float, most_bytes: int, **more: Any
 ) -> Answer | Silence:
-    """Send a request once; never raises for what another does.
+    """Send a request once; never raises for errors of the network or the server.
 
     Args:
-        seconds: until the whole answer has to be there.
-        most_bytes: that are read of it.
-        more: as `requests.Session.request` takes it.
+        seconds: timeout for the whole response.
+        most_bytes: maximum size of the response.
+        more: further arguments of `requests.Session.request`.
     """
     ends = time.monotonic() + seconds
-    # A session for each request: token and authorities change while the pod runs, and pods are
-    # not to be led through a proxy of the image, nor have their token replaced by a netrc.
+    # A session per request: token and CA certificates change while the pod runs, and neither a
+    # proxy of the image nor a netrc must apply.
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -108,7 +108,7 @@ def send_once(
 
 
 def _body(response: requests.Response, ends: float, most_bytes: int) -> bytes:
-    """The whole body; a server that sends it drop by drop is given no more time for it."""
+    """Return the whole body within the timeout, even if the server sends it slowly."""
     found = bytearray()
     for chunk in response.iter_content(_CHUNK):
         found += chunk

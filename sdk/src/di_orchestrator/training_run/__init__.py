@@ -1,1 +1,1 @@
-"""A training: its reports, checkpoints, timings and changes of scale."""
+"""A training: its reports, checkpoints, timings and scaling."""

@@ -1,7 +1,8 @@
-"""How many collectors keep a learner busy without feeding it what is stale. Pure.
+"""Computation of the number of collectors that keeps a learner busy without stale samples. Pure
+functions.
 
-Neither waiting nor staleness says it alone. Too few collectors: the learner waits. Too many: it
-never waits, and throws away what it cannot use in time.
+It needs both the waiting time and the staleness. With too few collectors the learner waits. With
+too many it never waits, but discards samples that it cannot use in time.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import math
 
 WAITS = 0.2
-"""A learner that waits for less than this share of its time is left alone."""
+"""Share of waiting time below which no more collectors are advised."""
 NOTHING_STALE = 0.02
-"""More than this share of stale samples, and further collectors would bring what is thrown away."""
+"""Share of stale samples above which more collectors would only add discarded ones."""
 GROWTH = 2
-"""So many times as many at once: how much each brings changes with their number."""
+"""Maximum factor of one change, because the contribution of a collector changes with their
+number.
+"""
 
 
 def wanted_collectors(
@@ -24,17 +27,17 @@ def wanted_collectors(
     least: int = 1,
     most: int | None = None,
 ) -> int | None:
-    """How many there should be; None: as many as there are.
+    """Return the advised number of collectors; None: no change.
 
-    A learner that waits for the share w of its time would use 1 / (1 - w) times as many samples.
-    Of n collectors whose samples are stale to the share s, n (1 - s) bring what is used; one has
-    to go only if a whole one is thrown away.
+    A learner that waits for the share w of its time could use 1 / (1 - w) times as many samples. Of
+    n collectors with a share s of stale samples, n (1 - s) are useful; one is removed only if a
+    whole one is wasted.
 
     Args:
-        collectors: that there are now.
-        waiting: share of the learner's time in which it had nothing to train on, 0 to 1.
-        stale: share of the samples that were thrown away, 0 to 1.
-        least, most: bounds of the answer.
+        collectors: present number.
+        waiting: share of the learner's time without samples to train on, 0 to 1.
+        stale: share of discarded samples, 0 to 1.
+        least, most: bounds of the result.
 
     Raises:
         ValueError: a number is out of its bounds.

@@ -1,4 +1,4 @@
-"""Where a learner keeps what the next one goes on from, and from which step."""
+"""Checkpoints of a learner: where they are stored, and which step to restore."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from di_orchestrator.errors import BadEnvironment, CheckpointLost
 from di_orchestrator.server.exchange import Clock
 
 KEPT = 2
-"""Checkpoints of one name that are kept, the newest: the job may have reported the one before."""
+"""Number of newest checkpoints per name that are kept: the job may have reported the
+previous one.
+"""
 
 
 class Checkpoints:
-    """The job's directory of checkpoints; without one nothing is kept.
+    """The job's directory of checkpoints; without one nothing is saved.
 
     Attributes:
-        folder: where it is, None without one.
-        restored_step: the step that the job has reported as saved, None if it begins.
-        saved_step: the step that was saved last by this process, None before.
+        folder: the directory, None without one.
+        restored_step: the step that the job has reported as saved, None at the first start.
+        saved_step: the step that this process saved last, None before.
     """
 
     def __init__(
@@ -54,10 +56,10 @@ class Checkpoints:
         name: str = "checkpoint",
         clock: Clock = time.monotonic,
     ) -> Checkpoints:
-        """Those of the pod with these variables.
+        """Return the checkpoints of the pod with these variables.
 
         Raises:
-            BadEnvironment: the step to go on from is no number.
+            BadEnvironment: the step to restore is not a number.
         """
         folder, step = environment.get("DI_CHECKPOINT_DIR"), environment.get("DI_RESTORE_STEP")
         try:
@@ -77,23 +79,23 @@ class Checkpoints:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to save one: after `every_seconds`, or when the pod is to leave."""
+        """Return whether to save now: after `every_seconds`, or when the pod has to leave."""
         if self._is_asked:
             return True
         return self._every is not None and self._clock() - self._last >= self._every
 
     def ask(self) -> None:
-        """Have one saved as soon as the program can."""
+        """Request a checkpoint as soon as the program can save one."""
         self._is_asked = True
 
     def save(self, step: int, write: Callable[[Path], object]) -> bool:
-        """Have a checkpoint written, and put it in its place once it is whole.
+        """Save a checkpoint; it gets its final name only when it is complete.
 
         Args:
-            step: that it is of; reported as saved from now on.
-            write: is given the path of a file, or folder, to make.
+            step: of the checkpoint; reported as saved from now on.
+            write: called with the path of a file, or folder, to create.
 
-        Returns whether it is kept: False where there is no directory, and nothing was written.
+        Returns whether it was saved: False without a directory.
         """
         self._last, self._is_asked = self._clock(), False
         if self.folder is None:
@@ -105,7 +107,7 @@ class Checkpoints:
         _flush(part)
         goal = self.folder / f"{self._name}-{step}"
         _remove(goal)
-        # At once and not by and by: whenever the pod ends, a whole one is there.
+        # One atomic rename: whenever the pod ends, a complete checkpoint exists.
         part.replace(goal)
         _flush_folder(self.folder)
         self.saved_step = step
@@ -114,10 +116,11 @@ class Checkpoints:
         return True
 
     def restore(self) -> Path | None:
-        """What to go on from; None: the job begins, and what may be there is of an earlier one.
+        """Return the checkpoint to restore; None at the first start, even if an earlier job left
+        one.
 
         Raises:
-            CheckpointLost: the job has saved a step, and neither that nor a later one is there.
+            CheckpointLost: the job has saved a step, and neither that nor a later one exists.
         """
         if self.folder is None or self.restored_step is None:
             return None
@@ -132,11 +135,13 @@ class Checkpoints:
 
     @property
     def step_of_restored(self) -> int | None:
-        """The step of what `restore` finds, which may be later than the one reported."""
+        """Return the step of the checkpoint that `restore` finds, which can be later than the
+        reported one.
+        """
         return None if (path := self.restore()) is None else int(path.name.rpartition("-")[2])
 
     def _found(self) -> list[tuple[int, Path]]:
-        """Steps and places, the newest at the end."""
+        """Return steps and paths, the newest last."""
         if self.folder is None or not self.folder.is_dir():
             return []
         form = re.compile(rf"{self._name}-([0-9]{{1,18}})")

@@ -1,9 +1,9 @@
-"""DI-engine's `ditask`, as far as it concerns its place in a job; nothing of it is imported.
+"""Adapter for DI-engine's `ditask` in a job; imports nothing of it.
 
-A `Task` runs middlewares in turn, iteration after iteration; what one does after its `yield` comes
-in reverse order. Tasks of several processes tell each other by a router, and each tells all others
-to finish when it ends, for whatever reason. So one that leaves alone, or fails, has to fall silent
-before it ends.
+A `Task` runs middlewares in turn in each iteration; the parts after their `yield` run in reverse
+order. Tasks of several processes communicate by a router, and each tells all others to finish when
+it ends, for whatever reason. So a process that leaves alone, or fails, has to disconnect before it
+ends.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from di_orchestrator.training_run.training import Training
 WAITS = frozenset(
     ("ContextExchanger", "StepCollector", "EpisodeCollector", "ModelExchanger", "_collect")
 )
-"""Middlewares in which a learner waits for samples: by class, or by the name of a function."""
+"""Middlewares in which a learner waits for samples, by name of class or function."""
 _OVER = object()
 
 Middleware = Callable[[Any], Any]
 
 
 class Told:
-    """A task that tells of itself, and leaves when its pod is to.
+    """A task that reports its progress, and leaves when its pod has to.
 
     Args:
-        samples: of one update.
+        samples: number of samples of one update.
     """
 
     def __init__(self, task: Any, run: Training, samples: int) -> None:
@@ -39,18 +39,22 @@ class Told:
         self._updates = 0
 
     def middleware(self, context: Any) -> Iterator[None]:
-        """The first of all, so that what it does after the others is the last of an iteration."""
+        """Run first of all middlewares, so that its part after the `yield` is the last of an
+        iteration.
+        """
         yield
         if self._task.has_role(self._task.role.LEARNER):
             self._tell(context)
         if self._run.stopping:
-            # What the others have sent in this iteration is on its way before it falls silent.
+            # Messages of the others in this iteration are sent before the router disconnects.
             self._task.sync()
             self._fall_silent()
             self._task.finish = True
 
     def wrapper(self, middleware: Middleware) -> Middleware:
-        """A middleware that is timed, if it waits for samples, and whose failure is its own."""
+        """Return a middleware that is measured, if it waits for samples, and whose failure stays in
+        this process.
+        """
         name = getattr(middleware, "__name__", type(middleware).__name__)
         waits = name in WAITS
 
@@ -74,7 +78,7 @@ class Told:
         self._run.report(
             context.train_iter,
             env_steps=context.env_step,
-            # It is -inf until there was an evaluation.
+            # It is -inf before the first evaluation.
             evalReturn=evaluated if math.isfinite(evaluated) else None,
         )
 

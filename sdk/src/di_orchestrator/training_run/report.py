@@ -1,6 +1,6 @@
-"""What a report may hold, and what is wrong with one.
+"""Keys and bounds of a report, and its validation.
 
-The keys and bounds are those of di-server, which refuses what breaks them; a test compares the two.
+They equal those of di-server, which refuses invalid reports; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from di_orchestrator.errors import BadReport
 LARGEST = 1.7e308
 LONGEST_TEXT = 63
 MAX_OBSERVATIONS = 64
-"""The allocator looks at the last so many."""
+"""Number of last observations that the allocator reads."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Number:
     is_whole: bool = False
 
     def fault_of(self, value: object) -> str | None:
-        """What is wrong with a value; None: nothing."""
+        """Return the fault of a value; None: it is valid."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return "must be a number"
         if not -LARGEST <= value <= LARGEST:
@@ -88,14 +88,14 @@ _BY_NAME = {number.name: number for number in NUMBERS}
 
 
 def keyed(values: Mapping[str, object]) -> dict[str, Any]:
-    """A report of values by their names in Python, as it is sent.
+    """Return a report in the form that is sent, from values by their Python names.
 
-    A number of another library (numpy's, a tensor of one element) is taken as its value. What is
-    not known keeps its name; a number of these that is not finite becomes text, which JSON knows.
-    None takes back what was reported before.
+    A number of another library (numpy's, a tensor of one element) becomes a Python number. Unknown
+    keys keep their name; one of these with a number that is not finite becomes a string, because
+    JSON has no such number. None removes an earlier value.
 
     Raises:
-        BadReport: the values make no sense; each fault has the path of its key.
+        BadReport: values are invalid; each fault has the path of its key.
     """
     report: dict[str, Any] = {}
     faults: list[str] = []
@@ -117,7 +117,7 @@ def keyed(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def faults_of(report: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a report, each with its path; as di-server says it."""
+    """Return the faults of a report, each with its path, with di-server's messages."""
     wrong: list[str] = []
     _check(NUMBERS, report, "", wrong)
     for key in TEXTS:
@@ -148,7 +148,7 @@ def _check(numbers: Sequence[Number], raw: Mapping[str, Any], path: str, wrong: 
 
 
 def _plain(value: object) -> object:
-    """A value of Python's own, of one that a library has wrapped."""
+    """Return a Python value for one that a library has wrapped."""
     item = getattr(value, "item", None)
     if not callable(item):
         return value

@@ -1,4 +1,4 @@
-"""Another number of collectors, asked for while training goes on: di-server may take a minute."""
+"""Scale requests in the background, because di-server can take a minute."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from di_orchestrator.warnings_once import Warnings
 
 
 class Rescaling:
-    """Asks from a thread, one number at a time; for one thread that uses it.
+    """Sends scale requests from a thread, one at a time; used by one thread.
 
     Args:
-        scale: asks di-server for so many, and returns how many there are to be.
-        count: asks it how many there are to be; None: of no such task.
+        scale: sends a number to di-server, and returns the new number.
+        count: returns the wanted number at di-server; None: there is no such task.
     """
 
     def __init__(self, scale: Callable[[int], int], count: Callable[[], int | None]) -> None:
@@ -27,18 +27,19 @@ class Rescaling:
 
     @property
     def is_asking(self) -> bool:
-        """Whether an answer is awaited, or not taken yet."""
+        """Return whether a response is outstanding, or was not taken yet."""
         return self._thread is not None
 
     def look(self) -> None:
-        """Ask how many there are to be."""
+        """Request the wanted number."""
         self._begin(lambda: self._is_news(None))
 
     def ask(self, now: int, wanted: int) -> None:
-        """Ask for so many; of a number that is refused, for half the change, and so on.
+        """Request a new number; if it is refused, half the change, and so on.
 
-        If there are to be others than it was told last (an autoscaler, a person, this program
-        before it was started again), it learns that instead: what is wanted was reckoned of those.
+        If the wanted number differs from the last known one (changed by an autoscaler, a person, or
+        this program before a restart), the request returns that instead, because `wanted` was
+        computed from the old number.
         """
         self._begin(lambda: self._run(now, wanted))
 
@@ -47,14 +48,14 @@ class Rescaling:
         self._thread.start()
 
     def is_settled(self, seconds: float = 0.0) -> bool:
-        """Whether what was asked last is answered by now, or within so many seconds."""
+        """Return whether the last request is answered, now or within `seconds`."""
         if self._thread is None:
             return False
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def take(self) -> int | None:
-        """How many there are to be, once it is settled; None: as before."""
+        """Return the new number once the request is answered; None: unchanged."""
         granted, self._granted, self._thread = self._granted, None, None
         return granted
 
@@ -62,11 +63,13 @@ class Rescaling:
         if self._is_news(now if self._known is None else self._known):
             return
         while wanted != now and not self._is_answered(wanted):
-            # A bound, most likely: what is within it is still worth having.
+            # Probably a bound: a change within it is still useful.
             wanted = now + int((wanted - now) / 2)
 
     def _is_news(self, known: int | None) -> bool:
-        """Whether there are to be others than is known, or di-server is away."""
+        """Return whether the wanted number differs from the known one, or di-server is
+        unreachable.
+        """
         try:
             present = self._count()
         except Refused:
@@ -83,7 +86,7 @@ class Rescaling:
         return True
 
     def _is_answered(self, count: int) -> bool:
-        """False if so many are refused."""
+        """Return False if this number is refused."""
         try:
             self._known = self._granted = self._scale(count)
         except Refused as error:

@@ -1,4 +1,4 @@
-"""Reports on their way, while training goes on."""
+"""Sending of reports in the background."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from di_orchestrator.errors import DIError, Refused
 from di_orchestrator.warnings_once import Warnings
 
 INTERVAL_SECONDS = 1.0
-"""From one report to the next, at least."""
+"""Minimum seconds between two reports."""
 
 Report = Mapping[str, Any]
 
 
 class Sender:
-    """Sends the newest report from a thread of its own, and the last one before it ends.
+    """Sends the newest report from a separate thread, and the last one before it ends.
 
-    A report that is not sent yet when the next one comes is never sent: each says all there is. One
-    that is lost or refused does no harm; why is logged as a warning, once for each kind of reason.
+    A report that is still waiting when the next one arrives is never sent, because each is
+    complete. A lost or refused report does no harm; the cause is logged as a warning, once per
+    kind.
 
     Attributes:
-        advised: the batch size that the last answer held; None: it held none.
+        advised: the batch size in the last response; None: it had none.
     """
 
     def __init__(
@@ -44,13 +45,13 @@ class Sender:
         self._thread.start()
 
     def tell(self, report: Report) -> None:
-        """Send this when it is its turn, unless there is a newer one by then; never waits."""
+        """Queue a report, which replaces a waiting one; never waits."""
         with self._changed:
             self._newest = report
             self._changed.notify_all()
 
     def close(self, seconds: float) -> bool:
-        """Send the newest now, and end; False if that took longer than so many seconds."""
+        """Send the newest report now, and end; return False if that took longer than `seconds`."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""How long iterations take, and how much of that is waiting. Pure: the clock is given."""
+"""Durations of iterations, and their share of waiting. Pure: the clock is passed in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_orchestrator.server.exchange import Clock
 from di_orchestrator.training_run.report import MAX_OBSERVATIONS
 
 LAPS = 64
-"""Iterations that rates and shares are taken over, the last ones."""
+"""Number of last iterations for rates and shares."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Lap:
     """One iteration, from its beginning to that of the next.
 
     Attributes:
-        samples: that this process trained on.
-        seconds: of all of it.
-        waited: seconds of these in which there was nothing to train on.
-        synchronized: seconds of these for the other learners; None: not measured.
-        stale: samples that were thrown away since the one before.
+        samples: number that this process trained on.
+        seconds: of the whole iteration.
+        waited: seconds of these without samples to train on.
+        synchronized: seconds of these for other learners; None: not measured.
+        stale: samples discarded since the previous iteration.
     """
 
     samples: int
@@ -34,12 +34,14 @@ class Lap:
 
     @property
     def worked(self) -> float:
-        """Seconds without the waiting."""
+        """Return the seconds without waiting."""
         return max(self.seconds - self.waited, 0.0)
 
 
 class Stopwatch:
-    """Told when an iteration begins and when its work is done; what is between is waiting."""
+    """Measures iterations: the time between the end of one's work and the next beginning is
+    waiting.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -51,22 +53,22 @@ class Stopwatch:
         self._synchronized: float | None = None
 
     def begin(self, samples: int, stale: int = 0) -> Lap | None:
-        """An iteration begins; returns the one before, which is over by that."""
+        """Begin an iteration; return the previous one, which ends with that."""
         lap = self._lap()
         self._samples, self._stale, self._began = samples, stale, self._clock()
         return lap
 
     def end(self) -> None:
-        """The work of this iteration is done; until the next begins, the program waits."""
+        """End the work of this iteration; until the next begins, the program waits."""
         if self._samples is not None and self._idle_since is None:
             self._idle_since = self._clock()
 
     def stop(self) -> Lap | None:
-        """The iteration that was begun last; None if its work is not known to be done."""
+        """Return the last iteration; None if the end of its work is unknown."""
         return None if self._idle_since is None else self._lap()
 
     def drop(self) -> None:
-        """The iteration that was begun last does not count."""
+        """Discard the last iteration."""
         self._lap()
 
     def _lap(self) -> Lap | None:
@@ -81,18 +83,18 @@ class Stopwatch:
         return lap
 
     def waited(self, seconds: float) -> None:
-        """So much of the work was waiting after all."""
+        """Count `seconds` of the work as waiting."""
         if self._samples is not None:
             self._waited += seconds
 
     def synchronized(self, seconds: float) -> None:
-        """So much of the work was exchanging gradients, or waiting for other learners."""
+        """Count `seconds` of the work as exchanging gradients, or waiting for other learners."""
         if self._samples is not None:
             self._synchronized = (self._synchronized or 0.0) + seconds
 
 
 class Window:
-    """The last iterations, and what they say of the program's speed."""
+    """The last iterations, and the program's speed computed from them."""
 
     def __init__(self) -> None:
         self._laps: deque[Lap] = deque(maxlen=LAPS)
@@ -101,21 +103,21 @@ class Window:
         return len(self._laps)
 
     def add(self, lap: Lap) -> None:
-        """One more."""
+        """Add an iteration."""
         self._laps.append(lap)
 
     def clear(self) -> None:
-        """What was measured is that of another number of collectors."""
+        """Discard all, because they were measured with another number of collectors."""
         self._laps.clear()
 
     @property
     def seconds(self) -> float:
-        """That the iterations took."""
+        """Return the total duration of the iterations."""
         return math.fsum(lap.seconds for lap in self._laps)
 
     @property
     def waiting(self) -> float | None:
-        """The share of the time in which there was nothing to train on; None: not measured."""
+        """Return the share of time without samples to train on; None: not measured."""
         seconds = self.seconds
         if not seconds:
             return None
@@ -123,22 +125,22 @@ class Window:
 
     @property
     def stale(self) -> float:
-        """The share of the samples that were thrown away."""
+        """Return the share of discarded samples."""
         stale = sum(lap.stale for lap in self._laps)
         brought = stale + sum(lap.samples for lap in self._laps)
         return stale / brought if brought else 0.0
 
     @property
     def rate(self) -> float | None:
-        """Iterations a second; None: not measured."""
+        """Return iterations per second; None: not measured."""
         seconds = self.seconds
         return len(self._laps) / seconds if seconds else None
 
 
 class Observations:
-    """What the allocator fits a job's speed to: mean times by how the learners ran.
+    """Observations for the allocator's speed model: mean times by number of learners and nodes.
 
-    They are the job's to keep: `raw` goes into its checkpoint and back.
+    The job has to store them: `raw` goes into its checkpoint and back.
     """
 
     def __init__(self, raw: list[dict[str, Any]] | None = None) -> None:
@@ -148,10 +150,10 @@ class Observations:
             self._means[key] = (one["computing"], one["iteration"], LAPS)
 
     def add(self, lap: Lap, *, nodes: int, replicas: int, kind: str) -> None:
-        """One more iteration.
+        """Add an iteration.
 
-        Without waiting, which more collectors would end; with several learners the time for
-        each other counts, so it has to be known.
+        Waiting does not count, because more collectors would end it. With several learners the
+        synchronization counts, so it has to be known.
         """
         if not lap.samples or not lap.worked or (replicas > 1 and lap.synchronized is None):
             return
@@ -168,7 +170,7 @@ class Observations:
             self._means.popitem(last=False)
 
     def raw(self) -> list[dict[str, Any]]:
-        """As a report has them, those measured last at the end."""
+        """Return them in the form of a report, the latest last."""
         return [
             {
                 "nodes": nodes,

@@ -1,6 +1,6 @@
-"""A training as the program tells of it: timed, reported, asked to stop, saved.
+"""A training: measures and reports the program's progress, and saves its checkpoints.
 
-Nothing here waits for the network, or fails the training.
+Nothing in this module waits for the network, or fails the training.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from di_orchestrator.warnings_once import Warnings
 log = logging.getLogger("di_orchestrator")
 
 FLUSH_SECONDS = 5.0
-"""How long the end of a training waits for its last report, and for collectors asked for."""
+"""Seconds that the end of a training waits for its last report, and for requested collectors."""
 CONCLUSIVE_LAPS = 12
 CONCLUSIVE_SECONDS = 8.0
-"""Of so many iterations, and so long after the number of collectors changed, advice is given: a pod
-starts, or ends, and then it is measured what came of it."""
+"""Minimum iterations, and seconds since the last change of collectors, before advice is given: a
+pod starts or ends, and then its effect is measured.
+"""
 STARTING_SECONDS = 120.0
-"""For so long after a change, collectors that are still missing are taken for starting."""
+"""Seconds after a change for which missing collectors count as starting."""
 
 T = TypeVar("T")
 
 
 class Training:
-    """See `di_orchestrator.training`, which makes one. For one thread, but where it is said.
+    """See `di_orchestrator.training`, which creates one. For one thread, except where noted.
 
     Attributes:
-        checkpoint: where checkpoints are kept, whether one is due, what to go on from.
-        learners: how many there are.
-        samples_from: the task that brings samples.
+        checkpoint: where checkpoints are stored, whether one is due, what to restore.
+        learners: number of learners.
+        samples_from: the task that delivers samples.
     """
 
     def __init__(
@@ -116,28 +117,28 @@ class Training:
 
     @property
     def stopping(self) -> bool:
-        """Whether the pod is to leave: preempted, scaled down, its time is over. For any thread.
+        """Return whether the pod has to leave: preempted, scaled down, or out of time. Thread-safe.
 
-        SIGTERM says so. Save what is to be kept (`checkpoint.is_due` is true once) and end; the
+        SIGTERM sets it. Save what has to be kept (`checkpoint.is_due` is true once) and end; the
         kubelet waits for the grace period of the pod.
         """
         return self._leaving.is_asked
 
     @property
     def leaving(self) -> threading.Event:
-        """Set when `stopping` becomes true, for threads that wait."""
+        """Event that is set when `stopping` becomes true, for threads that wait."""
         return self._leaving.event
 
     # ------------------------------------------------------------ what it does
     def iteration(self, samples: int, *, stale: int = 0) -> _Working:
-        """One iteration of training begins.
+        """Begin one iteration of training.
 
-        As `with run.iteration(samples=n):` around the work, the time outside is waiting. As a
-        call, the iteration lasts until the next one, and waiting is what `waiting()` was around.
+        With `with run.iteration(samples=n):` around the work, the time outside is waiting. As a
+        call, the iteration lasts until the next one, and only time inside `waiting()` is waiting.
 
         Args:
-            samples: that this process trains on.
-            stale: samples that were thrown away since the last one, too old to train on.
+            samples: number that this process trains on.
+            stale: samples that were discarded as too old since the last iteration.
         """
         if (lap := self._stopwatch.begin(samples, stale)) is not None:
             self._count(lap)
@@ -145,23 +146,24 @@ class Training:
         return _Working(self)
 
     def iterations(self, batches: Iterable[T], samples: Callable[[T], int] = len) -> Iterator[T]:  # type: ignore[assignment]
-        """The batches, each trained on in an iteration; getting the next one is waiting.
+        """Yield the batches, each trained on in an iteration; the time to get the next one is
+        waiting.
 
         Args:
-            samples: how many there are in a batch.
+            samples: returns the number of samples in a batch.
         """
         for batch in batches:
             with self.iteration(samples(batch)):
                 yield batch
 
     def worked(self) -> None:
-        """The work of this iteration is done: until the next begins, it waits."""
+        """End the work of this iteration: until the next begins, the program waits."""
         self._knows_waiting = True
         self._stopwatch.end()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around what waits for samples within an iteration."""
+        """Context for code that waits for samples within an iteration."""
         began = self._clock()
         try:
             yield
@@ -171,9 +173,9 @@ class Training:
 
     @contextmanager
     def synchronizing(self) -> Iterator[None]:
-        """Around the exchange with other learners within an iteration.
+        """Context for the exchange with other learners within an iteration.
 
-        With several learners the allocator learns from iterations only if this is measured.
+        With several learners the allocator can use iterations only if this is measured.
         """
         began = self._clock()
         try:
@@ -183,7 +185,7 @@ class Training:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Around what the program does in place of steps, such as `evaluation` or `saving`."""
+        """Context for work other than steps, such as `evaluation` or `saving`."""
         self.report(phase=name)
         try:
             yield
@@ -194,22 +196,22 @@ class Training:
     def report(
         self, step: float | None = None, *, samples: int | None = None, **more: object
     ) -> None:
-        """Tell how far the training is; sent in its turn, at most one report a second.
+        """Report the progress of the training; at most one report is sent per second.
 
-        A report that makes no sense is a warning, said once, and not sent; with `DI_TEST=1` in the
+        An invalid report causes a warning, once, and is not sent; with `DI_TEST=1` in the
         environment it raises.
 
         Args:
-            step: how far the program is.
-            samples: with it, an iteration on so many samples ends here: for loops that call nothing
-                but this.
-            more: the other keys that di-server knows, in snake case (`env_steps`, `policy_lag`,
-                `stale_dropped`, `queue_depth`, `collectors`, ...), and whatever else is to stand in
-                `status.profilings`. With other `learners` than before, what is measured from now on
-                is that of so many.
+            step: progress of the program.
+            samples: if given, an iteration on so many samples ends here: for loops with no other
+                call.
+            more: other keys of di-server, in snake case (`env_steps`, `policy_lag`,
+                `stale_dropped`, `queue_depth`, `collectors`, ...), and any further keys for
+                `status.profilings`. With another number of `learners` than before, later
+                measurements are for that number.
 
         Raises:
-            BadReport: in the test mode; each fault has its path.
+            BadReport: in test mode; each fault has its path.
         """
         if samples is not None:
             self.iteration(samples)
@@ -231,10 +233,10 @@ class Training:
         self._tell()
 
     def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
-        """Have a checkpoint written (see `Checkpoints.save`), and tell the job its step.
+        """Save a checkpoint (see `Checkpoints.save`), and report its step.
 
         Args:
-            step: the one that was reported last, if none is given.
+            step: by default the last reported one.
 
         Raises:
             ValueError: no step is known.
@@ -250,49 +252,51 @@ class Training:
     # ------------------------------------------------------------ what it says back
     @property
     def observations(self) -> list[dict[str, Any]]:
-        """What was measured, for the job's checkpoint and `training(observations=)`."""
+        """Return the measurements, for the job's checkpoint and `training(observations=)`."""
         return self._observations.raw()
 
     @property
     def batch_size(self) -> int | None:
-        """Samples that all learners should train on between two updates, as the allocator advises.
+        """Return the number of samples that all learners should train on between two updates, as
+        the allocator advises.
 
-        With the replicas that the job has now, by its reports: for jobs that say `max_batch_size`.
-        The process that reports knows it, after its first report; None: there is no advice.
+        It fits the job's present replicas, by its reports, for jobs with `max_batch_size`. Only the
+        process that reports knows it, after its first report; None: no advice.
         """
         return None if self._sender is None else self._sender.advised
 
     @property
     def waiting_share(self) -> float | None:
-        """The share of the last iterations in which it waited for samples; None: not measured."""
+        """Return the share of the last iterations spent waiting for samples; None: not measured."""
         return self._window.waiting if self._knows_waiting else None
 
     @property
     def stale_share(self) -> float:
-        """The share of the samples of the last iterations that were thrown away, too old."""
+        """Return the share of samples in the last iterations that were discarded as too old."""
         return self._window.stale
 
     @property
     def collectors(self) -> int | None:
-        """How many there are to be, as far as this program knows; None: it does not."""
+        """Return the wanted number of collectors, as far as this program knows; None: unknown."""
         return self._collectors
 
     def now_collects(self, collectors: int) -> None:
-        """There are so many collectors from now on; what was measured with others is forgotten."""
+        """Set the number of collectors; earlier measurements are discarded."""
         self._is_told_collectors = True
         if collectors != self._collectors:
             self._measure_anew(collectors)
 
     def rescale(self, *, least: int = 1, most: int | None = None) -> int | None:
-        """Have as many collectors as `advise` says; to be called in each iteration, never waits.
+        """Scale the collectors to the number that `advise` returns; call it in each iteration,
+        never waits.
 
-        di-server is asked from a thread: first how many there are to be, which others may have
-        changed, as may this program before it was started again in its pod. Of a number that it
-        refuses (past a bound, which it knows) half the change is tried. After an answer, or a
-        refusal, it is measured anew. No more are asked for while some are missing, by
-        `report(collectors=)`, that were granted within the last two minutes.
+        A thread sends the requests: first for the wanted number, which other clients, or this
+        program before a restart in its pod, may have changed. If di-server refuses a number (beyond
+        a bound, which it knows) half the change is tried. After a response, or a refusal, measuring
+        starts again. No more are requested while some that were granted within the last two minutes
+        are missing, by `report(collectors=)`.
 
-        Returns how many there are to be, once di-server has said so; else None.
+        Returns the new number, once di-server has confirmed it; else None.
         """
         if self._rescaling is None:
             return None
@@ -328,11 +332,11 @@ class Training:
         self._window.clear()
 
     def advise(self, *, least: int = 1, most: int | None = None) -> int | None:
-        """How many collectors would keep the learner busy without feeding it stale samples.
+        """Return the number of collectors that would keep the learner busy without stale samples.
 
-        By `wanted_collectors`, of the last iterations. None: as many as there are, or it is too
-        early to say, or not known how many there are (`report(collectors=)`, `di.scale`, or those
-        of the task `samples_from` when the pod started), or waiting was not measured.
+        Computed by `wanted_collectors` from the last iterations. None: no change; or it is too
+        early; or the number of collectors is unknown (`report(collectors=)`, `di.scale`, or those
+        of the task `samples_from` when the pod started); or waiting was not measured.
         """
         collectors, waiting = self._collectors, self.waiting_share
         if collectors is None or waiting is None:
@@ -347,7 +351,7 @@ class Training:
 
     # ------------------------------------------------------------ inside
     def _now_learns(self, learners: int) -> None:
-        """There are so many learners; the iteration under way was begun with others."""
+        """Set the number of learners; the running iteration was begun with another number."""
         self.learners = learners
         self._stopwatch.drop()
         self._window.clear()
@@ -378,7 +382,7 @@ class Training:
         }
         if self._stale:
             found["staleDropped"], found["staleFrac"] = self._stale, _rounded(self._window.stale)
-        # What the program says itself goes before.
+        # Values that the program itself reports override these.
         return {
             key: value
             for key, value in found.items()
