@@ -1,2 +1,3 @@
-"""A DIJob as processes on this machine: the operator and the server as they are, before a store in
-memory and a kubelet whose containers are processes."""
+"""Runs a DIJob as processes on this machine: the unmodified operator and server, with an in-memory
+API and a kubelet whose containers are processes.
+"""

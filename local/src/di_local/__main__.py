@@ -1,4 +1,4 @@
-"""`python -m di_local`."""
+"""Entry point of `python -m di_local`."""
 
 import sys
 

@@ -1,9 +1,9 @@
-"""An address of its own for each pod: what DNS says in a cluster, on the loopback of this machine.
+"""Loopback addresses of pods and Services, in place of a cluster's DNS.
 
-Programs of a DIJob are told names (DI_NODES and others) and listen on fixed ports. On Linux every
-address of 127.0.0.0/8 is this machine, so each pod gets one, the ports stay what they are, and a
-name is replaced by its address wherever a program would read it. A pod that comes again has its
-name and so its address.
+Programs of a DIJob get names (DI_NODES and others) and listen on fixed ports. On Linux every
+address of 127.0.0.0/8 belongs to this machine. So each pod gets one, the ports stay the same, and
+each name is replaced by its address wherever a program reads it. A recreated pod keeps its name and
+so its address.
 """
 
 from __future__ import annotations
@@ -17,36 +17,38 @@ from typing import Final
 from di_api.names import DEFAULT_SERVICE_DOMAIN, DNS_LABEL, SERVER_PORT, service_name
 
 _NETWORKS: Final = range(64, 128)
-"""Second bytes that are tried: few other programs use them."""
+"""Second bytes of the networks that are tried; few other programs use them."""
 _FIRST, _LAST = 10, 254
 _UNPRIVILEGED: Final = 1024
 _INSTEAD: Final = 20_000
 MAX_NAMES: Final = _LAST - _FIRST + 1
-"""Pods and Services that one run has addresses for."""
+"""Maximum number of pods and Services of one run."""
 
 
 class NoAddress(Exception):
-    """No address is left for a pod or for di-server; the message says why."""
+    """There is no free address for a pod or for di-server; the message has the reason."""
 
 
 class Network:
-    """127.x.y.0/24, which is this run's for as long as `listener` is open."""
+    """The network 127.x.y.0/24, reserved for this run while `listener` is open."""
 
     def __init__(self, prefix: str, listener: socket.socket) -> None:
         self.prefix = prefix
         self.listener = listener
-        """Of di-server, on the port that it has in a cluster; so no other run has the network."""
+        """Listener of di-server on its usual port, which keeps other runs from using the
+        network.
+        """
         self.server = f"{prefix}.1"
         self._known: dict[str, str] = {}
 
     @property
     def server_url(self) -> str:
-        """Where di-server is."""
+        """Return the URL of di-server."""
         host, port = self.listener.getsockname()
         return f"http://{host}:{port}"
 
     def address(self, name: str) -> str:
-        """The address of a pod or a Service, always the same until it is forgotten.
+        """Return the address of a pod or a Service, always the same until `forget`.
 
         Raises:
             NoAddress: there are too many.
@@ -61,15 +63,15 @@ class Network:
         return self._known[name]
 
     def forget(self, name: str) -> None:
-        """Let another name have the address of one that does not come again."""
+        """Release the address of a name that will not be used again."""
         self._known.pop(name, None)
 
 
 def take_network(rng: Random) -> Network:
-    """Find a network that no other run has.
+    """Reserve a network that no other run uses.
 
     Raises:
-        NoAddress: this system has 127.0.0.1 alone, or no network is free.
+        NoAddress: this system supports only 127.0.0.1, or no network is free.
     """
     refusals = []
     for prefix in _prefixes(rng):
@@ -95,7 +97,9 @@ def _prefixes(rng: Random) -> Iterator[str]:
 
 
 def service_port(port: int) -> int:
-    """Where a Service listens here: users may not listen on the ports below 1024."""
+    """Return the local port for a Service's port, because users cannot listen on ports
+    below 1024.
+    """
     return port if port >= _UNPRIVILEGED else _INSTEAD + port
 
 
@@ -112,7 +116,7 @@ class Names:
         )
 
     def replaced(self, text: str) -> str:
-        """The text with addresses in place of names."""
+        """Return the text with addresses in place of names."""
         return self._pattern.sub(self._address, text)
 
     def _address(self, found: re.Match[str]) -> str:

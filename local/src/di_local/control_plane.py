@@ -30,10 +30,10 @@ _END_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """What runs.
+    """The running control plane.
 
     Attributes:
-        kube: how to reach the API.
+        kube: configuration of the API's clients.
         failed: done once the operator has ended, which it never does by itself.
     """
 
@@ -44,22 +44,22 @@ class ControlPlane:
 
 
 class StoredSources:
-    """What volumes come from, out of the store."""
+    """The store as source of volumes."""
 
     def __init__(self, objects: Objects, tokens: Tokens) -> None:
         self._objects = objects
         self._tokens = tokens
 
     def config_map(self, namespace: str, name: str) -> Object | None:
-        """The ConfigMap, if there is one."""
+        """Return the ConfigMap, if it exists."""
         return self._get(CONFIGMAPS, namespace, name)
 
     def secret(self, namespace: str, name: str) -> Object | None:
-        """The Secret, if there is one."""
+        """Return the Secret, if it exists."""
         return self._get(SECRETS, namespace, name)
 
     def token(self, pod: Mapping[str, Any]) -> str:
-        """The pod's token for di-server."""
+        """Return the pod's token for di-server."""
         return self._tokens.issue(pod)
 
     def _get(self, resource: Any, namespace: str, name: str) -> Object | None:
@@ -71,11 +71,11 @@ class StoredSources:
 
 @asynccontextmanager
 async def control_plane(network: Network, *, logs: Logs) -> AsyncIterator[ControlPlane]:
-    """Run the control plane; `logs` answers with the log of a pod."""
+    """Run the control plane; `logs` responds with the log of a pod."""
     tokens = Tokens()
     objects = Objects(now=lambda: datetime.now(UTC), admit=admit)
     api = Api(objects, tokens, logs=logs)
-    # What is under way ends with the watches, which `end` ends.
+    # Running requests end with the watches, which `end` ends.
     runner = web.AppRunner(api.app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, network.server, 0).start()

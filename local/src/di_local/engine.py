@@ -1,4 +1,4 @@
-"""The container engine of this machine: podman, docker, or nerdctl, which take the same options."""
+"""The container engine of this machine: podman, docker, or nerdctl, which have the same options."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SECONDS: Final = 60.0
 
 
 class NoEngine(Exception):
-    """There is none, or it cannot do what is needed; the message says what it said."""
+    """There is no engine, or it does not work; the message has its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A command that runs containers.
+    """The command of a container engine.
 
     Attributes:
-        command: with options of its own before those of a subcommand.
-        options: more of them, for each container.
+        command: with global options.
+        options: options for each container.
     """
 
     command: tuple[str, ...]
@@ -35,13 +35,13 @@ class Engine:
 
     @property
     def name(self) -> str:
-        """What its program is called."""
+        """Return the name of its program."""
         return Path(self.command[0]).name
 
     @property
     def as_caller(self) -> list[str]:
-        """Options of `run` with which programs are the user who runs them, and what they write is
-        that user's.
+        """Return the options of `run` with which programs run as the present user, and own their
+        files.
 
         A rootless podman maps users: there `--user` alone would be a subordinate one.
         """
@@ -51,7 +51,7 @@ class Engine:
         return ["--user", f"{user}:{os.getegid()}"]
 
     def image_environment(self, image: str, say: Callable[[str], None]) -> dict[str, str]:
-        """The variables that an image sets; it is pulled if it is not here.
+        """Return the variables that an image sets; it is pulled if necessary.
 
         Raises:
             NoEngine: there is no such image, or the engine does not work.
@@ -60,7 +60,7 @@ class Engine:
         found = self._ask(*inspect)
         if found.returncode:
             say(f"pulling {image}")
-            # As long as it takes: its own progress is on the terminal, and Ctrl-C ends it.
+            # No timeout: the engine's own progress is on the terminal, and Ctrl-C ends it.
             pulled = subprocess.run(
                 [*self.command, "pull", image], stderr=subprocess.PIPE, text=True, check=False
             )
@@ -77,7 +77,7 @@ class Engine:
             raise NoEngine(f"{self.name} does not say what is in {image}: {said}") from error
 
     def check(self) -> None:
-        """Ask the engine whether it works.
+        """Check that the engine works.
 
         Raises:
             NoEngine: it does not.
@@ -100,10 +100,10 @@ class Engine:
 
 
 def find_engine(given: str | None, options: Sequence[str], environ: Mapping[str, str]) -> Engine:
-    """The engine that is asked for, or the first that is there.
+    """Return the requested engine, or the first that is installed.
 
     Args:
-        given: its command; None: whichever there is.
+        given: its command; None: any.
 
     Raises:
         NoEngine: there is none, or it does not work.

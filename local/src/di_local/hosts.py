@@ -1,8 +1,8 @@
-"""The names of a run's pods in a file, for programs that are told a name while they run.
+"""The hosts file of a run: names of its pods, for programs that receive names while they run.
 
-What a program is told at its start has addresses in place of names (di_local.addresses). di-server
-answers with names, such as those of a coordinator's collectors: Python programs find them here
-(di_local.inside), as in the cluster's DNS from the moment that the pod is made.
+The environment of a program has addresses in place of names (di_local.addresses). di-server
+responds with names, such as those of a coordinator's collectors. Python programs resolve them from
+this file (di_local.inside), as from a cluster's DNS, as soon as the pod is created.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from di_local.addresses import Network, NoAddress
 from di_local.api.objects import Change, Object, Objects
 
 FILE = Path("names/hosts")
-"""In a directory of its own, which containers may see."""
+"""In a separate directory, which containers can mount."""
 
 
 class Hosts:
-    """Keeps the file: a line for each pod, its address and its name as in a cluster, without what
-    all names end with (`svc.cluster.local`).
+    """Keeps the file up to date: a line for each pod, with its address and its name without the
+    common suffix (`svc.cluster.local`).
 
     Args:
-        path: of the file; it is replaced, never changed.
+        path: of the file; it is replaced, never modified.
     """
 
     def __init__(self, objects: Objects, network: Network, path: Path) -> None:
@@ -53,11 +53,11 @@ class Hosts:
         try:
             return f"{self._network.address(metadata['name'])} {'.'.join(parts)}\n"
         except NoAddress:
-            # It does not start either, and says so.
+            # Such a pod does not start either, and reports why.
             return ""
 
 
 def _never_again(pod: Object) -> bool:
-    """Whether a pod's name was chosen for it alone: what a coordinator asks for, comes and goes."""
+    """Return whether a pod's name is never reused, as for replicas that a coordinator requests."""
     role = (pod["metadata"].get("labels") or {}).get(LABEL_REPLICA_TYPE)
     return role is not None and role != Role.COORDINATOR.value

@@ -1,8 +1,8 @@
-"""What an image is on this machine: the command that its entrypoint is, and its variables.
+"""Commands and variables of images, which are not pulled on this machine.
 
-A manifest names images; here nothing is in one. A container with a `command` needs no more. For
-others the project says so in the `pyproject.toml` beside the manifest, by the image's last name
-without its tag:
+A manifest names images, but the programs run outside of them. A container with a `command` needs no
+more. For others the project configures the command in the `pyproject.toml` beside the manifest, by
+the last part of the image's name without its tag:
 
     [tool.di-local.images.my-training]
     command = ["python3", "-m", "my_training.main"]
@@ -22,35 +22,35 @@ TABLE: Final = "tool.di-local.images"
 
 
 class BadImages(Exception):
-    """The project's file does not say it well; the message has the file and what is wrong."""
+    """The project's file is invalid; the message has the file and the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """The images that are known, by name.
+    """The known images, by name.
 
-    `command` is that of all others; empty: they have none.
+    `command` is for all other images; empty: they have none.
     """
 
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     command: tuple[str, ...] = ()
 
     def entrypoint(self, image: str) -> Sequence[str]:
-        """The command of an image; empty if nothing says what it is."""
+        """Return the command of an image; empty if unknown."""
         found: Sequence[str] = self.known.get(short_name(image), {}).get("command") or ()
         return self.command or found
 
     def environ(self, image: str) -> Mapping[str, str]:
-        """The variables of an image."""
+        """Return the variables of an image."""
         found: Mapping[str, str] = self.known.get(short_name(image), {}).get("env") or {}
         return found
 
 
 def read_images(directory: Path, command: Sequence[str] = ()) -> Images:
-    """Read what the project in a directory says; nothing is fine too.
+    """Read the configuration of a project's directory; a missing one is valid.
 
     Raises:
-        BadImages: it says it in another form.
+        BadImages: it has another form.
     """
     path = directory / FILE
     try:
@@ -82,5 +82,5 @@ def _check(where: str, image: Any) -> None:
 
 
 def short_name(image: str) -> str:
-    """The last name of an image, without registry, tag and digest."""
+    """Return the last part of an image's name, without registry, tag and digest."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

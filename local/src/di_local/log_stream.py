@@ -1,4 +1,6 @@
-"""The log of a container over HTTP, as an API server answers (core/v1, read_namespaced_pod_log)."""
+"""The log of a container over HTTP, in the form of an API server (core/v1,
+read_namespaced_pod_log).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from di_local.logs import LOOK_SECONDS, LineReader, Times
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a request asks for."""
+    """The parsed query of a request for a log."""
 
     follow: bool
     tail: int | None
@@ -26,7 +28,7 @@ class Wanted:
 
     @classmethod
     def of(cls, query: Mapping[str, str], now: datetime) -> Wanted:
-        """Read a query. Raises Refused."""
+        """Parse a query. Raises Refused."""
         if query.get("previous") == "true":
             raise Refused(400, "BadRequest", "one log here has all restarts in a pod")
         try:
@@ -51,14 +53,14 @@ class Wanted:
 async def log_stream(
     request: web.Request, path: Path, *, times: Times, is_over: Callable[[], bool]
 ) -> web.StreamResponse:
-    """Answer with a log; `is_over` tells whether nothing more will come. Raises Refused."""
+    """Respond with a log; `is_over` returns whether the log is complete. Raises Refused."""
     wanted = Wanted.of(request.query, times.now())
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     await response.prepare(request)
     reader = LineReader(path)
     lines = _chosen(reader, path, times, wanted)
     while True:
-        # Asked before the last look, or what came between would be lost.
+        # Read before the last part of the log, or lines in between would be lost.
         ends = not wanted.follow or is_over()
         for end, line in lines:
             await response.write(_shown(line, times.of(path, end), wanted))

@@ -1,4 +1,4 @@
-"""What the pods of a run say, line by line, out of the files it is kept in."""
+"""The logs of a run's pods, line by line, from their files."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Final
 
 LOOK_SECONDS: Final = 0.2
-"""Between two looks at a log that grows; what a line's time is off by."""
+"""Seconds between two reads of a growing log, and the precision of a line's time."""
 _AT_ONCE: Final = 1 << 16
 HANDLERS: Final = ".handlers.log"
-"""Ends the names of files with what probes and hooks say."""
+"""Suffix of files with the output of probes and hooks."""
 
 
 @dataclass(slots=True)
 class LineReader:
-    """Reads a log that grows, from its beginning."""
+    """Reads a growing log from its beginning."""
 
     path: Path
     _offset: int = 0
     _begun: bytes = b""
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The whole lines that have come since, each with where it ends in the file."""
+        """Yield the new complete lines, each with its end in the file."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -45,13 +45,13 @@ class LineReader:
 
 @dataclass(slots=True)
 class Times:
-    """When each part of each log was first seen."""
+    """Records when each part of each log was first seen."""
 
     now: Callable[[], datetime]
     _seen: dict[Path, tuple[list[int], list[datetime]]] = field(default_factory=dict)
 
     def look(self, path: Path) -> None:
-        """Take in how long a log is now."""
+        """Record the present length of a log."""
         ends, times = self._seen.setdefault(path, ([], []))
         size = path.stat().st_size
         if not ends or size > ends[-1]:
@@ -59,18 +59,18 @@ class Times:
             times.append(self.now())
 
     def of(self, path: Path, end: int) -> datetime:
-        """When the line that ends there was first seen."""
+        """Return when the line that ends there was first seen."""
         ends, times = self._seen.get(path, ([], []))
         place = bisect_left(ends, end)
         return times[place] if place < len(times) else self.now()
 
 
 class Follower:
-    """Looks at the logs of all pods as they grow.
+    """Follows the logs of all pods.
 
     Args:
         directory: of the pods, each with a directory for each of its lives.
-        show: takes a pod's name and a line.
+        show: called with a pod's name and a line.
     """
 
     def __init__(self, directory: Path, times: Times, show: Callable[[str, str], None]) -> None:
@@ -86,7 +86,7 @@ class Follower:
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Show what has come since the last look."""
+        """Show the lines since the last call."""
         for path in log_files(self._directory):
             self._times.look(path)
             reader = self._readers.setdefault(path, LineReader(path))
@@ -95,13 +95,13 @@ class Follower:
 
 
 def log_files(directory: Path) -> list[Path]:
-    """The logs of all containers of a run."""
+    """Return the logs of all containers of a run."""
     found = directory.glob("*/*/*.log")
     return sorted(path for path in found if not path.name.endswith(HANDLERS))
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The end of a log."""
+    """Return the last lines of a log."""
     try:
         with path.open(errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, maxlen=count)]

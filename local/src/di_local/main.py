@@ -1,4 +1,4 @@
-"""The command: `di run`, here as `python -m di_local run`."""
+"""The command `di run`, also available as `python -m di_local run`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a job here; returns 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after
-    Ctrl-C."""
+    """Run a job; return 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after Ctrl-C."""
     given, rest = _split(sys.argv[1:] if argv is None else argv)
     arguments = parser().parse_args(given)
     arguments.rest = rest
@@ -47,21 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_file(path: Path) -> Outcome:
-    """Run a manifest as `di run FILE` does. Raises as `run_job`, and BadManifest."""
+    """Run a manifest as `di run FILE` does. Raises the errors of `run_job`, and BadManifest."""
     return run_job(read_manifest(path), _options(parser().parse_args(["run", str(path)])))
 
 
 def run_job(manifest: Manifest, options: Options) -> Outcome:
-    """Run a job to its end, in an event loop of its own and with its lines on the screen.
+    """Run a job to its end, in a new event loop and with its output on the screen.
 
     Raises:
-        BadImages, CannotRun, NoAddress, OSError: it does not run here; nothing was started.
+        BadImages, CannotRun, NoAddress, OSError: it cannot run here; nothing was started.
     """
     return asyncio.run(_run(manifest, options))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments."""
+    """Return the parser of the arguments."""
     found = argparse.ArgumentParser(prog="di", description="DIJobs on this machine.")
     commands = found.add_subparsers(dest="what", required=True)
     each = commands.add_parser(
@@ -109,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """What is for us, and what stands after `--`, for the program."""
+    """Return our arguments, and those after `--` for the program."""
     place = argv.index("--") if "--" in argv else len(argv)
     return argv[:place], argv[place + 1 :]
 
@@ -174,7 +173,7 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
 
 
 def _log_to(directory: Path) -> None:
-    """What the operator and di-server log goes to a file, the screen is the job's."""
+    """Write the logs of the operator and di-server to a file, because the screen is for the job."""
     configure_logs("info")
     handler = logging.FileHandler(directory / "control-plane.log")
     handler.setFormatter(formatter())
@@ -186,7 +185,7 @@ def _counted(count: object, task: str) -> str:
 
 
 def conclude(outcome: Outcome) -> int:
-    """Say how a run has ended; returns the exit code."""
+    """Print how a run has ended; return the exit code."""
     seconds = f"{outcome.seconds:.0f} s"
     logs = f"   logs: {outcome.directory}"
     if outcome.phase == Phase.SUCCEEDED:

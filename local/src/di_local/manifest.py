@@ -1,4 +1,4 @@
-"""What `di run` is given, as objects of an API: a manifest, or a program and how often it runs."""
+"""The input of `di run` as API objects: a manifest, or a program with numbers of replicas."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NAMESPACE: Final = "default"
 _MAX_BYTES: Final = 3 << 20
 _BESIDE: Final = ("ConfigMap", "Secret")
 IMAGE: Final = "none"
-"""Of jobs that are made of flags: they have commands and no image."""
+"""Image of jobs that are built from flags: their containers have commands and no image."""
 
 
 class BadManifest(Exception):
-    """It is not what a run is made of; the message says what and where."""
+    """The input is invalid; the message has the fault and its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The job, the ConfigMaps and Secrets that come with it, and where its programs start."""
+    """The job, its ConfigMaps and Secrets, and the working directory of its programs."""
 
     job: Object
     beside: Sequence[Object]
@@ -35,11 +35,11 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read one DIJob, and the ConfigMaps and Secrets beside it, from a YAML or JSON file; one of an
-    older version becomes one of the newest.
+    """Read one DIJob, with ConfigMaps and Secrets, from a YAML or JSON file; an older version is
+    converted to the newest.
 
     Raises:
-        BadManifest: it cannot be read, or is something else.
+        BadManifest: the file is unreadable, or has other content.
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
@@ -87,7 +87,7 @@ def made_of_flags(
     name: str,
     directory: Path,
 ) -> Manifest:
-    """One program as a job: so many pods of each type run the same command."""
+    """Return a job whose pods all run the same command, with a number of pods for each type."""
     container = {"name": DI_CONTAINER, "image": IMAGE, "command": list(command)}
     tasks = [
         {"type": str(kind), "replicas": count, "template": {"spec": {"containers": [container]}}}
@@ -104,7 +104,7 @@ def made_of_flags(
 
 
 def job_name(path: Path) -> str:
-    """The name of a job that is made of a program."""
+    """Return the job name for a program."""
     return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:20].strip("-") or "job"
 
 

@@ -1,4 +1,4 @@
-"""What of a job cannot be carried out on this machine, and what is left out. Pure."""
+"""Parts of a job that this machine does not support: refused or ignored. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _NOT_DONE: Final = ("livenessProbe", "startupProbe")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What refusals depend on.
+    """The input of refusals.
 
     Attributes:
-        entrypoint: the command of an image; empty if it is not known, None if it is in the image.
-        is_command: whether a word can be started.
-        is_directory: whether a path is one.
-        given: names of volumes that the user gives a directory for.
+        entrypoint: returns the command of an image; empty if unknown, None if the image has its
+            own.
+        is_command: returns whether a word can be started.
+        is_directory: returns whether a path is a directory.
+        given: names of volumes for which the user gives a directory.
         there: ConfigMaps and Secrets that the user gives, as (kind, name).
     """
 
@@ -40,7 +41,7 @@ class Machine:
 
 
 def refusals(spec: JobSpec, machine: Machine) -> list[str]:
-    """Why a job cannot run here: path, reason and what to do; nothing if it can."""
+    """Return why a job cannot run here: path, reason and what to do; empty if it can."""
     found = list(_of_job(spec, machine))
     for number, task in enumerate(spec.tasks):
         path = f"spec.tasks[{number}]"
@@ -65,7 +66,7 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
 
 
 def images(spec: JobSpec) -> list[str]:
-    """The images that a job names, each once."""
+    """Return the images that a job names, each once."""
     found = dict.fromkeys(
         str(mapping(container).get("image", ""))
         for pod in _pods(spec)
@@ -76,7 +77,7 @@ def images(spec: JobSpec) -> list[str]:
 
 
 def notices(spec: JobSpec) -> list[str]:
-    """What a job asks for that is not carried out here."""
+    """Return the parts of a job that are ignored here."""
     found = []
     if spec.preemptible:
         found.append("preemptible: no allocator here, the job runs like others")
@@ -105,7 +106,7 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
 
 
 def _names(task: Task) -> int:
-    """How many addresses a task may need."""
+    """Return the number of addresses that a task can need."""
     pods = (task.max_replicas or task.replicas) * task.pods_per_replica
     return pods + (task.service is not None)
 
@@ -115,7 +116,7 @@ def _templates(task: Task) -> list[Object]:
 
 
 def _pods(spec: JobSpec) -> Iterator[Object]:
-    """What pods of a job are made of."""
+    """Yield the pod templates of a job."""
     for template in (
         *(template for task in spec.tasks for template in _templates(task)),
         *(template for _, template in _roles(spec)),
@@ -124,7 +125,7 @@ def _pods(spec: JobSpec) -> Iterator[Object]:
 
 
 def _roles(spec: JobSpec) -> Iterator[tuple[str, Object]]:
-    """The templates of a job with a coordinator, by role."""
+    """Yield the templates of a job with a coordinator, by role."""
     if spec.coordinated is not None:
         yield Role.COORDINATOR, spec.coordinated.coordinator.template
         for role, pods in (

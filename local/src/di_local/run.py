@@ -1,4 +1,4 @@
-"""One job from its manifest to its end, as processes of this machine."""
+"""Runs one job, from its manifest to its end, as processes of this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _KINDS: Final = {"ConfigMap": "configMap", "Secret": "secret"}
 
 
 class CannotRun(Exception):
-    """The job does not run here; the message has a line for each reason."""
+    """The job cannot run here; the message has a line for each reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class Options:
     """How to run a job.
 
     Attributes:
-        command: of containers that have none and whose image is not known.
+        command: for containers without a command and with an unknown image.
         engine: runs containers; None: they are processes.
-        image: the one of all containers; None: each its own.
+        image: image of all containers; None: each its own.
         volumes: directories in place of volumes, by name.
-        show_logs: whether what the pods say is shown.
-        state: where runs are kept.
-        on_directory: is told where this one is, before anything is started.
+        show_logs: whether the output of pods is shown.
+        state: directory of all runs.
+        on_directory: called with this run's directory before anything is started.
     """
 
     environ: Mapping[str, str]
@@ -81,11 +81,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended.
+    """The result of a run.
 
     Attributes:
-        job: as it was last, with its status.
-        seconds: how long it took.
+        job: the final job, with its status.
+        seconds: duration of the run.
     """
 
     job: Object
@@ -94,44 +94,44 @@ class Outcome:
 
     @property
     def phase(self) -> str:
-        """The job's last phase."""
+        """Return the job's last phase."""
         return str((self.job.get("status") or {}).get("phase") or Phase.PENDING)
 
 
 class Interrupts:
-    """Ctrl-C and its like: the first one ends the job in order, the next one at once."""
+    """Interrupts such as Ctrl-C: the first one ends the job in order, the next one at once."""
 
     def __init__(self) -> None:
         self._first = asyncio.Event()
         self._second = asyncio.Event()
 
     def __call__(self) -> None:
-        """Take in one."""
+        """Record an interrupt."""
         (self._second if self._first.is_set() else self._first).set()
 
     @property
     def happened(self) -> bool:
-        """Whether there was one."""
+        """Return whether there was one."""
         return self._first.is_set()
 
     async def first(self) -> None:
-        """Return when there was one."""
+        """Wait for the first."""
         await self._first.wait()
 
     async def second(self) -> None:
-        """Return when there was another."""
+        """Wait for the second."""
         await self._second.wait()
 
 
 async def run(
     manifest: Manifest, options: Options, *, say: Callable[[Text], None], interrupts: Interrupts
 ) -> Outcome:
-    """Run a job to its end. When this returns, nothing of it runs any more.
+    """Run a job to its end. When this returns, no process of it runs any more.
 
     Raises:
-        CannotRun: it breaks rules, or needs what is not here; nothing was started.
+        CannotRun: it breaks rules, or needs something that is missing here; nothing was started.
         NoAddress: this machine has no addresses for pods.
-        OSError: the run's directory cannot be made.
+        OSError: the run's directory cannot be created.
     """
     images = read_images(manifest.directory, options.command)
     job = _checked(manifest, options, images, say)
@@ -164,7 +164,7 @@ async def run(
 def _checked(
     manifest: Manifest, options: Options, images: Images, say: Callable[[Text], None]
 ) -> Object:
-    """The job with its defaults, which can run here."""
+    """Return the job with its defaults, after a check that it can run here."""
     metadata = {**manifest.job["metadata"], "uid": str(uuid.uuid4())}
     try:
         job = admit({**manifest.job, "metadata": metadata}, None)
@@ -198,7 +198,7 @@ def _checked(
 def _looked_into(
     job: Object, options: Options, say: Callable[[Text], None]
 ) -> Mapping[str, Mapping[str, str]]:
-    """The variables of the images that are needed; none where processes run."""
+    """Return the variables of the needed images; empty for processes."""
     if options.engine is None:
         return {}
     needed = [options.image] if options.image else images_of(load_leniently(job["spec"]))
@@ -252,7 +252,7 @@ class _Started:
 async def _started(
     manifest: Manifest, options: Options, make_runtime: Callable[[Path], Runtime]
 ) -> AsyncIterator[_Started]:
-    """All that a job needs; at the end nothing is left of it but the logs."""
+    """Start everything that a job needs; at the end only the logs are left."""
     metadata = manifest.job["metadata"]
     network = take_network(random.Random())
     began = datetime.now().astimezone()
@@ -310,7 +310,9 @@ async def _started(
 
 
 def _dismiss(guard: Any, mark: str, engine: Sequence[str]) -> None:
-    """End what has left its group, as the watchdog would, and then the watchdog."""
+    """End the processes that have left their group, as the watchdog would, and then the
+    watchdog.
+    """
     watchdog.sweep(mark)
     if engine:
         watchdog.remove(mark, engine)
@@ -319,9 +321,9 @@ def _dismiss(guard: Any, mark: str, engine: Sequence[str]) -> None:
 
 
 async def _end(kubelet: Kubelet, plane: ControlPlane, job: Object, interrupts: Interrupts) -> None:
-    """Have all pods end in their grace period, or at once if somebody asks for it."""
+    """End all pods in their grace period, or at once after another interrupt."""
     if interrupts.happened:
-        # Else the operator would make them again.
+        # Otherwise the operator would create them again.
         metadata = job["metadata"]
         with suppress(Refused):
             plane.objects.delete(DIJOBS, metadata["namespace"], metadata["name"])
@@ -331,12 +333,12 @@ async def _end(kubelet: Kubelet, plane: ControlPlane, job: Object, interrupts: I
 
 
 async def _end_of(plane: ControlPlane) -> None:
-    """Return, or raise what the operator ended with, when it has ended."""
+    """Return when the operator ends, or raise its error."""
     await asyncio.shield(plane.failed)
 
 
 async def _first(*waits: Any) -> None:
-    """Return when one of them does; raises what it raised."""
+    """Return when the first of them returns; raises its error."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:
@@ -347,5 +349,5 @@ async def _first(*waits: Any) -> None:
 
 
 def state_directory() -> Path:
-    """Where runs are kept on this machine."""
+    """Return the directory of all runs on this machine."""
     return runs.state_directory(os.environ)

@@ -1,4 +1,4 @@
-"""Where runs keep what they leave: logs, the directories of pods, and how to reach the API."""
+"""The records of runs: logs, directories of pods, and access to the API."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, Final
 
 KEPT: Final = 10
-"""Runs that have ended whose logs are kept."""
+"""Number of ended runs whose logs are kept."""
 _ABOUT: Final = "run.json"
 KUBECONFIG: Final = "kubeconfig"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run, under way or over.
+    """One run, running or ended.
 
     Attributes:
         pid: of the process that runs it.
-        url: where its API is.
+        url: of its API.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Run:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether its process is there."""
+        """Return whether its process exists."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -49,22 +49,24 @@ class Run:
 
     @property
     def kubeconfig(self) -> Path:
-        """For the API, with the token of the one who runs it; gone when the run is over."""
+        """Return the path of the kubeconfig for its API, with the user's token; removed at the end
+        of the run.
+        """
         return self.directory / KUBECONFIG
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
-    """Where all runs are (XDG Base Directory Specification: state)."""
+    """Return the directory of all runs (XDG Base Directory Specification: state)."""
     state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser())
     below = "" if environ.get("XDG_STATE_HOME") else ".local/state"
     return Path(state) / below / "di-orchestrator" / "runs"
 
 
 def new_directory(state: Path, job: str, now: datetime) -> Path:
-    """Make the directory of a new run, for nobody else to read.
+    """Create the directory of a new run, readable only by the user.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     path = state / f"{now:%Y%m%d-%H%M%S}-{job}-{secrets.token_hex(2)}"
     path.mkdir(parents=True, mode=0o700)
@@ -72,7 +74,7 @@ def new_directory(state: Path, job: str, now: datetime) -> Path:
 
 
 def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began: datetime) -> Run:
-    """Write down a run that begins, and how to reach its API."""
+    """Record a run at its start, with access to its API."""
     metadata = job["metadata"]
     run = Run(
         name=directory.name,
@@ -90,19 +92,19 @@ def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began
 
 
 def close(run: Run) -> None:
-    """Note that a run is over: its API is gone, and its token worth nothing."""
+    """Record the end of a run: its API has stopped, and its token is invalid."""
     run.kubeconfig.unlink(missing_ok=True)
 
 
 def runs(state: Path) -> Iterator[Run]:
-    """All runs that are known, the latest first."""
+    """Yield all known runs, the latest first."""
     for directory in sorted(state.iterdir() if state.is_dir() else (), reverse=True):
         with suppress(OSError, ValueError, TypeError):
             yield Run(**json.loads((directory / _ABOUT).read_text()), directory=directory)
 
 
 def prune(state: Path) -> None:
-    """Forget the oldest runs that are over, but for KEPT of them."""
+    """Delete the oldest ended runs, except for KEPT of them."""
     over = [run for run in runs(state) if not run.is_under_way]
     for run in over[KEPT:]:
         shutil.rmtree(run.directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a run says while it runs: a line for each thing that has changed. No I/O."""
+"""The screen output of a run: a line for each change. No I/O."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _STYLES: Final = {
     Phase.RESCHEDULING: "yellow",
 }
 _SAID_BY_PHASE: Final = "Job"
-"""Begins the reasons of events that say no more than the phase."""
+"""Prefix of the reasons of events that repeat the phase."""
 _REPORT_SECONDS: Final = 10.0
-"""Between lines of which nothing but what is reported is new."""
+"""Minimum seconds between two lines in which only the report is new."""
 _COLUMN: Final = 12
 _COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "green", "bright_cyan", "bright_magenta")
 
 
 @dataclass(slots=True)
 class Screen:
-    """Turns changes of the store into lines.
+    """Converts changes of the store into lines.
 
     Attributes:
-        elapsed: seconds since the run began.
+        elapsed: returns the seconds since the run began.
     """
 
     elapsed: Callable[[], float]
@@ -46,7 +46,7 @@ class Screen:
     _counts: dict[str, object] = field(default_factory=dict)
 
     def lines(self, change: Change) -> Iterator[Text]:
-        """What is worth telling of a change."""
+        """Yield the lines for a change."""
         if change.after is None:
             return
         if change.plural == "dijobs":
@@ -75,7 +75,7 @@ class Screen:
             yield self._line(phase, more, _STYLES.get(Phase(phase), ""))
 
     def _is_due(self, *, is_first: bool) -> bool:
-        """Whether a report may have a line for itself: the first, and then one every so often."""
+        """Return whether a report gets a line: the first one, and then one per interval."""
         return is_first or self.elapsed() - self._told >= _REPORT_SECONDS
 
     def _of_event(self, event: Object) -> Iterator[Text]:
@@ -93,8 +93,9 @@ class Screen:
 
 
 def reported(profilings: Object) -> list[str]:
-    """What of a job's reports a person follows: how far it is, what it has learned, whether its
-    learner waits; in the words of `di_orchestrator` and its hooks."""
+    """Return the parts of a job's report for a person: progress, return and waiting of the learner,
+    by the keys of `di_orchestrator` and its hooks.
+    """
     step, total = profilings.get("step"), profilings.get("totalSteps")
     far = f"step {_number(step)}" + (f" of {_number(total)}" if _number(total) else "")
     waits, returned = profilings.get("learnerWaitFrac"), profilings.get("episodeReturn")
@@ -106,15 +107,16 @@ def reported(profilings: Object) -> list[str]:
 
 
 def _number(value: object) -> str:
-    """A number with at most one place after the point; empty for what is none."""
+    """Return a number with at most one decimal; empty for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     return f"{value:,.1f}".removesuffix(".0")
 
 
 def replicas(spec: Object) -> dict[str, object]:
-    """How many pods of each task there are to be, of a spec of any shape; with a coordinator, of
-    each role, which is what it has asked for."""
+    """Return the wanted number of pods by task, from a spec of any shape; with a coordinator, by
+    role.
+    """
     coordinated = mapping(spec.get("coordinated"))
     if not coordinated:
         tasks = map(mapping, items(spec.get("tasks")))
@@ -127,5 +129,5 @@ def replicas(spec: Object) -> dict[str, object]:
 
 
 def log_line(pod: str, rank: int, text: str) -> Text:
-    """One line that a pod said, in the colour of its rank."""
+    """Return one output line of a pod, in the color of its rank."""
     return Text.assemble((f"{pod:<24} ", _COLOURS[rank % len(_COLOURS)]), text)

@@ -1,4 +1,4 @@
-"""di-server of one run, in this process: without it nobody scales and nobody reports."""
+"""di-server of one run, in this process, for scaling and reports."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _END_SECONDS: Final = 15.0
 
 @asynccontextmanager
 async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
-    """Serve on the network's listener, in a thread with an event loop of its own, as in a worker
-    process; callers have to show a token."""
+    """Serve on the network's listener, in a thread with its own event loop, as in a worker process;
+    callers need a token.
+    """
     config = load_config(
         [],
         {
             "DI_SERVER_BINDS": network.server_url.removeprefix("http://"),
-            # Every user of this machine can have the address of a pod: addresses prove nothing.
+            # Every user of this machine can use the address of a pod: addresses prove nothing.
             "DI_SERVER_AUTH": "required",
             "DI_SERVER_WATCH_NODES": "false",
         },
@@ -35,7 +36,7 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
 
     def serve() -> None:
         asyncio.set_event_loop(loop)
-        # The job has ended when it stops: whoever still asks has nothing to be told.
+        # The job has ended when the server stops: no client needs a response.
         loop.run_until_complete(front.serve([network.listener], grace=0.0))
         loop.close()
 
@@ -44,7 +45,7 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        # Or the threads of those who wait for news would keep this process.
+        # Otherwise the threads of waiting requests would keep this process running.
         serving.on_drain()
         loop.call_soon_threadsafe(front.stop)
         await asyncio.to_thread(thread.join, _END_SECONDS)

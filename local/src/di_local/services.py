@@ -1,4 +1,4 @@
-"""Services of tasks: an address before those of a task's pods that are ready."""
+"""Services of tasks: a listening address that forwards to the task's ready pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 1 << 16
 
 
 class Services:
-    """Passes connections on to ready pods in turn, for each Service with a cluster IP."""
+    """Forwards connections to ready pods in turn, for each Service with a cluster IP."""
 
     def __init__(self, objects: Objects, network: Network) -> None:
         self._objects = objects
@@ -33,7 +33,7 @@ class Services:
         self._unsubscribe = objects.subscribe(self._on_change)
 
     async def end(self) -> None:
-        """Listen no more, and cut what is open."""
+        """Stop listening, and close open connections."""
         self._unsubscribe()
         for server in self._servers:
             server.close()
@@ -84,14 +84,15 @@ class Services:
                 finally:
                     back.close()
         except OSError:
-            # As with any connection to a pod that is about to end.
+            # As with any connection to a terminating pod.
             pass
         finally:
             writer.close()
 
     def backends(self, service: Object, target: int | str) -> list[tuple[str, int]]:
-        """Where the ready pods behind a Service listen; `target` is a number or the name of a port
-        of theirs."""
+        """Return the addresses of the ready pods behind a Service; `target` is a number or the name
+        of a port.
+        """
         labels = ",".join(f"{key}={value}" for key, value in service["spec"]["selector"].items())
         pods = self._objects.list(PODS, selector(service["metadata"]["namespace"], labels, ""))
         return [

@@ -1,10 +1,10 @@
-"""Ends what a run has left behind when the run itself is gone, however it ended.
+"""Ends the remaining processes of a run after the run itself has ended, however that happened.
 
-It is started with the run, in a session of its own, and reads a pipe that the run holds open and
-never writes to. When the pipe ends, it ends every process that has the run's mark in its
-environment, however far it has come from its parent, and has the engine remove containers with the
-mark as their label. Processes of other users, and those that have taken the mark off, are not
-reached. Uses the standard library alone: it is to cost next to nothing.
+It starts with the run, in a separate session, and reads a pipe that the run holds open and never
+writes to. When the pipe closes, it kills every process with the run's mark in its environment,
+whatever its parent, and lets the engine remove containers with the mark as their label. Processes
+of other users, and those that removed the mark, are not reached. It uses only the standard library,
+to cost almost nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "DI_LOCAL_RUN"
-"""The variable that tells the processes of a run, and the label of its containers."""
+"""Variable that marks the processes of a run, and label of its containers."""
 _PATIENCE_SECONDS = 10.0
 _LOOK_SECONDS = 0.01
 _ENGINE_SECONDS = 60.0
 
 
 def start(mark: str, secret: Path, engine: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Watch over the run of that mark for as long as this process lives and holds `stdin` open.
+    """Watch over the run with that mark while this process lives and holds `stdin` open.
 
-    `secret` is a file that nobody is to find when the run is over, `engine` the command of the
-    container engine, if containers run.
+    `secret` is a file to delete after the run, `engine` the command of the container engine, if
+    containers run.
     """
     return subprocess.Popen(
         [sys.executable, "-I", "-S", __file__, mark, str(secret), *engine],
@@ -41,12 +41,12 @@ def start(mark: str, secret: Path, engine: Sequence[str] = ()) -> subprocess.Pop
 
 
 def sweep(mark: str) -> bool:
-    """End every process with that mark; tells whether none is left, which may take a moment."""
+    """Kill every process with that mark; return whether none is left, which can take a moment."""
     until = time.monotonic() + _PATIENCE_SECONDS
-    # Each may start another one while it is ended.
+    # A process can start another one while it is killed.
     while found := list(marked(mark)):
         for pid in found:
-            # It has ended by itself, or has become another user's.
+            # It has ended by itself, or belongs to another user now.
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > until:
@@ -56,7 +56,7 @@ def sweep(mark: str) -> bool:
 
 
 def remove(mark: str, engine: Sequence[str]) -> None:
-    """Have the engine remove all containers of that mark; tries once, and within a bounded time."""
+    """Let the engine remove all containers with that mark; one attempt, with a timeout."""
     with suppress(OSError, subprocess.SubprocessError):
         found = _asked([*engine, "ps", "--all", "--quiet", "--filter", f"label={MARK}={mark}"])
         if names := found.split():
@@ -76,7 +76,7 @@ def _asked(words: Sequence[str]) -> str:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """The processes that were started with that mark, as Linux tells of them."""
+    """Yield the processes that were started with that mark, from /proc."""
     wanted = f"{MARK}={mark}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
@@ -85,7 +85,7 @@ def marked(mark: str) -> Iterator[int]:
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 yield int(entry.name)
         except OSError:
-            # It has ended, or is another user's.
+            # It has ended, or belongs to another user.
             continue
 
 

@@ -1,4 +1,4 @@
-"""What has been seen of a job while it runs."""
+"""The observed state of a running job."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LAST_LINES: Final = 20
 
 
 class Watched:
-    """A subscriber of the store that remembers the job and says what is new.
+    """A subscriber of the store that records the job and shows changes.
 
     Attributes:
-        job: as it was last.
-        ended: set once it has succeeded or failed, or is gone.
+        job: its last state.
+        ended: set once it has succeeded or failed, or is deleted.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Watched:
 
     @property
     def phase(self) -> str:
-        """The job's; empty before it has one."""
+        """Return the job's phase; empty before it has one."""
         return str((self.job.get("status") or {}).get("phase") or "")
 
     def on_change(self, change: Change) -> None:
-        """Take in a change of the store."""
+        """Process a change of the store."""
         for line in self._screen.lines(change):
             self._say(line)
         if change.plural == DIJOBS.plural:
@@ -66,7 +66,7 @@ class Watched:
             self._on_pod(change.after)
 
     def on_line(self, pod: str, text: str) -> None:
-        """Take in what a pod said."""
+        """Process a line of a pod's output."""
         if self._show_logs:
             self._say(log_line(pod, self._ranks.get(pod, 0), text))
 
@@ -81,7 +81,7 @@ class Watched:
 
     def _on_pod(self, pod: Object) -> None:
         metadata, status = pod["metadata"], pod.get("status") or {}
-        # Pods that a coordinator asks for have no rank: the order in which they came is theirs.
+        # Pods that a coordinator requests have no rank, so their order of creation counts.
         known = self._ranks.get(metadata["name"], len(self._ranks))
         rank = (metadata.get("annotations") or {}).get(ANNOTATION_RANK, known)
         self._ranks[metadata["name"]] = int(rank)

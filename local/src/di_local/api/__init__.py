@@ -1,1 +1,1 @@
-"""As much of a Kubernetes API as the operator and di-server need, in memory and over HTTP."""
+"""The part of the Kubernetes API that the operator and di-server use, in memory and over HTTP."""

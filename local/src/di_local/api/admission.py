@@ -1,4 +1,4 @@
-"""Admission of DIJobs: the webhook's own decisions, asked as an API server asks them."""
+"""Admission of DIJobs by the webhook's own functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Object = dict[str, Any]
 
 
 def admit(job: Object, before: Object | None) -> Object:
-    """Return a job with the defaults filled in.
+    """Return a job with defaults.
 
     Raises:
-        Refused: the webhook refuses it, in the webhook's words.
+        Refused: the webhook refuses the job; has the webhook's message.
     """
     answer = admission.mutate(_review(job, before)).body["response"]
     if "patch" in answer:

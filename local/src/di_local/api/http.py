@@ -1,4 +1,4 @@
-"""The API over HTTP: lists, watches and writes, for whoever has the owner's token."""
+"""The API over HTTP: lists, watches and writes, for clients with the owner's token."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from di_local.api.selectors import Selector, selector
 from di_local.api.tokens import Tokens
 
 _BOOKMARK_SECONDS: Final = 20.0
-"""Whoever watches takes a stream for dead that has been silent for longer than a minute."""
+"""Seconds between two bookmarks: clients close a stream that is silent for more than a minute."""
 _MAX_BODY: Final = 3 << 20
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 Answer = Callable[[web.Request, "_Path"], Awaitable[web.StreamResponse]]
 Logs = Callable[[web.Request, Object], Awaitable[web.StreamResponse]]
-"""Answers with the log of a pod."""
+"""Responds with the log of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """What a URL means."""
+    """The parsed path of a URL."""
 
     plural: str
     namespace: str | None
@@ -50,7 +50,7 @@ class _Path:
 
 
 class Api:
-    """Answers requests; `app` is what to serve."""
+    """The HTTP handlers; `app` is the application to serve."""
 
     def __init__(self, objects: Objects, tokens: Tokens, *, logs: Logs) -> None:
         self._objects = objects
@@ -109,7 +109,7 @@ class Api:
         self, request: web.Request, resource: Resource, select: Selector
     ) -> web.StreamResponse:
         changes: asyncio.Queue[Change] = asyncio.Queue()
-        # Nothing awaits between what is told first and the subscription: no change is missed.
+        # No await between the first events and the subscription, so that no change is missed.
         first = self._beginning(request.query, resource, select, changes)
         unsubscribe = self._objects.subscribe(changes.put_nowait)
         stream = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -133,7 +133,7 @@ class Api:
         select: Selector,
         changes: asyncio.Queue[Change],
     ) -> list[bytes]:
-        """What comes before the changes that are still to happen."""
+        """Return the events that precede future changes."""
         if query.get("sendInitialEvents") == "true":
             found = self._objects.list(resource, select)
             lines = [_line("ADDED", each) for each in found]

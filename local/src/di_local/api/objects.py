@@ -1,4 +1,6 @@
-"""The objects, with the semantics of an API server. No I/O; objects are replaced, never changed."""
+"""The store of objects, with the semantics of an API server. No I/O; objects are replaced, never
+modified.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +27,24 @@ from di_local.api.selectors import Selector
 
 Object: TypeAlias = dict[str, Any]
 Admit: TypeAlias = Callable[[Object, Object | None], Object]
-"""What becomes of an object that is created or changed (from the second one); may raise Refused."""
+"""Returns the form in which an object is created, or changed from the second argument; can raise
+Refused.
+"""
 
 RESOURCES: Final = {
     each.plural: each for each in (DIJOBS, PODS, SERVICES, CONFIGMAPS, SECRETS, EVENTS)
 }
 DEFAULT_GRACE: Final = 30
-"""Seconds that a pod has to end unless it says so itself (core/v1)."""
+"""Seconds of grace that core/v1 gives a pod without its own."""
 _REMEMBERED: Final = 20_000
-"""Changes that a watch may be behind."""
+"""Number of remembered changes for watches that are behind."""
 _MOST_EVENTS: Final = 2_000
 _ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: what an object was and is, None before it was made and after it is gone."""
+    """One write: the old and the new object, None before creation and after deletion."""
 
     version: int
     plural: str
@@ -48,7 +52,7 @@ class Change:
     after: Object | None
 
     def seen(self, select: Selector) -> tuple[str, Object] | None:
-        """The event of a watch of what `select` means; None: nothing."""
+        """Return the event for a watch with this selector; None: no event."""
         was = self.before is not None and select(self.before)
         now = self.after is not None and select(self.after)
         if now and self.after is not None:
@@ -61,11 +65,11 @@ class Change:
 
 
 class Objects:
-    """All objects of one small cluster.
+    """All objects of a small cluster.
 
     Args:
         now: wall-clock time.
-        admit: asked about each DIJob that is created or whose spec is changed.
+        admit: called for each DIJob that is created or whose spec changes.
     """
 
     def __init__(self, *, now: Callable[[], datetime], admit: Admit) -> None:
@@ -78,19 +82,19 @@ class Objects:
 
     @property
     def version(self) -> int:
-        """Of the last write."""
+        """Return the version of the last write."""
         return self._version
 
     def subscribe(self, told: Callable[[Change], None]) -> Callable[[], None]:
-        """Have every change told, from now on; returns how to end that."""
+        """Call a function for every change from now on; return a function that cancels this."""
         self._subscribers.append(told)
         return lambda: self._subscribers.remove(told)
 
     def since(self, version: int) -> list[Change]:
-        """The changes after a version.
+        """Return the changes after a version.
 
         Raises:
-            Refused: they are not remembered any more.
+            Refused: they are no longer remembered.
         """
         if version < self._version and (
             not self._changes or version < self._changes[0].version - 1
@@ -99,18 +103,18 @@ class Objects:
         return [change for change in self._changes if change.version > version]
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """One object. Raises Refused if there is none."""
+        """Return one object. Raises Refused if there is none."""
         found = self._found[resource.plural].get((namespace, name))
         if found is None:
             raise not_found(resource.plural, name)
         return found
 
     def list(self, resource: Resource, select: Selector = lambda _: True) -> list[Object]:
-        """All objects that are meant."""
+        """Return all selected objects."""
         return [each for each in self._found[resource.plural].values() if select(each)]
 
     def create(self, resource: Resource, body: Object) -> Object:
-        """Make an object; its metadata names the namespace. Raises Refused."""
+        """Create an object in the namespace of its metadata. Raises Refused."""
         metadata = body.get("metadata") or {}
         name, namespace = metadata.get("name"), metadata.get("namespace")
         if not name and metadata.get("generateName"):
@@ -145,8 +149,9 @@ class Objects:
     def replace(
         self, resource: Resource, namespace: str, name: str, body: Object, *, status: bool = False
     ) -> Object:
-        """Put another object in the place of one; of a DIJob or a pod either all but its status, or
-        (`status`) its status alone. Raises Refused."""
+        """Replace an object; for a DIJob or a pod either everything except its status, or with
+        `status` only that. Raises Refused.
+        """
         before = self.get(resource, namespace, name)
         metadata = body.get("metadata") or {}
         for field in ("uid", "resourceVersion"):
@@ -184,9 +189,9 @@ class Objects:
         resource_version: str | None = None,
         grace: int | None = None,
     ) -> Object | None:
-        """Delete an object, and with it what it owns; a pod that runs is given its time to end.
+        """Delete an object, and the objects that it owns; a running pod gets its grace period.
 
-        Returns the object if it is still there, and raises Refused.
+        Returns the object if it still exists. Raises Refused.
         """
         before = self.get(resource, namespace, name)
         metadata = before["metadata"]
@@ -250,7 +255,7 @@ def _check_keys(resource: Resource, obj: Object) -> None:
 
 
 def _grace(pod: Object, asked: int | None) -> int:
-    """Seconds until a pod has to be gone; none where nothing runs any more or yet."""
+    """Return the seconds until a pod has to be gone; 0 if nothing runs in it."""
     if (pod.get("status") or {}).get("phase") in _ENDED or not pod["spec"].get("nodeName"):
         return 0
     own: int = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)

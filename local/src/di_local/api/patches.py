@@ -1,4 +1,6 @@
-"""Patches as an API server applies them: RFC 7396 and RFC 6902. What is given is never changed."""
+"""Patches with the semantics of an API server: RFC 7396 and RFC 6902. Arguments are never
+modified.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """Return `target` after a JSON patch (RFC 6902): add, replace, remove and test.
+    """Return `target` after a JSON patch (RFC 6902) of add, replace, remove and test.
 
     Raises:
-        Refused: a path is not there, a test does not hold, or the operation is another one.
+        Refused: a path does not exist, a test fails, or the operation is another one.
     """
     result = copy.deepcopy(target)
     for operation in operations:

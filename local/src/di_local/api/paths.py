@@ -1,7 +1,7 @@
-"""Which paths and keys an API server takes in volumes, ConfigMaps and Secrets. Pure.
+"""Validation of paths and keys in volumes, ConfigMaps and Secrets. Pure functions.
 
-The rules are those of Kubernetes' validation of pods and ConfigMaps: such a path becomes a file
-below the directory of a volume, and never one beside it.
+The rules are those of Kubernetes' validation of pods and ConfigMaps: such a path is a file below
+the directory of a volume, and never outside of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATA: Final = ("data", "binaryData", "stringData")
 
 
 def bad_path(path: object) -> str:
-    """Return why a path below a volume is refused; empty: it is not."""
+    """Return why a path below a volume is refused; empty if it is valid."""
     text = str(path or "")
     if text.startswith("/"):
         return "must be a relative path"
@@ -34,14 +34,14 @@ def bad_path(path: object) -> str:
 
 
 def bad_file(path: object) -> str:
-    """Return why a path of a file that is made in a volume is refused; empty: it is not."""
+    """Return why the path of a file in a volume is refused; empty if it is valid."""
     if not path:
         return "is required"
     return bad_path(path) or ("must not start with '..'" if str(path).startswith("..") else "")
 
 
 def bad_key(key: object) -> str:
-    """Return why a key of a ConfigMap or Secret is refused; empty: it is not."""
+    """Return why a key of a ConfigMap or Secret is refused; empty if it is valid."""
     text = str(key)
     if len(text) > _LONGEST_KEY or not _KEY.fullmatch(text):
         return (
@@ -52,7 +52,7 @@ def bad_key(key: object) -> str:
 
 
 def bad_data(kind: str, obj: Object) -> list[str]:
-    """Return what is wrong with the content of a ConfigMap or Secret, each with its path."""
+    """Return the faults in the content of a ConfigMap or Secret, each with its path."""
     encoded = ("data", "binaryData") if kind == SECRETS.kind else ("binaryData",)
     found = []
     for field in _DATA:
@@ -78,7 +78,7 @@ def _bad_value(value: object, *, is_encoded: bool) -> str:
 
 
 def bad_volume(volume: Object, path: str) -> Iterator[str]:
-    """Yield what is wrong with the name of a volume and the paths in it, each with its path."""
+    """Yield the faults in the name of a volume and the paths in it, each with its path."""
     if not is_dns_label(volume.get("name")):
         yield f"{path}.name: {volume.get('name')!r} is no DNS label"
     host = str(mapping(volume.get("hostPath")).get("path", ""))

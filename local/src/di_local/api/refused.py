@@ -1,4 +1,4 @@
-"""Why the store does not do what it is asked, as an API server says it."""
+"""Errors of the store, in the form of an API server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """A request that came to nothing; `code` is the HTTP status, `reason` that of the `Status`."""
+    """A request that failed; `code` is the HTTP status, `reason` that of the `Status`."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: dict[str, Any] | None = None
@@ -18,7 +18,7 @@ class Refused(Exception):
         super().__init__(message)
 
     def status(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """Return the body of the response."""
         return {
             "kind": "Status",
             "apiVersion": "v1",
@@ -32,15 +32,15 @@ class Refused(Exception):
 
 
 def not_found(plural: str, name: str) -> Refused:
-    """There is no such object."""
+    """Return the error for a missing object."""
     return Refused(404, "NotFound", f'{plural} "{name}" not found')
 
 
 def conflict(plural: str, name: str, why: str) -> Refused:
-    """The object is not what the writer saw."""
+    """Return the error for an object that has changed."""
     return Refused(409, "Conflict", f'Operation cannot be fulfilled on {plural} "{name}": {why}')
 
 
 def invalid(message: str) -> Refused:
-    """The request itself is wrong."""
+    """Return the error for an invalid request."""
     return Refused(422, "Invalid", message)

@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about."""
+"""Selectors of lists and watches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Selector: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
 
 def selector(namespace: str | None, labels: str, fields: str) -> Selector:
-    """Return what tells whether an object is meant; empty texts and no namespace mean all.
+    """Return a predicate for objects; empty texts and no namespace select all.
 
-    Labels are compared for equality, inequality or being there; fields for equality.
+    Labels are tested for equality, inequality or existence; fields for equality.
 
     Raises:
-        Refused: another form, which nothing here uses.
+        Refused: another form, which no component here uses.
     """
     tests = [_label(each) for each in labels.split(",") if each]
     tests += [_field(each) for each in fields.split(",") if each]

@@ -1,4 +1,4 @@
-"""Who a token belongs to: to the person who runs the job, or to one of its pods."""
+"""Authentication: tokens of the user who runs the job, and of its pods."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _POD: Final = "authentication.kubernetes.io/pod-"
 
 
 class Tokens:
-    """The tokens of one run; they hold until it ends."""
+    """The tokens of one run, which are valid until it ends."""
 
     def __init__(self) -> None:
         self.owner: Final = secrets.token_urlsafe(32)
-        """For the API and for di-server: may do everything."""
+        """The user's token for the API and for di-server, with all permissions."""
         self._of_pods: dict[str, Mapping[str, Any]] = {}
 
     def issue(self, pod: Mapping[str, Any]) -> str:
-        """A token by which di-server, and nobody else, knows a pod."""
+        """Return a token that identifies a pod to di-server only."""
         metadata = pod["metadata"]
         account = pod["spec"].get("serviceAccountName") or "default"
         token = secrets.token_urlsafe(32)
@@ -34,11 +34,11 @@ class Tokens:
         return token
 
     def is_owner(self, authorization: str | None) -> bool:
-        """Whether an Authorization header has the owner's token."""
+        """Return whether an Authorization header has the owner's token."""
         return _is_same(authorization or "", f"Bearer {self.owner}")
 
     def review(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a TokenReview."""
+        """Return the response to a TokenReview."""
         token = str((body.get("spec") or {}).get("token", ""))
         user: Mapping[str, Any] | None = self._of_pods.get(token)
         if user is None and _is_same(token, self.owner):
@@ -50,10 +50,12 @@ class Tokens:
 
     @staticmethod
     def may(body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a SubjectAccessReview: the owner may, pods may nothing beyond their own."""
+        """Return the response to a SubjectAccessReview: the owner has all permissions, pods only
+        those for their own job.
+        """
         return {**body, "status": {"allowed": (body.get("spec") or {}).get("user") == _OWNER}}
 
 
 def _is_same(shown: str, expected: str) -> bool:
-    # A header and a JSON text may hold half of a pair of surrogates.
+    # A header and a JSON text can contain a lone surrogate.
     return hmac.compare_digest(shown.encode(errors="replace"), expected.encode())

@@ -1,9 +1,9 @@
-"""Loaded by every Python process of a local job, for what a pod's network does in a cluster.
+"""Loaded by every Python process of a local job; imitates a pod's network.
 
-Whoever listens on all addresses listens on its pod's own, as in a pod, where there are no others;
-two pods could not share a port otherwise. And the names of the job's pods lead to them.
+A socket for all addresses listens on its pod's own address instead, or two pods could not use the
+same port. The names of the job's pods resolve to their addresses.
 
-Runs under any Python 3 of the user's, and imports nothing of ours.
+Runs on any Python 3 of the user's, and imports nothing of ours.
 """
 
 import importlib.machinery
@@ -28,7 +28,7 @@ def _listen_on(own: str) -> None:
         elif (
             self.family == socket.AF_INET6
             and address[0] in ("", "::")
-            # One for IPv6 alone stays as it is: pods here have no such address.
+            # A socket for IPv6 only is unchanged: pods here have no IPv6 address.
             and not self.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
         ):
             address = ("::ffff:" + own, *address[1:])
@@ -38,7 +38,9 @@ def _listen_on(own: str) -> None:
 
 
 def _find_by(path: str) -> None:
-    """Look names up in a file first: lines of an address and a name without `svc.cluster.local`."""
+    """Resolve names from a file first: lines with an address and a name without
+    `svc.cluster.local`.
+    """
 
     def found(host: "Any") -> "Any":
         if not isinstance(host, str) or "." not in host:
@@ -71,7 +73,7 @@ def _find_by(path: str) -> None:
 
 
 def _load_the_next() -> None:
-    """The sitecustomize that this one hides."""
+    """Load the sitecustomize that this one shadows."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     found = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)

@@ -1,1 +1,1 @@
-"""The kubelet of this machine: pods whose containers are processes."""
+"""A kubelet for this machine: pods whose containers are processes."""

@@ -1,7 +1,7 @@
 """Containers of a container engine, in the network of this machine.
 
-They are what they are in a cluster: images with their own programs, volumes where they are mounted.
-Only the network is not: pods have loopback addresses, as processes have (di_local.addresses).
+They are as in a cluster: images with their own programs, and mounted volumes. Only the network
+differs: pods have loopback addresses, as processes have (di_local.addresses).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from di_local.pods.runtime import INSIDE, Runtime, Start, with_inside
 from di_local.watchdog import MARK
 
 _GONE: Final = 30.0
-"""Seconds that an engine may take to remove a container."""
+"""Maximum seconds for an engine to remove a container."""
 
 
 class Containers(Runtime):
     """Runs containers.
 
     Args:
-        directory: where their programs are and start, of this machine; None: those in the image.
-        image: the one of all containers; None: each its own.
-        images: the commands of images, where `image` stands for all.
-        variables: what each image sets.
+        directory: local directory with their programs, where they start; None: that of the image.
+        image: image of all containers; None: each its own.
+        images: the commands of images that `image` replaces.
+        variables: variables that each image sets.
         hosts: the file with the names of pods.
     """
 
@@ -112,7 +112,7 @@ class Containers(Runtime):
 
 
 class _Contained(Process):
-    """The client of an engine, and the container that it has started."""
+    """A client process of an engine, and the container that it has started."""
 
     def __init__(self, client: Process, remove: Sequence[str]) -> None:
         super().__init__(client.process, client.code)
@@ -123,7 +123,7 @@ class _Contained(Process):
     async def wait(self) -> int:
         code = await super().wait()
         if self._killed:
-            # A client that is killed cannot take its container with it.
+            # Killing the client does not remove its container.
             await self._gone()
         return code
 
@@ -145,15 +145,15 @@ class _Contained(Process):
             async with asyncio.timeout(_GONE):
                 await removing.wait()
         except TimeoutError:
-            # The watchdog tries once more when the run is over.
+            # The watchdog tries once more after the run.
             removing.kill()
             await removing.wait()
 
 
 def _passed(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The variables of the engine's client, and its options that pass on the container's.
+    """Return the variables of the engine's client, and its options that pass on the container's.
 
-    Values are not shown in the list of processes, but those that the client itself goes by.
+    Values are not visible in the list of processes, except those that the client itself reads.
     """
     passed, options = dict(os.environ), list[str]()
     for name, value in environment.items():
@@ -166,7 +166,9 @@ def _passed(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _made(place: Path) -> Path:
-    """A place that is there, a directory unless it was: an engine mounts nothing else."""
+    """Return a place, created as a directory if it does not exist: an engine mounts only existing
+    places.
+    """
     if not place.exists():
         place.mkdir(parents=True)
     return place

@@ -1,4 +1,4 @@
-"""What the process of a container is started with. Pure but for the files that volumes are."""
+"""The environment and command of a container's process. Pure except for the files of volumes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Object = Mapping[str, Any]
 _REFERENCE: Final = re.compile(r"\$(\$|\((?P<name>[^()$]+)\))")
 _SUBSCRIPT: Final = re.compile(r"(?P<path>metadata\.(?:labels|annotations))\['(?P<key>[^']+)'\]")
 _HIDDEN: Final = ("DI_", "KUBERNETES_")
-"""Prefixes of what a pod does not inherit from whoever runs the job."""
+"""Prefixes of variables that a pod does not inherit from the user's environment."""
 
 
 class Missing(Exception):
-    """A value comes from where there is none; the message says from where."""
+    """The source of a value does not exist; the message names it."""
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of whoever runs the job that are no job's."""
+    """Return the user's variables without those of a job (`DI_*`, `KUBERNETES_*`)."""
     return {key: value for key, value in environ.items() if not key.startswith(_HIDDEN)}
 
 
@@ -29,14 +29,15 @@ def variables(
     replaced: Callable[[str], str],
     read_key: Callable[[str, str, str], str | None],
 ) -> dict[str, str]:
-    """The variables that a container defines, in their order.
+    """Return the variables that a container defines, in order.
 
     Args:
-        replaced: puts the names and paths of this machine into a text.
-        read_key: the value in a ConfigMap or Secret, by kind, name and key; None: there is none.
+        replaced: inserts the names and paths of this machine into a text.
+        read_key: returns the value in a ConfigMap or Secret, by kind, name and key; None: there is
+            none.
 
     Raises:
-        Missing: a reference leads nowhere and is not optional.
+        Missing: a reference has no target and is not optional.
     """
     found: dict[str, str] = {}
     for one in container.get("env") or ():
@@ -49,7 +50,7 @@ def variables(
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` as a kubelet does: `$$` is a dollar, what is not known stays."""
+    """Expand `$(NAME)` as a kubelet does: `$$` is a dollar, unknown names are unchanged."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] == "$":
@@ -62,15 +63,15 @@ def expanded(text: str, known: Mapping[str, str]) -> str:
 def words(
     texts: Sequence[str], known: Mapping[str, str], replaced: Callable[[str], str]
 ) -> list[str]:
-    """A command or its arguments, with the values of the variables that they refer to."""
+    """Return a command or its arguments with expanded variables."""
     return [replaced(expanded(text, known)) for text in texts]
 
 
 def field_value(pod: Object, path: str) -> str:
-    """The value of a field that a pod's own variables and files may refer to.
+    """Return the value of a pod's field for its variables and files.
 
     Raises:
-        Missing: it is none of those.
+        Missing: the field cannot be referenced.
     """
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if subscript := _SUBSCRIPT.fullmatch(path):

@@ -1,4 +1,4 @@
-"""Runs the pods of a store as processes, as the kubelets of a cluster run them in containers."""
+"""Runs the pods of a store as processes, as a cluster's kubelets run them in containers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kubelet:
     """All pods of a run.
 
     Args:
-        address: that of a pod, by its name.
+        address: returns the address of a pod by its name.
     """
 
     def __init__(self, objects: Objects, place: Place, *, address: Callable[[str], str]) -> None:
@@ -41,19 +41,20 @@ class Kubelet:
 
     @property
     def running(self) -> int:
-        """Pods that have not ended."""
+        """Return the number of pods that have not ended."""
         return len(self._tasks)
 
     async def idle(self) -> None:
-        """Return once no pod runs any more."""
+        """Wait until no pod runs any more."""
         while tasks := [*self._tasks.values(), *self._stops.values()]:
             await asyncio.wait(tasks)
-            # Their callbacks come after their waiters.
+            # Their callbacks run after their waiters.
             await asyncio.sleep(0)
 
     async def end(self, *, at_once: bool = False) -> None:
-        """Delete all pods, `at_once` without their grace period, and return when none runs; pods
-        that are made from now on do not run."""
+        """Delete all pods, `at_once` without their grace period, and return when none runs; later
+        pods are not started.
+        """
         self._ended = True
         for pod in self._objects.list(PODS):
             self._delete(pod, grace=0 if at_once else None)
@@ -63,7 +64,7 @@ class Kubelet:
         await self.idle()
 
     def log(self, pod: Object, container: str) -> Path | None:
-        """The log of a container, of the first one if it is not named; None if there is none."""
+        """Return the log of a container, by default of the first; None if there is none."""
         life, spec = self._lives.get(pod["metadata"]["uid"]), pod["spec"]
         every = [*spec["containers"], *(spec.get("initContainers") or ())]
         wanted = container or every[0]["name"]
@@ -71,7 +72,7 @@ class Kubelet:
         return life.log(wanted) if life is not None and is_there else None
 
     def is_over(self, pod: Object) -> bool:
-        """Whether a pod says nothing more."""
+        """Return whether a pod writes no more output."""
         return pod["metadata"]["uid"] not in self._tasks
 
     def _on_change(self, change: Change) -> None:
@@ -79,7 +80,7 @@ class Kubelet:
             for life in self._lives.values():
                 life.refresh()
         elif change.plural == PODS.plural:
-            # Not within the write: what follows from it is another one.
+            # Not within the write, because it causes another write.
             asyncio.get_running_loop().call_soon(self._follow, change)
 
     def _follow(self, change: Change) -> None:
@@ -90,7 +91,7 @@ class Kubelet:
             life = self._lives.get(gone["metadata"]["uid"])
             if life is not None:
                 life.kill()
-            # Its address may be what another one waits for.
+            # Another pod may wait for its address.
             for other in self._objects.list(PODS) if not self._ended else ():
                 if other["metadata"]["uid"] not in self._lives:
                     self._begin(other)
@@ -116,7 +117,7 @@ class Kubelet:
             tell=partial(self._write_status, pod),
         )
         self._lives[uid] = life
-        # It has its node from now on: whoever deletes it has to wait for its processes.
+        # It has a node from now on: its deletion has to wait for its processes.
         with suppress(Refused):
             bound = {**pod, "spec": {**pod["spec"], "nodeName": NODE}}
             self._objects.replace(PODS, pod["metadata"]["namespace"], name, bound)

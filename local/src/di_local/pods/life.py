@@ -1,4 +1,4 @@
-"""The life of one pod, from its volumes to the end of its last process."""
+"""The lifetime of one pod, from its volumes to the end of its last process."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from di_local.pods.volumes import Sources, Volumes, secret_data
 from di_local.watchdog import MARK
 
 _MESSAGE: Final = "termination message"
-"""What no volume is called."""
+"""Key for the termination message, which no volume can have as its name."""
 TERMINATION_LOG: Final = "/dev/termination-log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What the pods of a run have in common.
+    """Common settings of the pods of a run.
 
     Attributes:
-        runtime: how containers are run.
-        runs: below it each pod has a directory.
-        given: directories of the user's in place of volumes, by the volume's name.
+        runtime: runs the containers.
+        runs: has a directory for each pod.
+        given: the user's directories in place of volumes, by the volume's name.
         hosts: the file with the names of pods.
-        mark: which run it is, in the environment of every process.
+        mark: identifies the run in the environment of every process.
         replaced: puts addresses in place of names.
-        first_pause, longest_pause: seconds before a container that failed is started again, twice
-            as many each time.
+        first_pause, longest_pause: seconds before a failed container is restarted, doubled each
+            time.
     """
 
     runtime: Runtime
@@ -55,7 +55,7 @@ class Life:
     """Runs a pod.
 
     Args:
-        tell: takes the new status whenever it changes.
+        tell: called with the new status at each change.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class Life:
     # --- what the kubelet asks for ---
 
     def refresh(self) -> None:
-        """What volumes come from may have changed."""
+        """Update the volumes, whose sources may have changed."""
         self._changed.set()
         if self._volumes is not None:
             with suppress(Missing, OSError):
                 self._volumes.fill()
 
     def log(self, container: str) -> Path:
-        """Where what a container says is kept."""
+        """Return the log file of a container."""
         return self.directory / f"{container}.log"
 
     async def run(self) -> None:
@@ -111,7 +111,7 @@ class Life:
                 group.create_task(self._live(spec, container))
 
     async def stop(self, seconds: float) -> None:
-        """Ask the hooks and the processes to end; whatever is left after `seconds` is ended."""
+        """Run the stop hooks and terminate the processes; kill the rest after `seconds`."""
         self._stopping.set()
         self._changed.set()
         try:
@@ -123,7 +123,7 @@ class Life:
             self.kill()
 
     def kill(self) -> None:
-        """End all processes now."""
+        """Kill all processes now."""
         self._stopping.set()
         self._changed.set()
         for process in self._processes.values():
@@ -132,7 +132,7 @@ class Life:
     # --- one step each ---
 
     async def _prepare(self) -> Volumes | None:
-        """The volumes; None if the pod is to end before they can be made."""
+        """Return the volumes; None if the pod is deleted before they can be created."""
         while not self._stopping.is_set():
             self._changed.clear()
             try:
@@ -152,7 +152,7 @@ class Life:
         return None
 
     async def _live(self, spec: Object, container: Container) -> None:
-        """Start a container, again for as long as its pod's policy says so."""
+        """Start a container, and restart it as its pod's policy requires."""
         pause = self._place.first_pause
         while not self._stopping.is_set():
             began = _now()
@@ -185,13 +185,13 @@ class Life:
         self._say()
 
     def _restarts(self, code: int) -> bool:
-        """Whether a container that has ended with a code is started again."""
+        """Return whether a container with this exit code is restarted."""
         policy = self._pod["spec"].get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and code != 0)
         return again and not self._stopping.is_set()
 
     async def _watched(self, process: Process, spec: Object, container: Container) -> int:
-        """The exit code of a process whose probe is carried out meanwhile."""
+        """Return the exit code of a process, whose probe runs meanwhile."""
         probe = spec.get("readinessProbe")
         probing = asyncio.create_task(self._probe(probe, spec, container)) if probe else None
         try:
@@ -226,7 +226,7 @@ class Life:
         if hook and "sleep" in hook:
             await asyncio.sleep(hook["sleep"]["seconds"])
         elif hook:
-            # The grace period is its bound (core/v1 Lifecycle), and it is `stop` that keeps it.
+            # The grace period limits it (core/v1 Lifecycle), and `stop` enforces that.
             await answers(
                 hook,
                 spec,
@@ -246,7 +246,7 @@ class Life:
         try:
             return await process.wait()
         finally:
-            # Also where its time is up: nothing of it is to outlive this call.
+            # Also after a timeout: nothing of it must outlive this call.
             process.kill()
             await process.wait()
 

@@ -1,7 +1,7 @@
-"""Paths inside a container, and where they are on this machine.
+"""Paths inside a container, and their places on this machine.
 
-For a process nothing is mounted: it finds its volumes under the paths that it is told in its
-environment, its command or its arguments, and in there a path below a mount is replaced.
+For a process nothing is mounted. It finds its volumes through paths in its environment, its command
+or its arguments, in which a path below a mount is replaced.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Mounts:
             for mount in mounts
             if mount.get("name") in volumes and str(mount["mountPath"]).strip("/")
         }
-        """By the path inside."""
+        """Places by the path inside the container."""
         longest_first = sorted(self.places, key=len, reverse=True)
         alternatives = "|".join(re.escape(path) for path in longest_first)
         self._pattern = re.compile(rf"(?<![\w./-])(?:{alternatives})(?![\w.-])")
 
     def replaced(self, text: str) -> str:
-        """The text with paths of this machine in place of those of the container."""
+        """Return the text with paths of this machine in place of those of the container."""
         if not self.places:
             return text
         return self._pattern.sub(lambda found: str(self.places[found[0]]), text)

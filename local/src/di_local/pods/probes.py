@@ -1,4 +1,4 @@
-"""Handlers of core/v1: what is asked of a container, over HTTP, TCP or by a command."""
+"""Probe and hook handlers of core/v1: over HTTP, TCP or by a command."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Execute = Callable[[Sequence[str]], Awaitable[int]]
 async def answers(
     handler: Object, container: Object, *, address: str, execute: Execute, seconds: float | None
 ) -> bool:
-    """Carry out a handler, and tell whether the answer was good in that time (None: however long it
-    takes).
+    """Run a handler; return whether it succeeded within `seconds` (None: no limit).
 
-    A status of 200 to 399, a connection, or the exit code 0 (core/v1 Probe, LifecycleHandler).
+    Success is a status of 200 to 399, a connection, or exit code 0 (core/v1 Probe,
+    LifecycleHandler).
     """
     try:
         async with asyncio.timeout(seconds):
@@ -45,7 +45,7 @@ async def _get(http: Object, container: Object, address: str) -> bool:
     headers = {each["name"]: each["value"] for each in http.get("httpHeaders") or ()}
     async with (
         aiohttp.ClientSession() as session,
-        # Probes do not look at certificates (core/v1 HTTPGetAction).
+        # Probes do not verify certificates (core/v1 HTTPGetAction).
         session.get(url, headers=headers, allow_redirects=False, ssl=False) as response,
     ):
         return 200 <= response.status < 400

@@ -1,4 +1,4 @@
-"""One container as a process: started, stopped, and how it ended."""
+"""One container as a process: its start, its stop, and its exit code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-"""Exit codes of a shell for a command that is not there, and for one that cannot be started."""
+"""Exit codes of a shell for a command that does not exist, and for one that cannot be started."""
 _LAST_LOG: Final = 2048
-"""Bytes of a log that a kubelet keeps of a container that failed (FallbackToLogsOnError)."""
+"""Bytes of a failed container's log tail that a kubelet keeps (FallbackToLogsOnError)."""
 
 
 class Process:
-    """A process in a session of its own, with what it starts."""
+    """A process in a separate session, with its children."""
 
     def __init__(self, process: asyncio.subprocess.Process | None, code: int = 0) -> None:
         self.process = process
@@ -25,12 +25,15 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        """Of the first process, which leads the group; None if it could not be started."""
+        """Return the id of the first process, which leads the group; None if it could not be
+        started.
+        """
         return self.process.pid if self.process else None
 
     async def wait(self) -> int:
-        """Return its exit code (128 and the number of the signal that ended it) once it has ended;
-        what it left behind is ended then."""
+        """Wait for its end and return its exit code (128 plus the number of the signal that ended
+        it); remaining children are killed.
+        """
         if self.process is None:
             return self.code
         code = await self.process.wait()
@@ -38,13 +41,13 @@ class Process:
         return code if code >= 0 else 128 - code
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 self.process.terminate()
 
     def kill(self) -> None:
-        """End it and all of its group."""
+        """Kill the process group."""
         if self.process is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -53,9 +56,10 @@ class Process:
 async def start(
     command: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path
 ) -> Process:
-    """Start a command; what it says is appended to `log`.
+    """Start a command; its output is appended to `log`.
 
-    A command that cannot be started has ended with the code of a shell, and the log says why.
+    A command that cannot be started counts as ended with a shell's exit code, and the log has the
+    reason.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -68,7 +72,7 @@ async def start(
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    # Its own group too, and no terminal: Ctrl-C is for us alone.
+                    # A separate group without a terminal: Ctrl-C is for us only.
                     start_new_session=True,
                 )
             )
@@ -79,7 +83,7 @@ async def start(
 
 
 def last_words(log: Path) -> str:
-    """The end of a log, as much as a kubelet keeps; nothing if there is none."""
+    """Return the log tail, as long as a kubelet keeps; empty without a log."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)

@@ -15,12 +15,12 @@ from di_local.pods.runtime import Runtime, Start, with_inside
 
 
 class Processes(Runtime):
-    """Runs commands of this machine; nothing is in an image, and nothing is mounted.
+    """Runs commands of this machine, without images and mounts.
 
     Args:
-        environ: the variables of whoever runs the job.
-        directory: where processes start that are not told where.
-        images: what images are here.
+        environ: the user's variables.
+        directory: default working directory.
+        images: commands and variables of images.
     """
 
     def __init__(self, *, environ: Mapping[str, str], directory: Path, images: Images) -> None:

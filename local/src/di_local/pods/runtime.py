@@ -1,4 +1,4 @@
-"""How containers of pods are run: as processes, or by an engine; chosen once for a run."""
+"""The interface for running containers, as processes or by an engine; one choice for a run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from di_local.pods.process import Process
 
 Object = Mapping[str, Any]
 INSIDE: Final = Path(__file__).parent.parent / "inside"
-"""What every Python program of a pod loads (di_local.inside)."""
+"""Directory of the modules that every Python program of a pod loads (di_local.inside)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a container is started with.
+    """The start parameters of a container.
 
     Attributes:
-        name: no other container of this machine has it.
+        name: unique on this machine.
         image: the manifest's.
-        command: empty: what the image itself says.
-        environment: the pod's variables, and no others.
-        working_dir: what the template says, as the program sees it.
+        command: empty: that of the image.
+        environment: the pod's variables only.
+        working_dir: the template's, as the program sees it.
     """
 
     name: str
@@ -41,25 +41,27 @@ class Runtime(Protocol):
     """Starts containers, and commands inside of them."""
 
     def as_seen(self, mounts: Mounts, text: str) -> str:
-        """A text that may have paths of mounts in it, as a program of the container sees them."""
+        """Return a text with paths of mounts in the form that a program of the container sees."""
         ...
 
     def entrypoint(self, image: str) -> Sequence[str]:
-        """What a container of that image runs if its template has no command; empty: what the
-        image itself says."""
+        """Return the command of an image, for a template without one; empty: the engine uses the
+        image's own.
+        """
         ...
 
     async def start(self, wanted: Start) -> Process:
-        """Start a container; one that cannot be started has ended with the code of a shell, and
-        its log says why."""
+        """Start a container; one that cannot be started counts as ended with a shell's exit code,
+        and its log has the reason.
+        """
         ...
 
     async def execute(self, running: Start, words: Sequence[str], log: Path) -> Process:
-        """Start a command where that container runs: a probe, or a hook."""
+        """Start a command inside a running container, for a probe or a hook."""
         ...
 
 
 def with_inside(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables, with which Python loads what is of a pod's network."""
+    """Return the variables, extended so that Python loads the imitation of a pod's network."""
     path = [str(INSIDE), *filter(None, [environment.get("PYTHONPATH")])]
     return {**environment, "PYTHONPATH": ":".join(path)}

@@ -1,4 +1,4 @@
-"""The status of a pod, as a kubelet tells it."""
+"""The status of a pod, in the form of a kubelet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NODE = "this-machine"
 
 @dataclass(slots=True)
 class Container:
-    """What is known of one container."""
+    """The state of one container."""
 
     name: str
     image: str
@@ -24,12 +24,12 @@ class Container:
 
     @property
     def code(self) -> int | None:
-        """The exit code with which it ended for good; None while it goes on."""
+        """Return its final exit code; None while it runs or can restart."""
         ended = self.state.get("terminated")
         return None if ended is None else ended["exitCode"]
 
     def status(self) -> Object:
-        """As it stands in the pod's status."""
+        """Return its entry in the pod's status."""
         return {
             "name": self.name,
             "image": self.image,
@@ -43,12 +43,12 @@ class Container:
 
 
 def waiting(reason: str, message: str = "") -> Object:
-    """The state of a container that does not run yet."""
+    """Return the state of a container that does not run yet."""
     return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
 
 
 def terminated(code: int, *, began: str, ended: str, message: str) -> Object:
-    """The state of a container that has ended."""
+    """Return the state of a container that has ended."""
     return {
         "terminated": {
             "exitCode": code,
@@ -61,7 +61,7 @@ def terminated(code: int, *, began: str, ended: str, message: str) -> Object:
 
 
 def unschedulable(why: str) -> Object:
-    """The status of a pod that there is no room for."""
+    """Return the status of a pod that cannot be started here."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return {"phase": "Pending", "conditions": [{**condition, "message": why}]}
 
@@ -69,7 +69,7 @@ def unschedulable(why: str) -> Object:
 def pod_status(
     containers: Sequence[Container], *, before: Mapping[str, Any], address: str, now: str
 ) -> Object:
-    """The status of a pod with these containers, which follows the one `before`."""
+    """Return the status of a pod with these containers, the successor of `before`."""
     init = [each for each in containers if each.is_init]
     main = [each for each in containers if not each.is_init]
     phase = _phase(init, main)
@@ -101,7 +101,7 @@ def _phase(init: Sequence[Container], main: Sequence[Container]) -> str:
         return "Failed"
     if all(each.code is not None for each in main):
         return "Failed" if any(each.code for each in main) else "Succeeded"
-    # With all of them about to start, the pod has not begun; one that comes back has.
+    # While all containers are about to start, the pod has not started; a restarted one has.
     started = any(each.restarts or "waiting" not in each.state or each.last for each in main)
     return "Running" if started else "Pending"
 

@@ -15,30 +15,30 @@ Object = Mapping[str, Any]
 
 
 class Sources(Protocol):
-    """Where the contents of volumes are."""
+    """Sources of the contents of volumes."""
 
     def config_map(self, namespace: str, name: str) -> Object | None:
-        """The ConfigMap, if there is one."""
+        """Return the ConfigMap, if it exists."""
         ...
 
     def secret(self, namespace: str, name: str) -> Object | None:
-        """The Secret, if there is one."""
+        """Return the Secret, if it exists."""
         ...
 
     def token(self, pod: Object) -> str:
-        """The pod's token for di-server."""
+        """Return the pod's token for di-server."""
         ...
 
 
 class Volumes:
-    """Those of one pod, below a directory of its own.
+    """The volumes of one pod, below a separate directory.
 
     Args:
-        given: directories of the user's that take the place of a volume, by its name.
-        replaced: puts the addresses of this machine into what programs read.
+        given: the user's directories in place of volumes, by the volume's name.
+        replaced: inserts the addresses of this machine into files.
 
     Raises:
-        Missing: the name of a volume leads elsewhere.
+        Missing: the name of a volume is a path to another place.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Volumes:
         self._token: str | None = None
         self._filled: list[tuple[Path, Object]] = []
         self.places: dict[str, Path] = {}
-        """By the name of the volume."""
+        """Places by the name of the volume."""
         for volume in pod["spec"].get("volumes") or ():
             name = volume["name"]
             if name in given:
@@ -70,11 +70,11 @@ class Volumes:
                     self._filled.append((self.places[name], volume))
 
     def fill(self) -> None:
-        """Write the files, also again after what they come from has changed.
+        """Write the files; call it again when their sources have changed.
 
         Raises:
-            Missing: a source does not exist, has no meaning here, or leads out of its volume.
-            OSError: they cannot be written.
+            Missing: a source does not exist, is not supported here, or leads out of its volume.
+            OSError: the files cannot be written.
         """
         for place, volume in self._filled:
             for path, content in self._files(volume):
@@ -114,7 +114,7 @@ class Volumes:
 
 
 def secret_data(secret: Object | None) -> dict[str, bytes] | None:
-    """The values of a Secret; None of none."""
+    """Return the values of a Secret; None without one."""
     if secret is None:
         return None
     texts = secret.get("stringData") or {}
@@ -144,10 +144,10 @@ def _items(
 
 
 def inside(place: Path, path: str) -> Path:
-    """The path below a directory.
+    """Return the path below a directory.
 
     Raises:
-        Missing: it would be outside, by its parts or by a link that a program has made.
+        Missing: it would be outside, by its parts or by a link that a program has created.
     """
     found = place / path
     if why := bad_path(path):
@@ -158,7 +158,7 @@ def inside(place: Path, path: str) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whoever reads it sees all of the old file or all of the new one."""
+    """Write a file in one step: readers see either the old or the new content."""
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
