@@ -1,1 +1,3 @@
-"""The page: jobs, one job and the cluster in a browser, live, with the rights of who looks."""
+"""The dashboard: jobs, single jobs and the cluster in a browser, live, with the user's
+permissions.
+"""

@@ -1,4 +1,4 @@
-"""The application: pages, what they are guarded by, and what goes wrong, in words."""
+"""The Flask application: pages, their protection, and error pages."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
-"""Paths that a page may be below."""
+"""Pattern of the path prefix of all pages."""
 MOST_BODY: Final = 64 << 10
-"""Bytes of a form."""
+"""Maximum bytes of a form."""
 
 
 def create_app(sign_in: SignIn, path: str = "/") -> Flask:
-    """Put it together.
+    """Create the application.
 
     Args:
-        path: that all addresses are below, as `PATH` has them. A proxy in front may take it away or
-            leave it.
+        path: prefix of all addresses, in the form of `PATH`. A proxy in front can remove it or keep
+            it.
     """
     app = Flask("di_dashboard")
     below = path.rstrip("/")
     app.wsgi_app = _Below(below, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     app.config.update(
         SESSION_COOKIE_PATH=below or "/",
-        # What is flashed is signed with it; it is gone with the process, and so are they.
+        # Key for flashed messages, which are lost with the process; so is the key.
         SECRET_KEY=secrets.token_bytes(32),
         MAX_CONTENT_LENGTH=MOST_BODY,
         SESSION_COOKIE_NAME="di-dashboard-said",
@@ -75,7 +75,7 @@ def create_app(sign_in: SignIn, path: str = "/") -> Flask:
 
 
 class _Below:
-    """Moves what a page is below from the path of a request to the name of the application."""
+    """Moves the path prefix from a request's path to the application's name."""
 
     def __init__(self, below: str, app: WSGIApplication) -> None:
         self._below = below

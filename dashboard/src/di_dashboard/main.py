@@ -1,4 +1,4 @@
-"""The page on a user's own machine, with the user's own rights: what `di dashboard` runs."""
+"""The local dashboard, with the user's own permissions: the command `di dashboard`."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _BACKLOG: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A page that is served.
+    """A dashboard that is served.
 
     Attributes:
         url: with the token in it.
-        cluster_cache: what it shows.
+        cluster_cache: the cached cluster.
     """
 
     url: str
@@ -59,10 +59,10 @@ class Serving:
 
 
 class OneUser:
-    """The sign-in of a page that has one user: whoever has its token.
+    """The sign-in of a local dashboard, whose one user has its token.
 
     Args:
-        found: what there is to see.
+        found: the resources of its pages.
     """
 
     def __init__(self, token_check: TokenCheck, found: Parts) -> None:
@@ -70,18 +70,18 @@ class OneUser:
         self._found = found
 
     def enter(self) -> Parts | Response:
-        """See `SignIn`; who may not look is told on a page of what there is."""
+        """See `SignIn`; other callers get a page that says how to sign in."""
         put(self._found)
         return self._gate.check() or self._found
 
 
 class _Handler(WSGIRequestHandler):
-    # Streams are sent in chunks, and connections kept.
+    # Streams are sent in chunks, and connections are reused.
     protocol_version = "HTTP/1.1"
 
     @override
     def log(self, type: str, message: str, *args: object) -> None:  # as it is there
-        """Nothing: who looks needs no log of looking, and it would have the token in it."""
+        """Write nothing: users need no access log, and it would contain the token."""
 
 
 class _Server(ThreadedWSGIServer):
@@ -91,7 +91,7 @@ class _Server(ThreadedWSGIServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was left in the middle of an answer is no error."""
+        """Ignore a client that disconnects during a response."""
         logging.getLogger(__name__).debug("a request ended early", exc_info=True)
 
 
@@ -105,18 +105,19 @@ def serving(
     read_only: bool = False,
     history: HistoryPlace | None = None,
 ) -> Iterator[Serving]:
-    """Serve the page on this machine until the end of the block.
+    """Serve the dashboard on this machine until the end of the block.
 
     Args:
         access: to the API server, as the user.
-        namespace: to look at; None means all, or that of the context for who may not list all.
-        port: 0 takes one that is free.
-        path: that all addresses of the page are below.
-        history: where di-history is; None: nobody is asked.
+        namespace: the namespace to show; None means all, or that of the context without permission
+            to list all.
+        port: 0 takes a free one.
+        path: prefix of all addresses of the pages.
+        history: access to di-history; None: not configured.
 
     Raises:
-        ApiError: the API server does not answer, or knows neither the user nor any DIJobs.
-        OSError: the port is taken.
+        ApiError: the API server does not respond, or knows neither the user nor DIJobs.
+        OSError: the port is in use.
     """
     clock = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     with client_of(access, clock) as client:
@@ -165,7 +166,7 @@ def run(
     say: Callable[[str], None],
     history: HistoryPlace | None = None,
 ) -> None:
-    """Serve the page until Ctrl-C, and open it in the browser. Raises as `serving`."""
+    """Serve the dashboard until Ctrl-C, and open it in the browser. Raises as `serving`."""
     with (
         _quiet(logging.getLogger("di_kube.cache")),
         serving(
@@ -188,7 +189,8 @@ def run(
 
 @contextmanager
 def way_in(url: str) -> Iterator[str]:
-    """Make a file that leads a browser to the URL, until the end of the block; returns its own URL.
+    """Create a file that redirects a browser to the URL, until the end of the block; yields its own
+    URL.
 
     Every user of the machine can read a browser's command line, so the token must not be in it.
     """
@@ -206,7 +208,7 @@ def way_in(url: str) -> Iterator[str]:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Its log is for who develops it; what a user has to know is on the page."""
+    """Suppress a library's log, which is for its developers; the page shows what users need."""
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -216,20 +218,20 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 
 def until_interrupted() -> None:
-    """Wait for Ctrl-C, which comes as KeyboardInterrupt."""
-    # In slices: a signal that comes right before a wait without end begins would not end it.
+    """Wait for Ctrl-C, which raises KeyboardInterrupt."""
+    # In slices, because a signal right before an endless wait would not end it.
     while not threading.Event().wait(1.0):
         pass
 
 
 def _server(port: int) -> _Server:
-    """One that listens already: werkzeug would end the process if the port is taken."""
+    """Return a listening server: werkzeug would end the process if the port is in use."""
     with socket.create_server((HOST, port), backlog=_BACKLOG) as bound:
         return _Server(HOST, port, _not_yet, _Handler, fd=bound.fileno())
 
 
 def _scope(client: SyncKubeClient, access: Access) -> str | None:
-    """None: who looks may list the jobs of all namespaces."""
+    """Return the namespace to show; None: the user can list the jobs of all namespaces."""
     try:
         client.list(DIJOBS, None, field_selector="metadata.name=none")
     except Forbidden:
@@ -240,12 +242,12 @@ def _scope(client: SyncKubeClient, access: Access) -> str | None:
 def _with_streams(
     app: WSGIApplication, environ: WSGIEnvironment, start_response: StartResponse
 ) -> Iterable[bytes]:
-    """Answer, and go on with a stream in the thread of the request."""
+    """Respond, and continue with a stream in the thread of the request."""
     answer = app(environ, start_response)
     if (stream := environ.get(STREAM)) is None:
         return answer
     going_on = () if environ["REQUEST_METHOD"] == "HEAD" else in_a_thread(stream)
-    # Flask's hooks at the end of a request hang on the first.
+    # Flask runs its hooks for the end of a request in the first.
     ends = [getattr(answer, "close", lambda: None), stream.close]
     return ClosingIterator(chain(answer, going_on), ends)
 

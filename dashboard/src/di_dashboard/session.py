@@ -1,4 +1,6 @@
-"""One who looks: the watch with their rights, what it fills, and what the pages ask beside it."""
+"""The session of a user: the watch with the user's permissions, its cache, and the requests of
+pages.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ _WORDS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPlace:
-    """Where di-history is, and as whom it is asked.
+    """Address of di-history, and the account for its tokens.
 
     Attributes:
         server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
-        account: the service account of each namespace whose token is shown.
-        authority: PEM to know it by; empty means the system's.
-        tls_server_name: name expected in its certificate; empty means the URL's host.
+        account: name of the service account in each namespace for the token.
+        authority: its CA certificates, PEM; empty means the system's.
+        tls_server_name: expected name in its certificate; empty means the URL's host.
         context: of the kubeconfig, for kubectl.
     """
 
@@ -54,7 +56,7 @@ class HistoryPlace:
 
 
 def client_of(access: Access, clock: ServerTime, connections: int = _CONNECTIONS) -> SyncKubeClient:
-    """A client with the rights of who looks; to be closed."""
+    """Return a client with the user's permissions; the caller closes it."""
     return SyncKubeClient(
         config=access.config,
         timeout=_TIMEOUT,
@@ -77,14 +79,14 @@ def looking(
     stay: Callable[[], bool] = lambda: True,
     open_pages: OpenPages | None = None,
 ) -> Iterator[Parts]:
-    """Watch until the end of the block, with all that pages need beside it.
+    """Watch until the end of the block; yields the resources of pages.
 
     Args:
         client: of `access`.
-        scope: the only namespace that is looked at; None means all.
-        history: where di-history is; None: nobody is asked.
+        scope: the only namespace that is shown; None means all.
+        history: access to di-history; None: not configured.
         user, stay: of `Parts`.
-        open_pages: likewise; None: they are counted here alone.
+        open_pages: of `Parts`; None: they are counted only here.
     """
     with (
         client_of(access, clock, _LOG_CONNECTIONS) as log_client,

@@ -1,7 +1,7 @@
-"""Who may look: whoever has the token of the first URL.
+"""Authentication of the local dashboard by the token in its first URL.
 
-The page acts as its user, so nobody else of the machine, and no other page of the browser, may use
-it.
+The page acts as its user, so neither another user of the machine nor another page of the browser
+must be able to use it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from flask import Response, abort, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 SECONDS: Final = 30 * 24 * 3600
-"""For which a browser keeps the token; the process that made it rarely lives so long."""
+"""Seconds for which a browser keeps the token; the process rarely lives so long."""
 PARAMETER: Final = "token"
 FORM_FIELD: Final = "csrf"
 SAFE: Final = ("GET", "HEAD")
 
 
 class TokenCheck:
-    """Lets in who shows the token, first in the URL and from then on in a cookie.
+    """Accepts requests with the token, first in the URL and later in a cookie.
 
     Args:
-        token: made anew by each process.
+        token: created by each process.
         hosts: names of this server, with port: a page of another name that resolves to this machine
-            is not served (DNS rebinding).
-        cookie: its name, which has the port in it since browsers tell cookies apart by host alone.
+            is refused (DNS rebinding).
+        cookie: its name, which contains the port because browsers separate cookies only by host.
     """
 
     def __init__(self, *, token: str, hosts: Collection[str], cookie: str) -> None:
@@ -39,11 +39,11 @@ class TokenCheck:
 
     @property
     def form_token(self) -> str:
-        """What each form has to send back."""
+        """Return the value that each form has to send back."""
         return hmac.new(self._token.encode(), b"form", sha256).hexdigest()
 
     def check(self) -> AnyResponse | None:
-        """Before each request: None lets it in."""
+        """Check a request; None accepts it."""
         if request.host not in self._hosts:
             abort(403, f"{request.host} is no name of this page")
         if request.method in SAFE and PARAMETER in request.args:
@@ -58,7 +58,7 @@ class TokenCheck:
         if not _same(shown, self._token):
             abort(401, "The token is of another di dashboard; open the address that it printed.")
         rest = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
-        # The path alone: what begins with // would be another host.
+        # Only the path: a target that begins with // would be another host.
         path = f"{request.script_root}/{request.path.lstrip('/')}"
         answer = redirect(f"{path}?{urlencode(rest)}" if rest else path)
         answer.set_cookie(
@@ -67,7 +67,7 @@ class TokenCheck:
             max_age=SECONDS,
             path=request.script_root or "/",
             httponly=True,
-            # A file leads to the page: a browser sends back no stricter cookie on that way in.
+            # A local file leads to the page: a browser does not send a stricter cookie then.
             samesite="Lax",
             secure=request.is_secure,
         )
@@ -78,10 +78,10 @@ class TokenCheck:
 
 
 def check_form(form_token: str, *, hosts: Collection[str]) -> None:
-    """Refuse a form that is not of this page, as it was shown to who sends it.
+    """Refuse a form that was not shown to this user by this server.
 
     Args:
-        hosts: names that the browser may know this server by.
+        hosts: names by which the browser can know this server.
     """
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc not in hosts:
@@ -91,7 +91,7 @@ def check_form(form_token: str, *, hosts: Collection[str]) -> None:
 
 
 def secure(response: Response) -> Response:
-    """No scripts but our own files, no other host, no frame, and nothing kept in caches."""
+    """Add security headers: only our own scripts, no other host, no frames, no caching."""
     response.headers.setdefault(
         "Content-Security-Policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -1,1 +1,1 @@
-"""The cluster in memory, as one watch has it."""
+"""The cluster in memory, as one user's watch returns it."""

@@ -1,4 +1,4 @@
-"""The cluster in memory, as one watch has it, for all threads that show it."""
+"""The cluster in memory, filled by one watch, for all threads that render pages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ STATE_TOPIC: Final = "state"
 
 
 def job_topic(namespace: str, name: str) -> str:
-    """News of one job, its pods and events."""
+    """Return the topic of changes to one job, its pods and events."""
     return f"job {namespace}/{name}"
 
 
 class ClusterCache:
-    """Jobs, pods, events and nodes. Written by the thread that watches, read by all.
+    """Jobs, pods, events and nodes. Written by the watch's thread, read by all threads.
 
-    Objects are shared: nobody may change one.
+    Objects are shared and must not be modified.
     """
 
     def __init__(self, *, feed: Feed, seen: Seen, now: Callable[[], datetime]) -> None:
@@ -49,38 +49,38 @@ class ClusterCache:
 
     @property
     def version(self) -> int:
-        """Grows with each change."""
+        """Return a number that grows with each change."""
         return self._version
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that may be read has been read once."""
+        """Return whether everything that the user can read has been read once."""
         return self._complete.is_set()
 
     def wait_until_complete(self, seconds: float) -> bool:
-        """Whether that is so, within so many seconds."""
+        """Wait until `is_complete`; return False after `seconds`."""
         return self._complete.wait(seconds)
 
     @property
     def unread(self) -> dict[str, str]:
-        """What may not be read, and the API server's words."""
+        """Return the kinds that the user cannot read, with the API server's message."""
         with self._lock:
             return dict(self._unread)
 
     @property
     def is_away(self) -> bool:
-        """Whether the API server has not been heard of for a while."""
+        """Return whether the API server has not responded for a while."""
         with self._lock:
             return any(self._away.values())
 
     def expect(self, plurals: Iterable[str]) -> None:
-        """These are watched."""
+        """Set the kinds that are watched."""
         with self._lock:
             self._ready = dict.fromkeys(plurals, False)
             self._complete.clear()
 
     def mark(self, plural: str, *, ready: bool, refused: str, away: bool) -> None:
-        """How a watch stands."""
+        """Record the state of a watch."""
         with self._lock:
             before = self._state_of(plural)
             self._ready[plural] = ready
@@ -97,7 +97,7 @@ class ClusterCache:
         self._feed.publish([STATE_TOPIC])
 
     def entries(self) -> list[Entry]:
-        """All jobs, the newest first."""
+        """Return all jobs, the newest first."""
         with self._lock:
             if self._sorted is None:
                 by_name = sorted(self._entries.values(), key=lambda e: (e.namespace, e.name))
@@ -105,36 +105,36 @@ class ClusterCache:
             return self._sorted
 
     def job(self, namespace: str, name: str) -> Object | None:
-        """The job of that name."""
+        """Return the job with that name."""
         with self._lock:
             found = self._entries.get((namespace, name))
             return found.job if found else None
 
     def pods_of(self, namespace: str, name: str) -> list[Object]:
-        """The pods of a job."""
+        """Return the pods of a job."""
         with self._lock:
             return list(self._pods_of.get((namespace, name), {}).values())
 
     def events_of(self, namespace: str, name: str) -> list[Object]:
-        """The events of a job and its pods, also of those that are gone."""
+        """Return the events of a job and its pods, deleted pods included."""
         with self._lock:
             found = list(self._events.get(namespace, {}).values())
             return [event for event in found if self._job_of(event, namespace) == name]
 
     def pods(self) -> list[Object]:
-        """All pods."""
+        """Return all pods."""
         with self._lock:
             return list(self._pods.values())
 
     def nodes(self) -> list[Object]:
-        """All nodes."""
+        """Return all nodes."""
         with self._lock:
             return list(self._nodes.values())
 
     # ------------------------------------------------------------ by the thread that watches
 
     def on_job(self, kind: str, job: Object) -> None:
-        """A job came, changed or went."""
+        """Process an event of the watch of jobs."""
         namespace, name = key = key_of(job)
         now = self._now()
         with self._lock:
@@ -151,7 +151,7 @@ class ClusterCache:
         self._feed.publish([JOBS_TOPIC, CLUSTER_TOPIC, job_topic(namespace, name)])
 
     def on_pod(self, kind: str, pod: Object) -> None:
-        """A pod came, changed or went."""
+        """Process an event of the watch of pods."""
         namespace, name = key = key_of(pod)
         owner = controlling_job(pod)
         job = str(owner.get("name")) if owner else ""
@@ -173,7 +173,7 @@ class ClusterCache:
         self._feed.publish(topics)
 
     def on_event(self, kind: str, event: Object) -> None:
-        """Something was told of an object."""
+        """Process an event of the watch of Events."""
         namespace, name = key_of(event)
         about = mapping(event.get("involvedObject"))
         if about.get("kind") not in ("DIJob", "Pod"):
@@ -189,7 +189,7 @@ class ClusterCache:
             self._feed.publish([job_topic(namespace, job)])
 
     def on_node(self, kind: str, node: Object) -> None:
-        """A node came, changed or went."""
+        """Process an event of the watch of nodes."""
         _, name = key_of(node)
         with self._lock:
             before = self._nodes.pop(name, None)
@@ -204,8 +204,9 @@ class ClusterCache:
         return (self._ready.get(plural), self._unread.get(plural), self._away.get(plural))
 
     def _job_of(self, event: Object, namespace: str) -> str:
-        """The job that an event is about, or a pod of it: those of pods that are gone have no label
-        any more, and their names begin with the job's. Empty: none that there is."""
+        """Return the job of an event, or of its pod; empty if there is none. The labels of a
+        deleted pod are gone, but its name begins with the job's.
+        """
         about = mapping(event.get("involvedObject"))
         name = str(about.get("name") or "")
         if about.get("kind") == "DIJob":
@@ -218,7 +219,7 @@ class ClusterCache:
 
 
 def _holds(pod: Object) -> tuple[object, object]:
-    """What of a pod the picture of the cluster shows."""
+    """Return the parts of a pod that the page of the cluster shows."""
     return mapping(pod.get("spec")).get("nodeName"), mapping(pod.get("status")).get("phase")
 
 

@@ -1,4 +1,4 @@
-"""What jobs are found by, read once for each change: of ten thousand nobody looks at all of all."""
+"""Search fields of jobs, computed at each change, so that no page reads ten thousand jobs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LABEL_OWNER: Final = "owner"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a job is found by.
+    """The search fields of a job.
 
     Attributes:
         owner: its label `owner`; empty if it has none.
-        queue: the queue of Kueue that it is in; likewise.
-        words: its name, namespace and labels, in small letters.
+        queue: its queue of Kueue; empty if it has none.
+        words: its name, namespace and labels, in lower case.
     """
 
     namespace: str
@@ -38,7 +38,7 @@ class Entry:
 
 
 def entry_of(job: Object) -> Entry:
-    """Read it of a job of any shape."""
+    """Return the search fields of a job of any shape."""
     metadata = mapping(job.get("metadata"))
     namespace, name = key_of(job)
     labels = {str(k): str(v) for k, v in mapping(metadata.get("labels")).items()}
@@ -57,6 +57,6 @@ def entry_of(job: Object) -> Entry:
 
 
 def key_of(obj: Object) -> Key:
-    """The namespace and name of an object."""
+    """Return namespace and name of an object."""
     metadata = mapping(obj.get("metadata"))
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -1,6 +1,6 @@
-"""Who waits for news of what, and how many pages of each user wait.
+"""Listeners of changes by topic, and the number of open pages of each user.
 
-A listener has one flag, so that none is ever behind by more than one.
+A listener has one flag, so it is never behind by more than one notification.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 MOST_OF_USER: Final = 512
-"""Of the one user of a page on their own machine; each takes a thread there."""
+"""Maximum for the user of a local dashboard; each page occupies a thread there."""
 
 
 class Listener:
-    """One that listens. Safe between threads."""
+    """A listener of changes. Thread-safe."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         self.topics = frozenset(topics)
@@ -24,7 +24,7 @@ class Listener:
         self._wake: Callable[[], None] | None = None
 
     def tell(self) -> None:
-        """There is news; several before it is taken are one."""
+        """Notify the listener; several notifications before `take` count as one."""
         with self._lock:
             self._is_news = True
             wake = self._wake
@@ -32,7 +32,9 @@ class Listener:
             wake()
 
     def on_news(self, wake: Callable[[], None]) -> None:
-        """Call a function for each news from now on, and at once if there is some already."""
+        """Register a function for each notification from now on; called at once if one is
+        pending.
+        """
         with self._lock:
             self._wake = wake
             is_news = self._is_news
@@ -40,14 +42,14 @@ class Listener:
             wake()
 
     def take(self) -> bool:
-        """Return whether there was news since this was asked last."""
+        """Return whether there was a notification since the last call."""
         with self._lock:
             found, self._is_news = self._is_news, False
         return found
 
 
 class Feed:
-    """Tells listeners by topic. Safe between threads."""
+    """Notifies listeners by topic. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,11 +58,11 @@ class Feed:
 
     @property
     def count(self) -> int:
-        """How many listen."""
+        """Return the number of listeners."""
         return self._count
 
     def join(self, topics: Iterable[str]) -> Listener:
-        """Begin to listen to some topics."""
+        """Return a new listener of some topics."""
         listener = Listener(topics)
         with self._lock:
             self._count += 1
@@ -69,7 +71,7 @@ class Feed:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """End to listen; whoever does not listen may as well."""
+        """Remove a listener; has no effect on one that was removed before."""
         with self._lock:
             for topic in listener.topics:
                 found = self._listeners.get(topic, set())
@@ -81,7 +83,7 @@ class Feed:
             self._count -= 1
 
     def publish(self, topics: Iterable[str]) -> None:
-        """Tell all that listen to one of them."""
+        """Notify all listeners of one of the topics."""
         with self._lock:
             found = [each for topic in topics for each in self._listeners.get(topic, ())]
         for listener in found:
@@ -89,14 +91,14 @@ class Feed:
 
 
 class TooMany(Exception):
-    """The user has as many open as one may."""
+    """The user has the maximum number of open pages."""
 
 
 class OpenPages:
-    """Counts streams by user, whatever tokens and namespaces they come with. Safe between threads.
+    """Counts open streams by user, over all tokens and namespaces. Thread-safe.
 
     Args:
-        most_of_user: streams that one user may have at once.
+        most_of_user: maximum number of streams of one user.
     """
 
     def __init__(self, most_of_user: int = MOST_OF_USER) -> None:
@@ -105,10 +107,11 @@ class OpenPages:
         self._open: Counter[str] = Counter()
 
     def open(self, user: str) -> Callable[[], None]:
-        """Count one more stream, and return how to count it out; that may be called more than once.
+        """Count a new stream, and return a function that ends the count, which can be called
+        repeatedly.
 
         Raises:
-            TooMany: the user has as many open as one may.
+            TooMany: the user has the maximum number.
         """
         with self._lock:
             if self._open[user] >= self._most_of_user:
@@ -130,6 +133,6 @@ class OpenPages:
         return close
 
     def count(self, user: str) -> int:
-        """Return how many streams a user has open."""
+        """Return the number of a user's open streams."""
         with self._lock:
             return self._open[user]

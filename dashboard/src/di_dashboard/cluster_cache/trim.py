@@ -1,4 +1,6 @@
-"""What is kept of each object: of tens of thousands the rest would be most of the memory."""
+"""Transforms that keep only the needed fields of objects, because the rest would take most of the
+memory.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ _NODE_META: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 
 
 def slim_job(job: Object) -> Object:
-    """A job without the bookkeeping of who wrote which field."""
+    """Return a job without managedFields."""
     return {**job, "metadata": _without(job["metadata"])}
 
 
 def slim_pod(pod: Object) -> Object:
-    """Of a pod what tells how it is; of one that is of no job only what it holds, and where."""
+    """Return the state of a pod; of a pod without a job only its resources and its node."""
     spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
     kept: Object = {
         "metadata": _without(pod["metadata"]),
@@ -52,7 +54,7 @@ def slim_pod(pod: Object) -> Object:
 
 
 def slim_event(event: Object) -> Object:
-    """Of an event what it says of whom, and when."""
+    """Return subject, message and times of an event."""
     metadata = {k: event["metadata"].get(k) for k in ("name", "namespace", "uid")}
     version = event["metadata"].get("resourceVersion")
     kept: Object = {key: event[key] for key in _EVENT if key in event}
@@ -60,14 +62,14 @@ def slim_event(event: Object) -> Object:
 
 
 def slim_node(node: Object) -> Object:
-    """Of a node what it has, and whether it may be used."""
+    """Return the resources of a node, and whether it accepts pods."""
     spec, status = mapping(node.get("spec")), mapping(node.get("status"))
     return {
         "metadata": {key: node["metadata"].get(key) for key in _NODE_META},
         "spec": {key: spec[key] for key in ("unschedulable", "taints") if key in spec},
         "status": {
             "allocatable": status.get("allocatable") or {},
-            # Their heartbeats would make a change of each node every few minutes.
+            # Heartbeats would change each node every few minutes.
             "conditions": [
                 {key: value for key, value in mapping(each).items() if key != "lastHeartbeatTime"}
                 for each in items(status.get("conditions"))

@@ -1,4 +1,4 @@
-"""The one watch of a process, in a thread of its own, however many pages are open."""
+"""The watch of one user, in a separate thread, shared by all open pages."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, Resource
 _LOOK_SECONDS: Final = 1.0
 _REFUSED_LOOK_SECONDS: Final = 30.0
 _AWAY_AFTER: Final = 10.0
-"""Seconds without a word from the API server after which the page says so."""
+"""Seconds without a response of the API server after which pages show it as unreachable."""
 _PAUSE_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Fills the cluster cache for as long as the process lives, or until `stop`.
+    """Fills the cluster cache until `stop`, or until the process ends.
 
     Args:
-        config: how to reach the API server; the connections are the thread's own.
+        config: access to the API server; the thread has its own connections.
         namespace: the only one that is watched; None means all.
-        on_date: is told the Date of the API server's answers.
+        on_date: called with the Date of the API server's responses.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._world.expect(each.plural for each in (DIJOBS, PODS, EVENTS, NODES))
         self._thread.start()
 
     def stop(self) -> None:
-        """End it, and wait for that."""
+        """Stop the thread, and wait for its end."""
         self._stopped.set()
         if self._loop is not None and self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
@@ -108,7 +108,7 @@ class Watcher:
     async def _keep(
         self, client: KubeClient, cache: WatchCache, resource: Resource, namespace: str | None
     ) -> None:
-        """Watch what may be read; what may not is asked for again now and then."""
+        """Watch a kind if the user has permission; otherwise check again from time to time."""
         while refused := await _refusal(client, resource, namespace):
             self._world.mark(resource.plural, ready=False, refused=refused, away=False)
             await asyncio.sleep(_REFUSED_LOOK_SECONDS)
@@ -126,10 +126,10 @@ class Watcher:
 
 async def _refusal(client: KubeClient, resource: Resource, namespace: str | None) -> str:
     try:
-        # One object, or none: it is about the right to.
+        # A list of one object checks the permission.
         await client.raw(f"{resource.path(namespace)}?limit=1")
     except (Forbidden, Unauthorized, NotFound) as error:
-        # A run on this machine has no nodes.
+        # The API of a local run has no nodes.
         return error.message or error.reason
     except ApiError:
         return ""

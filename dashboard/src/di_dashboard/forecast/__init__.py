@@ -1,1 +1,1 @@
-"""When jobs that wait are expected to start."""
+"""Expected starts of waiting jobs."""

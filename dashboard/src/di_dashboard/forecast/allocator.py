@@ -1,4 +1,4 @@
-"""What is expected, by the operator's allocator at work on what the page sees of the cluster."""
+"""Forecast by the operator's allocator, applied to the cached cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NODES: Final = "nodes"
 
 
 def outlook(cluster_cache: ClusterCache, session: Session) -> Outlook:
-    """Make one; a second or two where many jobs wait and many end."""
+    """Compute a forecast; takes a second or two if many jobs wait and many end."""
     jobs = [dict(entry.job) for entry in cluster_cache.entries()]
     present = Present(
         nodes=[dict(each) for each in cluster_cache.nodes()],

@@ -1,5 +1,6 @@
-"""When jobs that wait are expected to start, and what the allocator was told: found out beside the
-pages, since it takes a second or two in a large cluster."""
+"""Expected starts of waiting jobs and the allocator's settings, computed in the background because
+it takes a second or two in a large cluster.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +13,21 @@ from typing import Any, Final
 from di_cli.views.ends import End
 
 SECONDS: Final = 15.0
-"""For which an outlook is shown before it is made anew."""
+"""Seconds for which a forecast is shown before a new one is computed."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What can be told of what comes.
+    """The forecast.
 
     Attributes:
-        starts: by UID of a job that waits, after which end; None: when the allocator looks next.
-        policy: of the allocator; empty: there is none, or nobody knows.
+        starts: by UID of a waiting job, the end after which it starts; None: at the allocator's
+            next round.
+        policy: name of the allocation policy; empty: there is none, or it is unknown.
         arguments: of the policy.
-        notes: what is missing, and why.
+        notes: missing data, and why.
     """
 
     starts: Mapping[str, End | None] = field(default_factory=dict)
@@ -35,11 +37,11 @@ class Outlook:
 
 
 class Outlooks:
-    """Makes one when somebody looks, in a thread, and tells when it is another one.
+    """Computes forecasts in a thread, on demand, and notifies about changes.
 
     Args:
-        make: takes a second or two; what it raises counts as no outlook.
-        tell: there is a new one.
+        make: takes a second or two; after an error there is no forecast.
+        tell: called for each new forecast.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Outlooks:
         self._is_underway = False
 
     def latest(self) -> Outlook:
-        """The last one; a newer one is begun if it is old."""
+        """Return the last forecast; starts to compute a new one if it is old."""
         with self._lock:
             if not self._is_underway and self._clock() >= self._next:
                 self._is_underway = True
@@ -69,7 +71,7 @@ class Outlooks:
         try:
             found = self._make()
         except Exception as error:
-            # Only what is expected is missing; who looks learns why.
+            # Only the forecast is missing; the page shows the cause.
             log.warning("what is expected cannot be told", exc_info=True)
             found = Outlook(notes=(f"what is expected cannot be told: {error}",))
         with self._lock:

@@ -1,1 +1,1 @@
-"""What happened to jobs: as this process saw it, and as di-history kept it."""
+"""Past changes of jobs: observed by this process, and stored by di-history."""

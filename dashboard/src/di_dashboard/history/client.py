@@ -1,4 +1,4 @@
-"""The way to di-history with the rights of who looks: as `di history` goes it."""
+"""Access to di-history with the user's permissions, in the same way as `di history`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from di_kube.sync import SyncKubeClient
 
 _TOKEN_SECONDS: Final = 600
 _TOKEN_USED: Final = 480.0
-"""Seconds for which a token is shown; it holds for longer."""
+"""Seconds for which a token is used; it is valid for longer."""
 _SECONDS: Final = 8.0
 _MOST_TOKENS: Final = 64
 _PATIENCE: Final = 1.0
 
 
 class HistoryClient:
-    """Asks di-history, with a token that is made for it alone. Safe between threads.
+    """Sends requests to di-history, with a token that is created only for it. Thread-safe.
 
     Args:
-        client: as who looks; it makes the tokens.
-        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward, kept while it serves.
-        account: the service account of each namespace whose token is shown.
+        client: has the user's permissions; it creates the tokens.
+        server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward, kept open while the page
+            is served.
+        account: name of the service account in each namespace for the token.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class HistoryClient:
         self._tokens: dict[str, tuple[float, str]] = {}
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
-        """The answer to a path below `/v1`."""
+        """Return the response to a path below `/v1`."""
         try:
             history = History(
                 server=self._reach(),
@@ -81,7 +82,7 @@ class HistoryClient:
             raise Away(words) from error
 
     def close(self) -> None:
-        """End the way there; one that is being made ends with the process."""
+        """Close the port-forward; one that is being opened ends with the process."""
         if self._lock.acquire(timeout=_PATIENCE):
             try:
                 self._url = None

@@ -1,6 +1,6 @@
-"""What di-history has kept, asked for beside the page: it is never waited for longer than a moment.
+"""Responses of di-history, requested in the background so that pages wait only briefly.
 
-An answer that comes too late is shown by the next look at the page, which is told of it.
+A late response notifies the page, which reloads and shows it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, Final
 Object = Mapping[str, Any]
 
 FRESH_SECONDS: Final = 3.0
-"""For which an answer is shown before the history is asked again."""
+"""Seconds for which a response is shown before a new request."""
 _PATIENCE: Final = 1.0
-"""Seconds for which a page waits for the first answer."""
+"""Seconds for which a page waits for the first response."""
 _AWAY_SECONDS: Final = 20.0
-"""For which a history that did not answer is left alone."""
+"""Seconds without requests after di-history did not respond."""
 _MOST: Final = 256
 _LOGS: Final = "/logs/"
 _AT_ONCE: Final = 4
@@ -32,29 +32,31 @@ log = logging.getLogger(__name__)
 
 
 class NotKept(Exception):
-    """Nothing is kept under that name; the message is the history's."""
+    """di-history has nothing with that name; has its message."""
 
 
 class Away(Exception):
-    """The history does not answer; the message says what is wrong."""
+    """di-history does not respond; has the reason."""
 
 
 class Refused(Exception):
-    """It answers, and not this; the message is its own."""
+    """di-history refused the request; has its message."""
 
 
 Ask = Callable[[str, str, Mapping[str, str]], bytes]
-"""Namespace, path below `/v1` and query to a body. Raises NotKept, Away or Refused."""
+"""Function from namespace, path below `/v1` and query to a body. Raises NotKept, Away or
+Refused.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """An answer.
+    """A response.
 
     Attributes:
-        value: of JSON; empty if there is none.
-        text: of what is no JSON.
-        wrong: why there is none; empty where nothing is kept, or no history is asked.
+        value: parsed JSON; empty if there is none.
+        text: body of a response that is not JSON.
+        wrong: why there is none; empty if di-history has nothing, or is not configured.
     """
 
     value: Object = field(default_factory=dict)
@@ -66,11 +68,11 @@ _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class Kept:
-    """Asks in threads of its own and remembers for a moment. Safe between threads.
+    """Sends requests from threads and caches the responses briefly. Thread-safe.
 
     Args:
-        ask: how; None means that there is no history to ask.
-        tell: is told the topic of a page when an answer for it has come late.
+        ask: sends a request; None means that di-history is not configured.
+        tell: called with the topic of a page when a late response for it has arrived.
     """
 
     def __init__(
@@ -94,14 +96,14 @@ class Kept:
 
     @property
     def is_asked(self) -> bool:
-        """Whether there is a history to ask."""
+        """Return whether di-history is configured."""
         return self._ask is not None
 
     def get(self, namespace: str, path: str, topic: str = "", /, **query: str) -> Told:
-        """What is told, as of a moment ago.
+        """Return a response, at most a moment old.
 
         Args:
-            topic: of the page, for an answer that comes late.
+            topic: of the page, for a late response.
         """
         found = self.begin(namespace, path, topic, **query)
         if isinstance(found, Told):
@@ -109,7 +111,9 @@ class Kept:
         return self._awaited(found, self._patience, _key(namespace, path, query))
 
     def all(self, asked: Sequence[tuple[str, str, Mapping[str, str]]], topic: str) -> list[Told]:
-        """Likewise of several, each namespace, path and query; for all of them one patience."""
+        """Return several responses, each for a namespace, path and query, within one wait
+        in total.
+        """
         found = [self.begin(where, path, topic, **query) for where, path, query in asked]
         until = self._clock() + self._patience
         return [
@@ -122,7 +126,7 @@ class Kept:
     def begin(
         self, namespace: str, path: str, topic: str = "", /, **query: str
     ) -> Told | Future[Told]:
-        """Likewise, without waiting: what is known, else what will be told."""
+        """Return a cached response, else the future of one, without waiting."""
         if self._ask is None:
             return Told()
         key = _key(namespace, path, query)
@@ -138,12 +142,12 @@ class Kept:
                 if len(self._underway) >= _MOST_UNDERWAY:
                     return told or Told(wrong="too much is asked of it at once")
                 underway = self._underway[key] = Future()
-                # A daemon: whoever ends the page does not wait for the history.
+                # A daemon thread: the end of the page does not wait for di-history.
                 threading.Thread(
                     target=self._run, args=(key, topic, underway), daemon=True, name="history"
                 ).start()
             if told is not None:
-                # It is shown until there is something newer.
+                # It is shown until there is a newer one.
                 self._late.add(key)
         return told or underway
 
@@ -153,7 +157,7 @@ class Kept:
         except NotYet:
             with self._lock:
                 self._late.add(key)
-                # It may have come between the two.
+                # It may have arrived in between.
                 return answer.result() if answer.done() else Told(wrong="it has not answered yet")
 
     def _run(self, key: _Key, topic: str, answer: Future[Told]) -> None:
@@ -173,7 +177,7 @@ class Kept:
         except Away as error:
             told = Told(wrong=(away := str(error)))
         except Exception as error:
-            # A mistake of ours is no reason for a page without an answer.
+            # A defect of ours must not leave the page without a response.
             log.exception("the history could not be asked")
             told = Told(wrong=f"it could not be asked: {type(error).__name__}")
         with self._lock:

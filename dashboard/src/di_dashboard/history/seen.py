@@ -1,4 +1,4 @@
-"""What has happened to jobs: as far as this process has seen it, or whoever remembers longer."""
+"""Changes of jobs observed by this process, with the interface of longer histories."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from di_dashboard.history.series import Series, numbers_of
 Object = Mapping[str, Any]
 
 MOST_JOBS: Final = 4096
-"""That are remembered; those that changed last."""
+"""Maximum number of remembered jobs; those that changed last."""
 MOST_CHANGES: Final = 256
-"""Of a job; of more the oldest are forgotten."""
+"""Maximum number of changes of a job; the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something that became otherwise.
+    """One change.
 
     Attributes:
         kind: "phase" or "replicas".
-        text: the phase, or what became of which task: `collector 2 -> 4`.
+        text: the phase, or the change of a task: `collector 2 -> 4`.
     """
 
     at: datetime
@@ -36,30 +36,30 @@ class Change:
 
 
 class History(Protocol):
-    """Who remembers. Each job by its UID, so that one of the same name is another one."""
+    """A history of jobs by UID, so that a later job of the same name is separate."""
 
     def changes(self, job: Object) -> Sequence[Change]:
-        """What became of the job, the first of it first."""
+        """Return the changes of the job, the oldest first."""
 
     def series(self, job: Object) -> Series:
-        """What the job has reported."""
+        """Return the job's reports."""
 
 
 class Seen:
-    """What this process has seen since it began to look. Safe between threads."""
+    """The changes since this process began. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, _Remembered] = OrderedDict()
 
     def changes(self, job: Object) -> Sequence[Change]:
-        """What became of the job, the first of it first."""
+        """Return the changes of the job, the oldest first."""
         with self._lock:
             found = self._jobs.get(uid_of(job))
             return list(found.changes) if found else []
 
     def series(self, job: Object) -> Series:
-        """What the job has reported, a copy."""
+        """Return the job's reports, as a copy."""
         with self._lock:
             found = self._jobs.get(uid_of(job))
             if found is None:
@@ -68,7 +68,7 @@ class Seen:
             return Series(kept.times[:], {name: each[:] for name, each in kept.values.items()})
 
     def look(self, job: Object, now: datetime) -> None:
-        """Take in a job as it is now."""
+        """Record the present state of a job."""
         with self._lock:
             uid = uid_of(job)
             found = self._jobs.pop(uid, None) or _Remembered()
@@ -78,7 +78,7 @@ class Seen:
             found.look(job, now)
 
     def forget(self, job: Object) -> None:
-        """The job is gone."""
+        """Remove a deleted job."""
         with self._lock:
             self._jobs.pop(uid_of(job), None)
 
@@ -112,7 +112,7 @@ class _Remembered:
         is_new_report = not isinstance(self._report, tuple) or self._report[0] != report
         self._report = seen
         at = (parse_time(report.get("reportedAt")) if is_new_report else None) or now
-        # Of a job that is over nothing is later than its end.
+        # No time of an ended job is later than its end.
         at = min(at, parse_time(status.get("completionTimestamp")) or at)
         numbers = numbers_of(report) if report else {}
         step = numbers_of(progress).get("step")
@@ -128,7 +128,7 @@ class _Remembered:
 
 
 def counts_of(job: Object) -> dict[str, int]:
-    """Replicas that each task is to have."""
+    """Return the wanted replicas of each task."""
     tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
     return {
         str(each.get("name") or each.get("type")): count
@@ -138,12 +138,12 @@ def counts_of(job: Object) -> dict[str, int]:
 
 
 def ready_of(status: Object) -> dict[str, int]:
-    """Pods of each task that run."""
+    """Return the number of running pods of each task."""
     return pods_in(status, "Running")
 
 
 def pods_in(status: Object, *phases: str) -> dict[str, int]:
-    """Pods of each task that are in one of these phases."""
+    """Return the number of pods of each task that are in one of these phases."""
     return {
         str(task): sum(
             count for phase in phases if isinstance(count := mapping(found).get(phase), int)
@@ -153,5 +153,5 @@ def pods_in(status: Object, *phases: str) -> dict[str, int]:
 
 
 def uid_of(job: Object) -> str:
-    """The UID of a job, as far as it has one."""
+    """Return the UID of a job, empty if it has none."""
     return str(mapping(job.get("metadata")).get("uid") or "")

@@ -1,4 +1,4 @@
-"""What a job reports, over time: numbers by name, in bounded memory."""
+"""Time series of a job's reports: numbers by name, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from math import isnan, nan
 from typing import Any, Final
 
 MOST_POINTS: Final = 480
-"""Of a job; of more every second one is forgotten, so that what is left is evenly spread."""
+"""Maximum number of points of a job; above it every second one is dropped, so that the rest stays
+evenly spread.
+"""
 MOST_NAMES: Final = 16
 
 
 @dataclass(slots=True)
 class Series:
-    """Points in order of time; who has no value at one has none (NaN).
+    """Points in order of time; a missing value is NaN.
 
     Attributes:
         times: seconds since the epoch.
@@ -26,7 +28,7 @@ class Series:
     values: dict[str, array[float]] = field(default_factory=dict)
 
     def add(self, at: float, numbers: Mapping[str, float]) -> None:
-        """Add a point; one that is no later than the last takes its place."""
+        """Add a point; one that is no later than the last replaces it."""
         if self.times and at <= self.times[-1]:
             for name, value in numbers.items():
                 self._column(name)[-1:] = array("d", [value])
@@ -43,13 +45,13 @@ class Series:
             self.values = {name: column[::2] for name, column in self.values.items()}
 
     def points(self, name: str) -> list[tuple[float, float]]:
-        """Time and value of those that have one."""
+        """Return times and values of the points that have this value."""
         column = self.values.get(name, ())
         pairs = zip(self.times, column, strict=False)
         return [(at, value) for at, value in pairs if not isnan(value)]
 
     def all_points(self) -> dict[str, list[tuple[float, float]]]:
-        """Those of each name."""
+        """Return the points by name."""
         return {name: self.points(name) for name in self.values}
 
     def _column(self, name: str) -> array[float]:
@@ -62,7 +64,7 @@ class Series:
 
 
 def numbers_of(report: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a report, whatever they are called."""
+    """Return the numbers of a report, with any names."""
     return {
         name: float(value)
         for name, value in sorted(report.items())

@@ -1,1 +1,1 @@
-"""Logs of pods, read for pages."""
+"""Pod logs for pages."""

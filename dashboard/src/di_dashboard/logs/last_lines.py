@@ -1,4 +1,4 @@
-"""The last lines of pods that are not well, read once for each thing that happened to them."""
+"""Log tails of unhealthy pods, read once for each of their changes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from di_cli.views.pods import in_order, name_of
 from di_dashboard.history.seen import Object
 
 _PODS: Final = 3
-"""Of a job, whose logs are looked at."""
+"""Maximum number of pods of a job whose logs are read."""
 _KEPT: Final = 512
 Read = Callable[[Object], list[str]]
 
 
 class LastLines:
-    """Asks the API server for them, and remembers. Safe between threads.
-
-    Args:
-        read: the last lines of a pod; none where there are none, or may not be read.
-    """
+    """Reads log tails from the API server, and caches them. Thread-safe."""
 
     def __init__(self, read: Read) -> None:
         self._read = read

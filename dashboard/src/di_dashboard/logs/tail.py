@@ -1,4 +1,4 @@
-"""The logs of some pods as they grow, for one page: in bounded memory, until it is left."""
+"""Follows the logs of some pods for one page, in bounded memory, until the page is closed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from di_kube.errors import ApiError
 from di_kube.sync import SyncKubeClient
 
 MOST_PODS: Final = 6
-"""Side by side."""
+"""Maximum number of logs side by side."""
 _WAITING: Final = 2000
-"""Lines that wait for a page; a page that is slower makes the reading wait."""
+"""Maximum number of lines that wait for a page; a slower page delays the reading."""
 _BATCH: Final = 500
 _SILENCE: Final = 20.0
-"""Seconds without a line after which a log is asked for anew: who was left reads no longer."""
+"""Seconds without a line after which a log is requested again; a thread of a closed page
+ends then.
+"""
 _PAUSE: Final = 2.0
-"""Before a log that has ended, or not begun, is looked at again: its container may start anew."""
+"""Seconds until a log that has ended, or not begun, is read again: its container may restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A log, from the line after `since` on; empty: from its last lines on."""
+    """A log, from the line after `since`; empty: from its last lines."""
 
     pod: str
     container: str
@@ -34,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """A line of the log of the pod of that place among those that are wanted."""
+    """A line of the log at this index among the requested ones."""
 
     place: int
     time: str
@@ -42,11 +44,11 @@ class LogLine:
 
 
 class Tail:
-    """Follows logs in threads, from `begin` to `leave`. Safe between threads.
+    """Follows logs in threads, from `begin` to `leave`. Thread-safe.
 
     Args:
-        lines: lines of the tail of a log from which nothing has been read.
-        pause: sleeps so many seconds, or until the event is set.
+        lines: number of last lines to begin with.
+        pause: sleeps for some seconds, or until the event is set.
     """
 
     def __init__(
@@ -77,13 +79,13 @@ class Tail:
             thread.start()
 
     def leave(self) -> None:
-        """End the threads, soon."""
+        """End the threads soon."""
         with self._changed:
             self._left.set()
             self._changed.notify_all()
 
     def on_news(self, wake: Callable[[], None]) -> None:
-        """Call a function whenever there are lines to take; at once if there are some."""
+        """Register a function for new lines; called at once if there are some."""
         with self._changed:
             self._wake = wake
             is_news = bool(self._waiting)
@@ -91,7 +93,7 @@ class Tail:
             wake()
 
     def take(self) -> list[LogLine]:
-        """Return the lines that have come, the first of many."""
+        """Return the new lines, limited in number."""
         with self._changed:
             found = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             wake = self._wake if self._waiting else None
@@ -112,17 +114,17 @@ class Tail:
             try:
                 found = lines_of(self._client, self._namespace, wanted.pod, asked, silence=_SILENCE)
                 for at, text in found:
-                    # What is asked for since a time begins with the line of that time.
+                    # A log requested since a time begins with the line of that time.
                     if at > last and not self._hand_over(LogLine(place=place, time=at, text=text)):
                         return
                     last = max(at, last)
             except ApiError:
-                # It is silent, has not begun, or its node does not answer: that changes.
+                # It is silent, has not begun, or its node does not respond: that can change.
                 pass
             self._pause(self._left, _PAUSE)
 
     def _hand_over(self, line: LogLine) -> bool:
-        """Wait until fewer lines wait for the page; return False if the page is left."""
+        """Wait until fewer lines wait for the page; return False if the page is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._left.is_set() or len(self._waiting) < _WAITING)
             if self._left.is_set():

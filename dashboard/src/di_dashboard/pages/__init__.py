@@ -1,1 +1,1 @@
-"""The pages, and what all of them have."""
+"""The pages, and their common parts."""

@@ -1,4 +1,4 @@
-"""The pages that change something: each asks once more, and says what came of it."""
+"""Pages that change a job: each asks for confirmation, and shows the result."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _WORDS: Final = {
 
 
 class Refused(Exception):
-    """It was not done; the message says why and what to do."""
+    """The action failed; has the reason and what to do."""
 
 
 @actions.get("/jobs/<namespace>/<name>/<any(scale, limits, suspend, resume, delete):action>")
 def ask(namespace: str, name: str, action: str) -> str:
-    """What would happen, and whether that is wanted."""
+    """Return the page that shows the effect of an action, and asks for confirmation."""
     return _question(namespace, name, Action(action))
 
 
 @actions.post("/jobs/<namespace>/<name>/<any(scale, limits, suspend, resume, delete):action>")
 def act(namespace: str, name: str, action: str) -> Response | tuple[str, int]:
-    """Do it, as the user, of the job that was looked at and no other of its name."""
+    """Execute an action, as the user, on the job that was shown and no other one of its name."""
     what, job = Action(action), job_or_404(namespace, name)
     _check(job, what)
     try:
@@ -106,7 +106,7 @@ def _do(action: Action, job: Object) -> Edit | None:
                 return _change(action, namespace, name)
             case Action.SUSPEND | Action.RESUME:
                 patch = {
-                    # A job that was made anew under this name is not meant.
+                    # Excludes a new job with this name.
                     "metadata": {"uid": uid_of(job)},
                     "spec": {"suspend": action is Action.SUSPEND},
                 }
@@ -128,7 +128,7 @@ def _change(action: Action, namespace: str, name: str) -> Edit:
         try:
             client.patch(DIJOBS, name, found.patch, namespace, content_type=JSON_PATCH)
         except Conflict:
-            # Somebody else has written; the wish is a number, and holds.
+            # Another client has written; the requested number stays valid.
             if attempt == _TRIES - 1:
                 raise
         else:
@@ -137,7 +137,7 @@ def _change(action: Action, namespace: str, name: str) -> Edit:
 
 
 def _edit(action: Action, job: Object) -> Edit:
-    """What the form asks for. Raises ScalingError."""
+    """Return the edit in the form. Raises ScalingError."""
     given = {key: request.values.get(key, "") for key in _FIELDS}
     if action is Action.LIMITS:
         return limits(job, given["task"] or None, given["least"], given["most"])
@@ -145,7 +145,7 @@ def _edit(action: Action, job: Object) -> Edit:
 
 
 def _is_given(action: Action) -> bool:
-    """Whether the form says what is wanted; a bound may be nothing."""
+    """Return whether the form has values; a bound can be empty."""
     match action:
         case Action.SCALE:
             return bool(request.values.get("replicas"))
@@ -156,7 +156,7 @@ def _is_given(action: Action) -> bool:
 
 
 def _as_form(edit: Edit | None, least: str, most: str) -> dict[str, object]:
-    """What the form has to send back: of a scaling the number it was found to be."""
+    """Return the fields that the form has to send back: for a scaling the computed number."""
     match edit:
         case None:
             return {}

@@ -1,4 +1,6 @@
-"""The page of the cluster: who holds what, now and over time, the queues, and what waits."""
+"""The page of the cluster: which jobs use which nodes, now and over time, the queues, and waiting
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ from di_dashboard.views.queues import queues
 cluster_pages: Final = Blueprint("cluster_pages", __name__)
 _DEFAULT_HOURS: Final = 6
 _STEP: Final = 15
-"""Seconds by which the end of the map goes on, so that several who look ask for the same."""
+"""Seconds by which the end of the heat map advances, so that several users send the same
+request.
+"""
 _MOST_NAMESPACES: Final = 16
-"""Whose placements are asked for, where all are looked at."""
+"""Maximum number of namespaces whose placements are requested, if all are shown."""
 _MOST_CAUSES: Final = 8
-"""Jobs whose timelines are asked why they moved."""
+"""Maximum number of jobs whose timelines are requested for the causes of moves."""
 _CAUSES: Final = "scaling,failure,event,phase"
 _LONGEST: Final = 40
 
@@ -36,7 +40,7 @@ _LONGEST: Final = 40
 @cluster_pages.get("/cluster")
 @rendered_once
 def cluster() -> str:
-    """Nodes by jobs, now and over time; queues; and what waits."""
+    """Return the page of the cluster."""
     here = parts()
     cluster_cache, now = here.cluster_cache, here.now()
     nodes, jobs = cluster_cache.nodes(), [entry.job for entry in cluster_cache.entries()]
@@ -75,7 +79,7 @@ def _hours() -> int:
 
 
 def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
-    """The map as far as the history tells, and what is wrong with it by namespace."""
+    """Return the heat map, as far as the history has data, and the errors by namespace."""
     end = int(now.timestamp()) // _STEP * _STEP + _STEP
     until = datetime.fromtimestamp(end, UTC)
     since = until - timedelta(hours=_hours())
@@ -121,7 +125,7 @@ def _totals(here: Parts) -> dict[str, int]:
 def _timelines(
     here: Parts, stays: Sequence[Stay]
 ) -> dict[str, list[tuple[datetime, Mapping[str, object]]]]:
-    """Of the jobs that moved last, by UID."""
+    """Return the timelines of the jobs that moved last, by UID."""
     jobs = {after.uid: after.key for _, after in moved(stays)}
     chosen = [*jobs.items()][:_MOST_CAUSES]
     asked = []

@@ -1,4 +1,4 @@
-"""Pages of what the history alone has: jobs that are gone, their logs, manifests as they were."""
+"""Pages from the history only: deleted jobs, their logs, and earlier manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _MOST_NAMESPACES: Final = 30
 
 @kept_pages.get("/ended")
 def ended() -> str:
-    """Jobs that have ended or were deleted, of one namespace: whose token is shown."""
+    """Return the page of jobs that have ended or were deleted, in one namespace, which the token is
+    for.
+    """
     here = parts()
     known = sorted({entry.namespace for entry in here.cluster_cache.entries()})
     if here.namespace and here.namespace not in known:
@@ -64,7 +66,7 @@ def ended() -> str:
 
 @kept_pages.get("/jobs/<namespace>/<name>/revisions/<int:number>")
 def revision(namespace: str, name: str, number: int) -> Response:
-    """A job's manifest as it was, and what was changed by it."""
+    """Return a job's manifest at a revision, and the difference to the previous one."""
     uid = request.args.get("uid", "")[:_LONGEST]
     told = _manifest(namespace, name, uid, number)
     if not told.value:
@@ -90,7 +92,7 @@ def revision(namespace: str, name: str, number: int) -> Response:
 
 @kept_pages.get("/jobs/<namespace>/<name>/ended-logs")
 def logs(namespace: str, name: str) -> str | Response:
-    """The ends of logs of pods that are gone, side by side, searched."""
+    """Return the page with log tails of deleted pods, side by side, with a search."""
     uid = request.args.get("uid", "")[:_LONGEST]
     query = request.args.get("q", "")[:_LONGEST]
     story, wrong = parts().stories.of(namespace, name, uid)

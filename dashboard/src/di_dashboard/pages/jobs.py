@@ -1,4 +1,4 @@
-"""The pages that show."""
+"""Pages that show jobs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ pages: Final = Blueprint("pages", __name__)
 _EVENTS: Final = 100
 _LONGEST_UID: Final = 80
 _PATIENCE: Final = 5.0
-"""Seconds for which a page of one job waits for the cluster to be read."""
+"""Seconds for which a page of one job waits for the initial lists."""
 
 
 @pages.get("/")
 @rendered_once
 def jobs() -> str:
-    """All jobs, or those that are asked for."""
+    """Return the page of jobs, with filters."""
     here = parts()
     page = jobs_page(
         here.cluster_cache.entries(),
@@ -53,7 +53,7 @@ def jobs() -> str:
 @pages.get("/jobs/<namespace>/<name>")
 @rendered_once
 def job(namespace: str, name: str) -> str:
-    """One job: the one in the cluster, or one that the history has."""
+    """Return the page of one job, from the cluster or from the history."""
     here, asked = parts(), request.args.get("uid", "")[:_LONGEST_UID]
     found = find_job(namespace, name)
     if found is None or (asked and asked != uid_of(found)):
@@ -97,7 +97,7 @@ def job(namespace: str, name: str) -> str:
 
 
 def _gone(namespace: str, name: str, uid: str) -> str:
-    """One that the cluster does not have any more."""
+    """Return the page of a job that the cluster no longer has."""
     here = parts()
     now, topic = here.now(), job_topic(namespace, name)
     story, wrong = here.stories.of(namespace, name, uid, topic)
@@ -131,7 +131,7 @@ def _gone(namespace: str, name: str, uid: str) -> str:
 
 @pages.get("/jobs/<namespace>/<name>/yaml")
 def manifest(namespace: str, name: str) -> Response:
-    """A job as the API server has it, for people and for programs."""
+    """Return a job as the API server has it, for people and for programs."""
     found = job_or_404(namespace, name)
     text = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
     if request.args.get("raw") is not None:
@@ -140,7 +140,7 @@ def manifest(namespace: str, name: str) -> Response:
 
 
 def job_or_404(namespace: str, name: str) -> Object:
-    """The job, or an answer that says what there is."""
+    """Return the job, or raise 404 with the existing names."""
     found = find_job(namespace, name)
     if found is None:
         abort(404, f"There is no job {name} in namespace {namespace} (any more).")
@@ -148,11 +148,11 @@ def job_or_404(namespace: str, name: str) -> Object:
 
 
 def find_job(namespace: str, name: str) -> Object | None:
-    """The job of the cluster, if there is one."""
+    """Return the job from the cluster, if it exists."""
     cluster_cache = parts().cluster_cache
     found = cluster_cache.job(namespace, name)
     if found is None and not cluster_cache.is_complete:
-        # A page that was open before the process began anew, for instance.
+        # For example a page that was open before the process restarted.
         cluster_cache.wait_until_complete(_PATIENCE)
         found = cluster_cache.job(namespace, name)
     return found
@@ -169,5 +169,5 @@ def _curves_json(axis: Timeline, curves: Sequence[Chart], story: Story) -> Marku
         },
         separators=(",", ":"),
     )
-    # It stands in a script element, which nothing that a job is called may end.
+    # It is placed in a script element, which no name of a job must close.
     return Markup(text.replace("<", "\\u003c"))

@@ -1,4 +1,4 @@
-"""Logs: several ranks side by side, searched, and followed."""
+"""Pages of logs: several ranks side by side, searchable and live."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from di_kube.errors import ApiError
 
 log_pages: Final = Blueprint("log_pages", __name__)
 LINES: Final = 300
-"""Last lines of each pod that a page begins with."""
+"""Number of last lines of each pod that a page begins with."""
 _BEAT: Final = 10.0
-"""Seconds without a line after which the browser is sent a comment."""
+"""Seconds without a line after which the browser gets a comment."""
 _PAUSE: Final = 0.1
-"""Seconds between two events: lines that come meanwhile go together."""
+"""Seconds between two events; lines in between are sent together."""
 _SEARCHED: Final = 5000
-"""Last lines that are searched by a page without JavaScript."""
+"""Number of last lines that a page without JavaScript searches."""
 _LONGEST_QUERY: Final = 200
 
 
@@ -35,7 +35,7 @@ class Panel:
     """The log of a pod.
 
     Attributes:
-        last: the time of the last line; what follows is newer.
+        last: the time of the last line; later lines are newer.
         wrong: why there is none.
     """
 
@@ -48,7 +48,9 @@ class Panel:
 
 @log_pages.get("/jobs/<namespace>/<name>/logs")
 def logs(namespace: str, name: str) -> str:
-    """The last lines of some pods; a page with JavaScript follows them from there."""
+    """Return the page with the last lines of some pods; with JavaScript it follows them
+    from there.
+    """
     job_or_404(namespace, name)
     pods = in_order(parts().cluster_cache.pods_of(namespace, name))
     chosen = _chosen(pods)
@@ -69,7 +71,7 @@ def logs(namespace: str, name: str) -> str:
 
 @log_pages.get("/jobs/<namespace>/<name>/logs/stream")
 def stream(namespace: str, name: str) -> Response:
-    """Lines as they come, of the pods that are asked for, each after the time beside it."""
+    """Stream the new lines of the requested pods, each after the given time."""
     job_or_404(namespace, name)
     known = {name_of(pod): pod for pod in parts().cluster_cache.pods_of(namespace, name)}
     asked = zip(request.args.getlist("pod"), request.args.getlist("since"), strict=False)
@@ -86,7 +88,7 @@ def stream(namespace: str, name: str) -> Response:
 
 
 class Lines:
-    """Events with lines of a tail, several in each."""
+    """A stream of events with lines of a tail, several in each."""
 
     beat_seconds = _BEAT
     rest_seconds = _PAUSE
@@ -109,7 +111,7 @@ class Lines:
 
 
 def _chosen(pods: Sequence[Object]) -> list[Object]:
-    """Those that are asked for, else the first."""
+    """Return the requested pods, else the first ones."""
     asked = request.args.getlist("pod")
     found = [pod for pod in pods if name_of(pod) in asked]
     return (found or list(pods[:1]))[:MOST_PODS]

@@ -1,4 +1,4 @@
-"""What all pages have: the cluster in memory, the API server, and who is told of changes."""
+"""Common resources of all pages: the cluster cache, the API client, and listeners of changes."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """All of it.
+    """The resources of a page.
 
     Attributes:
-        kept: what di-history remembers of jobs, and stories are made of.
-        outlooks: when jobs that wait are expected to start.
-        client: as the user who looks.
-        log_client: likewise; logs hold their connections for as long as somebody reads.
+        kept: responses of di-history, from which stories are built.
+        outlooks: forecasts of waiting jobs.
+        client: has the user's permissions.
+        log_client: the same; logs keep their connections open while they are read.
         now: by the API server's clock.
-        place: which cluster, in words.
-        namespace: the only one that is looked at; None means all.
-        read_only: whether nothing may be changed from here.
-        form_token: what each form has to send back.
+        place: name of the cluster.
+        namespace: the only one that is shown; None means all.
+        read_only: whether nothing can be changed from here.
+        form_token: value that each form has to send back.
         open_pages: streams of all users.
-        renders: of pages that several look at.
-        user: who looks, in words; empty on a machine of one's own.
-        stay: asked now and then by what outlives its request: whether it may go on.
+        renders: shared renderings of pages.
+        user: name of the user; empty for a local dashboard.
+        stay: called regularly by streams: whether they can continue.
     """
 
     cluster_cache: ClusterCache
@@ -67,7 +67,7 @@ class Parts:
     stay: Callable[[], bool] = lambda: True
 
     def explain(self, job: Object) -> Explanation:
-        """Why the job is as it is."""
+        """Return the explanation of the job's state."""
         metadata = mapping(job.get("metadata"))
         namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
         pods = self.cluster_cache.pods_of(namespace, name)
@@ -85,34 +85,35 @@ class Parts:
 
 
 class SignIn(Protocol):
-    """Decides of each request who looks, and so what there is to see."""
+    """Authenticates the user of each request, and returns what the user can see."""
 
     def enter(self) -> Parts | Response | None:
-        """What the page has, or an answer in its place; None: nothing is needed for this one.
+        """Return the resources of the page, or a response in its place; None: this page needs no
+        resources.
 
         Raises:
-            HTTPException: who asks may not look.
+            HTTPException: the caller has no permission.
         """
 
 
 def put(found: Parts) -> None:
-    """The page of this request has these."""
+    """Set the resources of this request's page."""
     setattr(g, _HERE, found)
 
 
 def parts() -> Parts:
-    """Those of the page that answers."""
+    """Return the resources of this request's page."""
     found: Parts = getattr(g, _HERE)
     return found
 
 
 def rendered_once(view: Callable[P, str]) -> Callable[P, str]:
-    """For a view whose page depends on nothing but its address and what the cluster is like."""
+    """Decorate a view whose page depends only on its address and the cluster."""
 
     @wraps(view)
     def shown(*args: P.args, **kwargs: P.kwargs) -> str:
         if session:
-            # Something is said to this one alone.
+            # The page has a message for this user only.
             return view(*args, **kwargs)
         return parts().renders.get(request.full_path, lambda: view(*args, **kwargs))
 
@@ -120,6 +121,6 @@ def rendered_once(view: Callable[P, str]) -> Callable[P, str]:
 
 
 def parts_or_none() -> Parts | None:
-    """Likewise, if somebody looks who may."""
+    """Return the resources, or None without a signed-in user."""
     found: Parts | None = g.get(_HERE)
     return found

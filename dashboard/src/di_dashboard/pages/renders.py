@@ -1,4 +1,4 @@
-"""Many who look at one page are shown one rendering of it."""
+"""Shared rendering: concurrent requests for a page get the same result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class _Render:
-    """One that has not begun yet, or whose end its askers wait for."""
+    """A rendering that has not begun, or that requests wait for."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     page: str = ""
@@ -18,11 +18,11 @@ class _Render:
 
 
 class Renders:
-    """Renders a page once for all that ask for it before its rendering has begun.
+    """Renders a page once for all requests that arrive before the rendering begins.
 
-    A change tells all pages of it at once, and all ask within a moment. Of one page one rendering
-    is under way; whoever asks meanwhile is given the next one, so nobody is ever shown a state from
-    before they asked. Nothing is kept once it has been shown. Safe between threads.
+    A change notifies all pages at once, and all reload within a moment. One rendering of a page is
+    under way at a time; requests that arrive meanwhile get the next one, so no result is older than
+    its request. Results are not cached. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Renders:
         self._under_way: dict[str, _Render] = {}
 
     def get(self, key: str, render: Callable[[], str]) -> str:
-        """The page of that key; raises what `render` raises, to all that share it."""
+        """Return the page of that key; all requests that share it get the errors of `render`."""
         with self._lock:
             mine = self._next.setdefault(key, _Render())
             mine.askers += 1
@@ -47,14 +47,14 @@ class Renders:
         return mine.page
 
     def waiting(self, key: str) -> int:
-        """How many wait for a rendering of that key that has not begun."""
+        """Return the number of requests that wait for the next rendering of that key."""
         with self._lock:
             found = self._next.get(key)
             return found.askers if found else 0
 
     def _run(self, key: str, mine: _Render, render: Callable[[], str]) -> None:
         with self._lock:
-            # Whoever asks from now on may want what this one does not know.
+            # Later requests may need data that this rendering has not read.
             del self._next[key]
             self._under_way[key] = mine
         try:

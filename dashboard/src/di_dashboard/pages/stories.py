@@ -1,4 +1,4 @@
-"""The stories of jobs, as the history tells them: read once for each answer, however many look."""
+"""Stories of jobs from the history, parsed once for each response."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST: Final = 64
 
 
 def path_of(namespace: str, name: str) -> str:
-    """Of a job, below `/v1` of the history."""
+    """Return the path of a job below `/v1` of the history."""
     return f"/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
 class Stories:
-    """Asks for both halves of a story at once. Safe between threads."""
+    """Requests both parts of a story at once. Thread-safe."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
@@ -27,15 +27,15 @@ class Stories:
         self._read: OrderedDict[tuple[str, str, str], tuple[Object, Object, Story]] = OrderedDict()
 
     def of(self, namespace: str, name: str, uid: str, topic: str = "") -> tuple[Story, str]:
-        """What is told of a job, and what is wrong with that, if something is.
+        """Return the story of a job, and the error, if any.
 
         Args:
-            uid: of the job; empty: the last one of that name.
-            topic: of the page that is to be told of an answer that comes late.
+            uid: of the job; empty: the last one with that name.
+            topic: of the page that is notified of a late response.
         """
         path = path_of(namespace, name)
         query = {"uid": uid} if uid else {}
-        # Begun before the other is waited for.
+        # Started before the other response is awaited.
         self._kept.begin(namespace, f"{path}/series", topic, **query)
         told = self._kept.get(namespace, path, topic, **query)
         series = self._kept.get(namespace, f"{path}/series", topic, **query)

@@ -1,4 +1,4 @@
-"""Server-sent events: a page is told that what it shows has changed, and asks for it."""
+"""Server-sent events: a page is notified of changes, and reloads its content."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from di_service.serving.streams import STREAM, Stream
 
 stream: Final = Blueprint("stream", __name__)
 _PAUSE: Final = 0.5
-"""Seconds between two events at least, however much happens."""
+"""Minimum seconds between two events."""
 _BEAT: Final = 15.0
-"""Seconds after which a page is told although nothing has happened: ages go on."""
+"""Seconds after which a page is notified without a change, because ages grow."""
 _LONGEST: Final = 400
 
 
 @stream.get("/stream")
 def events() -> Response:
-    """Tell of changes of a topic."""
+    """Stream the changes of a topic."""
     topic = request.args.get("topic", "")[:_LONGEST]
     return streamed(
         lambda here: Changes(here, here.feed.join([topic, STATE_TOPIC])), first=b"retry: 2000\n\n"
@@ -30,10 +30,10 @@ def events() -> Response:
 
 
 def streamed(begin: Callable[[Parts], Stream], *, first: bytes) -> Response:
-    """Return an answer of server-sent events that counts as an open page of the caller.
+    """Return a response of server-sent events that counts as an open page of the user.
 
     Args:
-        begin: makes what goes on after `first`.
+        begin: creates the stream that follows `first`.
     """
     here = parts()
     try:
@@ -46,12 +46,12 @@ def streamed(begin: Callable[[Parts], Stream], *, first: bytes) -> Response:
         close()
         raise
     request.environ[STREAM] = Counted(going_on, close)
-    # No sequence: one would have a length.
+    # An iterator, because a sequence would have a length.
     return Response(iter([first]), mimetype="text/event-stream")
 
 
 class Counted:
-    """A stream, and what counts it out at its end."""
+    """A stream with the function that ends its count."""
 
     def __init__(self, counted: Stream, close: Callable[[], None]) -> None:
         self._counted = counted
@@ -68,7 +68,7 @@ class Counted:
 
 
 class Changes:
-    """An event for each change, and one now and then without."""
+    """A stream with an event for each change, and one from time to time without."""
 
     beat_seconds = _BEAT
     rest_seconds = _PAUSE

@@ -1,1 +1,1 @@
-"""The page for many, in the cluster: each sees and does what the API server lets them."""
+"""The shared dashboard in the cluster: each user has the permissions of the user's own token."""

@@ -1,4 +1,4 @@
-"""Settings of the page for many."""
+"""Settings of the shared dashboard."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ CA_FILE: Final = Path("/kube/ca.crt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What may differ between two installations."""
+    """The settings of an installation."""
 
     bind: Address
     cert_dir: Path | None
-    """Folder with tls.crt and tls.key, read anew when they change; None: plain HTTP."""
+    """Folder with tls.crt and tls.key, reloaded when they change; None: plain HTTP."""
     health_bind: Address | None
-    """Plain HTTP for probes and `/metrics`; None: nowhere."""
+    """Address for probes and `/metrics` over plain HTTP; None: none."""
     api_server: str | None
-    """URL of the API server; None: as a pod is told."""
+    """URL of the API server; None: that of the pod's environment."""
     api_ca: Path
-    """Its authorities, PEM."""
+    """File with its CA certificates, PEM."""
     cluster: str
-    """What the page calls the cluster."""
+    """Displayed name of the cluster."""
     path: str
-    """That all addresses of the page are below."""
+    """Path prefix of all pages."""
     read_only: bool
     callers: int
-    """People, and namespaces of one, that are looked at at once; each has a watch of its own."""
+    """Maximum number of sessions, one per user and namespace; each has a separate watch."""
     pages: int
-    """Of one of them that get changes at once, whatever they come with."""
+    """Maximum number of pages of one user with live changes, over all tokens."""
     idle_seconds: float
-    """After which the watch of somebody who does not look any more ends."""
+    """Seconds after which the watch of an inactive user ends."""
     history_server: str | None
-    """URL of di-history; None: it is not asked."""
+    """URL of di-history; None: not configured."""
     history_ca: Path | None
-    """Its authority, PEM; None: the system's."""
+    """File with its CA certificates, PEM; None: the system's."""
     history_account: str
-    """The service account of each namespace whose token is shown there."""
+    """Name of the service account in each namespace for tokens of di-history."""
     log_level: str
 
     @property
     def streams(self) -> int:
-        """How many pages of all may be told of changes at once."""
+        """Return the maximum number of pages of all users with live changes."""
         return self.callers * self.pages
 
 
@@ -130,7 +130,7 @@ def load_config(argv: Sequence[str], environ: Mapping[str, str]) -> Config:
     """Read flags and DI_DASHBOARD_*.
 
     Raises:
-        SettingsError: a value means nothing; the message has all of them.
+        SettingsError: a value is invalid; the message has all of them.
     """
     values = read_settings(
         _SETTINGS,

@@ -1,4 +1,4 @@
-"""Composition root of the page for many."""
+"""Composition root of the shared dashboard."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from di_service.serving.worker import Serving
 from di_service.settings import Address, SettingsError, refuse_to_start
 
 _THREADS: Final = 32
-"""For requests; a page that waits for changes holds none."""
+"""Threads for requests; a page that waits for changes holds none."""
 
 
 def main() -> None:
-    """Serve until SIGTERM; exits with 2 when the settings make no sense."""
+    """Serve until SIGTERM; exits with 2 for invalid settings."""
     try:
         config = load_config(sys.argv[1:], os.environ)
         kube = api_server(config, os.environ)
@@ -58,11 +58,11 @@ def main() -> None:
 
 
 def api_server(config: Config, environ: Any) -> KubeConfig:
-    """Where the API server is, and nobody to be there.
+    """Return the access to the API server, without a user.
 
     Raises:
-        ConfigError: nobody says where it is.
-        OSError: its authorities cannot be read.
+        ConfigError: there is no address.
+        OSError: its CA certificates are unreadable.
     """
     server = config.api_server
     if server is None:
@@ -75,10 +75,10 @@ def api_server(config: Config, environ: Any) -> KubeConfig:
 
 
 def history_place(config: Config) -> HistoryPlace | None:
-    """Where di-history is.
+    """Return the access to di-history.
 
     Raises:
-        OSError: its authority cannot be read.
+        OSError: its CA certificates are unreadable.
     """
     if config.history_server is None:
         return None
@@ -89,7 +89,9 @@ def history_place(config: Config) -> HistoryPlace | None:
 
 
 def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serving:
-    """What the worker serves; called in it: threads and connections survive no fork."""
+    """Build what the worker serves; called in the worker, because threads and connections do not
+    survive a fork.
+    """
     metrics = Metrics()
     clock = ServerTime(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
 

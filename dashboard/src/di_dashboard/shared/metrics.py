@@ -1,4 +1,4 @@
-"""What the page for many says of itself; one registry a process, made at its start."""
+"""Prometheus metrics of the shared dashboard; one registry per process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class Metrics:
-    """`di_dashboard_*`; nothing of it is of one person."""
+    """The metrics `di_dashboard_*`, without data about single users."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -36,5 +36,5 @@ class Metrics:
         )
 
     def show_watches(self, count: Callable[[], int]) -> None:
-        """Show how many there are."""
+        """Register the gauge of watches."""
         self._watches.set_function(count)

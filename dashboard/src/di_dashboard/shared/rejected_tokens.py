@@ -1,4 +1,4 @@
-"""Tokens that hold nothing: they may be shown, and are not to cost the cluster a review each."""
+"""Cache and limit for invalid tokens, so that each does not cost the cluster a review."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from di_service.sources import source_of
 from di_service.token_buckets import TokenBuckets
 
 REFUSED_SECONDS: Final = 30.0
-"""For which a token that was refused is refused without a review."""
+"""Seconds for which an invalid token is refused without a review."""
 AT_ONCE: Final = 32
-"""Refusals of one address; all who come by a single sign-on have its address."""
+"""Burst of refusals of one address; all users of a single sign-on share its address."""
 PER_SECOND: Final = 1.0
-"""Likewise, for as long as it goes on."""
+"""Sustained refusals per second of one address."""
 _MOST: Final = 4096
 
 
 class TooMany(Exception):
-    """Tokens of that address were refused too often; `seconds` until one more is looked at."""
+    """Too many tokens of that address were refused; `seconds` until the next one is reviewed."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,10 +29,10 @@ class TooMany(Exception):
 
 
 class RejectedTokens:
-    """Counts refusals by address, and remembers tokens that were refused. Safe between threads.
+    """Counts refusals by address, and caches refused tokens. Thread-safe.
 
-    A page that is left open with a token that has run out asks every few seconds, and costs one
-    review each REFUSED_SECONDS; so it uses up little of what others at its address may be refused.
+    An open page with an expired token sends a request every few seconds, but costs one review per
+    REFUSED_SECONDS, so it uses little of its address's limit.
     """
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
@@ -42,10 +42,10 @@ class RejectedTokens:
         self._refused: OrderedDict[str, float] = OrderedDict()
 
     def is_refused(self, caller: Caller, address: str) -> bool:
-        """Whether the token was refused a moment ago.
+        """Return whether the token was refused recently.
 
         Raises:
-            TooMany: it was not, and is not looked at now.
+            TooMany: it was not, and the address has reached its limit.
         """
         with self._lock:
             if self._refused.get(caller.key, 0.0) > self._clock():
@@ -56,8 +56,9 @@ class RejectedTokens:
         return False
 
     def count(self, caller: Caller, address: str) -> None:
-        """The API server has refused a token that came from an address."""
-        # All that were let through at once are refused at once, and are owed.
+        """Count a token that the API server refused, from an address."""
+        # Concurrently admitted requests are refused concurrently: the bucket goes into debt for
+        # them.
         self._buckets.take(source_of(address), owed=AT_ONCE)
         with self._lock:
             self._refused.pop(caller.key, None)

@@ -1,4 +1,4 @@
-"""Who somebody is, and what they may look at: asked of the API server with their own token."""
+"""Identity and permissions of a user, from the API server with the user's own token."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, SELF_SUBJECT_REVIEWS,
 from di_kube.sync import SyncKubeClient
 
 AGAIN_SECONDS: Final = 45.0
-"""After which the API server is asked again: a token that was withdrawn, or a right, is one no
-longer than that."""
+"""Seconds between two checks, and so the maximum delay of a revoked token or permission."""
 TRUST_SECONDS: Final = 300.0
-"""For which an answer holds while the API server does not give another one."""
+"""Seconds for which a result is valid while the API server does not respond."""
 _MOST: Final = 1024
 _LOOKED_AT: Final = ((DIJOBS, False), (PODS, False), (EVENTS, False), (NODES, True))
-"""Kinds, and whether they have no namespace."""
+"""Kinds, and whether they are cluster-scoped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody with a token; two requests with the same token are of the same one."""
+    """A user with a token; two requests with the same token are of the same user."""
 
     token: str
 
     @property
     def key(self) -> str:
-        """What they are told apart by; the token cannot be had from it."""
+        """Return a key from which the token cannot be derived."""
         return sha256(self.token.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What somebody may look at, of one namespace or all.
+    """The permissions of a user in one namespace or in all.
 
     Attributes:
-        user: their name.
-        readable: plurals of the kinds that they may list.
+        user: name of the user.
+        readable: plurals of the kinds that the user can list.
     """
 
     user: str
@@ -50,19 +49,19 @@ class Rights:
 
     @property
     def has_jobs(self) -> bool:
-        """Whether there is anything for them here."""
+        """Return whether the user can list jobs."""
         return DIJOBS.plural in self.readable
 
 
 def ask(client: SyncKubeClient, scope: str | None) -> Rights:
-    """Ask the API server, five cheap requests.
+    """Return the permissions from the API server, by five cheap requests.
 
     Args:
         scope: a namespace; None means all.
 
     Raises:
-        Unauthorized: the token is none, or not any more.
-        ApiError: it does not answer.
+        Unauthorized: the token is invalid or expired.
+        ApiError: the API server does not respond.
     """
     review = client.create(SELF_SUBJECT_REVIEWS, {})
     user = mapping(mapping(review.get("status")).get("userInfo")).get("username")
@@ -76,7 +75,7 @@ def ask(client: SyncKubeClient, scope: str | None) -> Rights:
 
 def _may_list(client: SyncKubeClient, resource: Resource, namespace: str | None) -> bool:
     try:
-        # None, or one: it is about the right to.
+        # A list with at most one object checks the permission.
         client.list(resource, namespace, field_selector="metadata.name=none")
     except (Forbidden, NotFound):
         return False
@@ -84,7 +83,7 @@ def _may_list(client: SyncKubeClient, resource: Resource, namespace: str | None)
 
 
 class Known:
-    """Rights as of a moment ago. Safe between threads.
+    """Cached permissions. Thread-safe.
 
     Args:
         find: asks the API server; see `ask`.
@@ -102,7 +101,7 @@ class Known:
         self._found: OrderedDict[tuple[str, str | None], tuple[float, Rights]] = OrderedDict()
 
     def knows(self, caller: Caller) -> bool:
-        """Whether the API server has taken the token, not long ago."""
+        """Return whether the API server accepted the token recently."""
         until = self._clock() - TRUST_SECONDS
         with self._lock:
             return any(
@@ -110,11 +109,11 @@ class Known:
             )
 
     def of(self, caller: Caller, scope: str | None) -> Rights:
-        """What they may look at.
+        """Return the permissions of a user.
 
         Raises:
-            Unauthorized: the token is none, or not any more.
-            ApiError: the API server does not answer, and has not for a while.
+            Unauthorized: the token is invalid or expired.
+            ApiError: the API server has not responded for a while.
         """
         key, now = (caller.key, scope), self._clock()
         with self._lock:

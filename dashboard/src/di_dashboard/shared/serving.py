@@ -1,4 +1,4 @@
-"""What clients of the page for many may, and what its probes show."""
+"""Limits for clients of the shared dashboard, and its probes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from di_service.serving.probe_server import Page, Pages
 
 END_SECONDS: Final = 5
 _BESIDE_STREAMS: Final = 768
-"""Connections for requests of one source, as are all who come by a single sign-on."""
+"""Connections for requests of one source, which all users of a single sign-on share."""
 
 
 def bounds_of(streams: int) -> Bounds:
-    """Return the bounds of a page.
+    """Return the limits.
 
     Args:
-        streams: pages that may be told of changes at once, each on a connection of its own.
+        streams: maximum number of pages with live changes, each on a separate connection.
     """
     of_source = streams + _BESIDE_STREAMS
     return Bounds(
         handshake_seconds=5.0,
         read_seconds=10.0,
-        # A page may wait for an API server that takes its time.
+        # A page can wait for a slow API server.
         queue_seconds=15.0,
         write_seconds=15.0,
         idle_seconds=75.0,
@@ -38,29 +38,29 @@ def bounds_of(streams: int) -> Bounds:
         connections_per_second=50.0,
         body_bytes=lambda _path: MOST_BODY,
         bodies_bytes=64 * MOST_BODY,
-        # A proxy keeps cookies of its own.
+        # A proxy adds its own cookies.
         field_bytes=24 * 1024,
         head_bytes=64 * 1024,
         fields=100,
         line_bytes=8190,
-        # Tokens that run out in pages left open are counted by `RejectedTokens`.
+        # `RejectedTokens` counts expired tokens of open pages.
         counts_refused_tokens=False,
     )
 
 
 def refusal(_status: int, message: str) -> bytes:
-    """Return the body of an answer to what never became a request."""
+    """Return the body of a response to input that never became a request."""
     return json.dumps({"message": message}).encode()
 
 
 def probe_pages(
     *, registry: CollectorRegistry, is_ready: Callable[[], bool], clock: Callable[[], float]
 ) -> Pages:
-    """Return what the port for probes shows.
+    """Return the pages of the port for probes.
 
     Args:
-        is_ready: whether a browser would be shown a certificate that holds.
-        clock: tells seconds.
+        is_ready: whether a browser would get a valid certificate.
+        clock: returns seconds.
     """
     exposition = Exposition(lambda: generate_latest(registry), clock=clock)
     return {

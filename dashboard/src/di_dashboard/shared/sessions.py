@@ -1,7 +1,7 @@
-"""What each of those who look has open: one watch each, in bounds, and gone when they are.
+"""Sessions of users: one watch each, limited in number, and closed when idle.
 
-A place costs a watch of the API server, so only who may list jobs gets one, and who has several
-gives way to who has fewer.
+A session costs a watch of the API server, so only users who can list jobs get one, and a user with
+several loses one to a user with fewer.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from di_kube.errors import ApiError
 
 _LOOK_SECONDS: Final = 15.0
 _SPARED_SECONDS: Final = 60.0
-"""Who has looked within that time is not put out for another."""
+"""Seconds after the last request in which a session is not closed for another one."""
 
 
 MOST_OF_USER: Final = 4
-"""Places of one user, whatever tokens and namespaces they come with."""
+"""Maximum sessions of one user, over all tokens and namespaces."""
 
 
 class Full(Exception):
-    """So many look already that there is no place for one more."""
+    """All sessions are in use."""
 
 
 class NothingToSee(Exception):
-    """The caller, a `user`, may not list the jobs that are asked for."""
+    """The caller, a `user`, has no permission to list the requested jobs."""
 
     def __init__(self, user: str) -> None:
         super().__init__(f"{user} may not list these jobs")
@@ -48,18 +48,20 @@ class _Room:
 
 
 _Key = tuple[str, str | None]
-"""A caller's, and the namespace."""
+"""The caller's key, and the namespace."""
 
 Open = Callable[[Caller, str | None, Rights, Callable[[], bool]], AbstractContextManager[Parts]]
-"""Opens one for a caller, of a namespace or all; what is asked whether a stream may go on."""
+"""Opens a session of a caller for one namespace or all; the function in it returns whether a stream
+can continue.
+"""
 
 
 class Sessions:
-    """Opens, keeps and closes them. Safe between threads.
+    """Opens, keeps and closes sessions. Thread-safe.
 
     Args:
-        most: that are open at once.
-        idle_seconds: after which one that nobody looks at is closed.
+        most: maximum number of open sessions.
+        idle_seconds: after which an unused session is closed.
     """
 
     def __init__(
@@ -81,21 +83,21 @@ class Sessions:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Return the number of open sessions."""
         return len(self._rooms)
 
     def start(self) -> None:
-        """Close what nobody looks at from now on, in a thread that ends with the process."""
+        """Close idle sessions from now on, in a thread that ends with the process."""
         threading.Thread(target=self._run, daemon=True, name="sessions").start()
 
     def enter(self, caller: Caller, scope: str | None) -> Parts:
-        """What a caller sees of a namespace, or of all.
+        """Return the resources of pages for a caller in a namespace, or in all.
 
         Raises:
-            Unauthorized: the token is none, or not any more.
-            ApiError: the API server does not answer.
-            NothingToSee: they may not list jobs there.
-            Full: there is no place.
+            Unauthorized: the token is invalid or expired.
+            ApiError: the API server does not respond.
+            NothingToSee: the caller cannot list jobs there.
+            Full: there is no free session.
         """
         key = (caller.key, scope)
         try:
@@ -110,7 +112,7 @@ class Sessions:
         return room.parts if room is not None else self._open(key, caller, scope, rights)
 
     def close_idle(self) -> None:
-        """Close those that nobody looks at."""
+        """Close idle sessions."""
         until = self._clock() - self._idle_seconds
         with self._lock:
             idle = [key for key, room in self._rooms.items() if room.used < until]
@@ -134,10 +136,10 @@ class Sessions:
                 each.opened.__exit__(None, None, None)
 
     def _in_the_way(self, user: str) -> _Key | None:
-        """Return the place to close for one more of a user; None: there is space.
+        """Return the session to close for a further one of a user; None: there is a free one.
 
         Raises:
-            Full: no other place is idle, and no user has more than this one would have.
+            Full: no other session is idle, and no user has more than this one would have.
         """
         by_user = defaultdict[str, list[_Key]](list)
         for key in sorted(self._rooms, key=lambda key: self._rooms[key].used):
@@ -166,13 +168,13 @@ class Sessions:
             return False
 
     def _used(self, key: _Key, rights: Rights) -> _Room | None:
-        """One that is open and may stay so, used now."""
+        """Return an open and still permitted session, marked as used now."""
         with self._lock:
             room = self._rooms.get(key)
             if room is not None and rights.readable >= room.rights.readable:
                 room.used = self._clock()
                 return room
-        # What somebody may not read any more is forgotten with all the rest.
+        # Data that the user can no longer read is dropped with the whole session.
         self._close([key])
         return None
 

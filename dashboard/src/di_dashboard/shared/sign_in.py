@@ -1,7 +1,7 @@
-"""Who looks: whoever the token is of that comes with the request, put there by a single sign-on.
+"""Authentication by the token that a single sign-on adds to each request.
 
-The page has no rights, so that a request without a token sees nothing, and one with a token no more
-than kubectl with it would.
+The dashboard has no permissions of its own: a request without a token sees nothing, and one with a
+token no more than kubectl with the same token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from di_kube.errors import ApiError, Forbidden, Unauthorized
 
 COOKIE: Final = "di-dashboard-namespace"
 FORWARDED_TOKEN: Final = "X-Forwarded-Access-Token"
-"""Where oauth2-proxy puts it with --pass-access-token."""
+"""Header in which oauth2-proxy passes the token with --pass-access-token."""
 _NO_TOKEN_OF_THIS_CLUSTER: Final = (
     "The token that came with the request is none of this cluster, or not any more."
 )
@@ -40,10 +40,10 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class TokenDoor:
-    """The sign-in of a page for many.
+    """The sign-in of the shared dashboard.
 
     Args:
-        secret: what form tokens are made of; of this process.
+        secret: key of form tokens; of this process.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TokenDoor:
         self._secret = secret
 
     def form_token(self, caller: Caller) -> str:
-        """What forms that a caller was shown have to send back."""
+        """Return the token that forms of a caller have to send back."""
         return hmac.new(self._secret, caller.key.encode(), sha256).hexdigest()
 
     def enter(self) -> Parts | AnyResponse | None:
@@ -123,8 +123,8 @@ class TokenDoor:
 
 
 def add_choice(app: Flask) -> None:
-    """The page where a namespace is chosen, and the one that says that the process is well."""
-    # Without a function: the sign-in answers before one would be called.
+    """Add the page for the choice of a namespace, and the health endpoint."""
+    # Without a function: the sign-in responds before it would be called.
     app.add_url_rule("/namespace", "choose")
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
 
@@ -172,7 +172,7 @@ def _question(user: str, *, wrong: str = "", status: int = 200) -> AnyResponse:
 
 
 def _home(user: str) -> str:
-    """The namespace of a service account."""
+    """Return the namespace of a service account."""
     if not user.startswith(_SERVICE_ACCOUNT):
         return ""
     return user.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]

@@ -1,1 +1,3 @@
-"""What the pages show, decided without I/O: objects of the cluster in, texts and numbers out."""
+"""View models of the pages, computed without I/O: from objects of the cluster to texts and
+numbers.
+"""

@@ -1,4 +1,4 @@
-"""The cluster: who holds what on which node, and what waits for what."""
+"""View model of the cluster: which jobs use which nodes, and waiting jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from di_cli.views.queue import Waiting, waiting
 Object = Mapping[str, Any]
 
 COLOURS: Final = 12
-"""That tell jobs apart; of more they repeat, and the letters go on."""
+"""Number of colors for jobs; with more jobs they repeat, and the letters continue."""
 MOST_NODES: Final = 500
 MOST_WAITING: Final = 100
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -40,10 +40,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """A node, and who holds it.
+    """A node, and its users.
 
     Attributes:
-        label: all of it in words.
+        label: the same as text.
     """
 
     name: str
@@ -56,7 +56,7 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A job of the legend."""
+    """A job in the legend."""
 
     namespace: str
     name: str
@@ -68,12 +68,12 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPage:
-    """What is shown.
+    """The content of the page.
 
     Attributes:
-        resources: that nodes have and that can be looked at.
-        more_nodes, more_waiting: that are not shown.
-        marks: letter and colour of each job, by `<namespace>/<name>`.
+        resources: resources of nodes that can be shown.
+        more_nodes, more_waiting: numbers of those not shown.
+        marks: letter and color of each job, by `<namespace>/<name>`.
     """
 
     resource: str
@@ -99,11 +99,11 @@ def cluster_page(
     also: Iterable[str] = (),
     starts: Mapping[str, End | None] | None = None,
 ) -> ClusterPage:
-    """Make it; pods that have ended hold nothing.
+    """Return the content; pods that have ended use nothing.
 
     Args:
-        also: `<namespace>/<name>` of jobs that have a letter and colour although they hold nothing.
-        starts: by UID, after which end a job that waits is expected to start.
+        also: `<namespace>/<name>` of jobs that get a letter and color although they use nothing.
+        starts: by UID, the end after which a waiting job is expected to start.
     """
     resources = sorted({name for node in nodes for name in _allocatable(node)})
     resource = resource_of(nodes, asked if asked in resources else None)
@@ -127,7 +127,7 @@ def cluster_page(
 
 
 def live_pods(pods: Iterable[Object]) -> list[Object]:
-    """Those that have not ended."""
+    """Return the pods that have not ended."""
     return [pod for pod in pods if _phase(pod) not in ("Succeeded", "Failed")]
 
 

@@ -1,4 +1,4 @@
-"""Which curves are shown of what a job reports, and how they are called."""
+"""Selection and names of the curves from a job's reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_CURVES: Final = frozenset(
         *("restoreSeconds", "checkpointStep", "staleDropped"),
     }
 )
-"""Of what is known these are no measurements of how it goes."""
+"""Known keys that are not measurements of progress."""
 _MOST_OTHERS: Final = 4
 
 
@@ -46,11 +46,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Curves of one unit.
+    """Curves with one unit.
 
     Attributes:
-        unit: "%" where values are shares of 1.
-        stepped: whether a value holds until the next.
+        unit: "%" if values are fractions of 1.
+        stepped: whether a value is valid until the next.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Chart:
 
     @property
     def last(self) -> str:
-        """What the curves say at last, in words."""
+        """Return the last values of the curves as text."""
         parts = []
         for line in self.lines:
             value = line.points[-1][1]
@@ -69,7 +69,7 @@ class Chart:
         return ", ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """For who draws it."""
+        """Return the chart as JSON for the script that draws it."""
         return {
             "title": self.title,
             "unit": self.unit,
@@ -79,18 +79,18 @@ class Chart:
 
 
 def together(kept: Points, seen: Points) -> Points:
-    """What the history has, and what was seen after the last of it, by name."""
+    """Return the points of the history, and later ones of this process, by name."""
     found: dict[str, Sequence[Point]] = dict(kept)
     for name, points in seen.items():
         before = found.get(name, ())
         last = before[-1][0] if before else 0.0
-        # A report has the time of its arrival in both, but for parts of a second.
+        # Both have the time of a report's arrival, except for fractions of a second.
         found[name] = [*before, *(each for each in points if each[0] > last + 1.0)]
     return found
 
 
 def charts(points: Points) -> list[Chart]:
-    """Those of which there is something to see, the ones that people look at first, first."""
+    """Return the charts with data, the most important first."""
     found = [_chart(points, title, names, unit) for title, names, unit in _CHARTS]
     ready = tuple(name for name in points if name.startswith(_READY))
     found.append(_chart(points, "Pods that run", ready, "", stepped=True))

@@ -1,4 +1,4 @@
-"""What an action would do, said before it is done, and after."""
+"""Texts for the effect of an action, before and after."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_dashboard.history.seen import counts_of
 
 
 class Action(StrEnum):
-    """What can be done to a job."""
+    """An action on a job."""
 
     SCALE = "scale"
     LIMITS = "limits"
@@ -23,11 +23,11 @@ class Action(StrEnum):
 
 
 Edit = Scaling | Limits
-"""What is changed of a task."""
+"""The change of a task."""
 
 
 def possible(job: Mapping[str, Any]) -> list[Action]:
-    """What makes sense for a job as it is."""
+    """Return the actions that are possible for a job in its state."""
     spec, status = mapping(job.get("spec")), mapping(job.get("status"))
     if mapping(job.get("metadata")).get("deletionTimestamp"):
         return []
@@ -38,7 +38,7 @@ def possible(job: Mapping[str, Any]) -> list[Action]:
 
 
 def limits_of(job: Mapping[str, Any], task: str) -> tuple[str, str]:
-    """The bounds of a task as somebody would type them; nothing where there is none."""
+    """Return the bounds of a task as input text; empty if there is none."""
     for each in map(mapping, items(mapping(job.get("spec")).get("tasks"))):
         if task == str(each.get("name") or each.get("type")):
             least, most = each.get("minReplicas"), each.get("maxReplicas")
@@ -47,7 +47,7 @@ def limits_of(job: Mapping[str, Any], task: str) -> tuple[str, str]:
 
 
 def effect(action: Action, job: Mapping[str, Any], pods: int, edit: Edit | None) -> str:
-    """What will happen, in one or two sentences; `pods` are those that the job has now."""
+    """Return the effect in one or two sentences; `pods` is the job's present number of pods."""
     name = str(mapping(job.get("metadata")).get("name"))
     have = f"{pods} pod{'s' if pods != 1 else ''}"
     match action:
@@ -68,7 +68,7 @@ def effect(action: Action, job: Mapping[str, Any], pods: int, edit: Edit | None)
 
 
 def done(action: Action, name: str, edit: Edit | None) -> str:
-    """What was done, as the API server has accepted it."""
+    """Return the text for an accepted action."""
     match action:
         case Action.SCALE | Action.LIMITS:
             return _done(name, edit)

@@ -1,4 +1,4 @@
-"""Nodes over time: which job held how much of each, and why its pods moved."""
+"""Heat map of nodes over time: how much of each a job used, and why its pods moved."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MOST_PIECES: Final = 4000
 MOST_MOVES: Final = 100
 _TICKS: Final = 6
 _TOGETHER: Final = timedelta(minutes=10)
-"""A pod that begins so soon after another of its rank has ended is taken for the same one."""
+"""A pod that begins this soon after another of its rank has ended counts as its successor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
-    """A pod on a node, for a time.
+    """A pod on a node, with a time range.
 
     Attributes:
         key: `<namespace>/<name>` of its job.
-        seat: who it is in the job, whatever its pod is called.
+        seat: its place in the job, independent of the pod's name.
         until: absent while it is there.
-        ended: how, in words.
+        ended: how it ended, as text.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatPiece:
-    """What a job held of a node for a time: percent of the node's line, and of the time."""
+    """What a job used of a node for a time: percent of the node's line, and of the time axis."""
 
     key: str
     left: float
@@ -63,8 +63,8 @@ class HeatLine:
     """A node.
 
     Attributes:
-        label: all of it in words.
-        then: who held what at the time that is looked at.
+        label: the same as text.
+        then: the users at the selected time.
     """
 
     name: str
@@ -75,7 +75,7 @@ class HeatLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A pod that went from one node to another, and why; `left` is percent of the time."""
+    """A pod that moved from one node to another, and why; `left` is percent of the time axis."""
 
     at: datetime
     left: float
@@ -89,18 +89,18 @@ class Move:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Return the move as text."""
         return f"{self.clock} {self.pod} moved from {self.origin} to {self.target}. Why: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """The map.
+    """The heat map.
 
     Attributes:
-        at: the time that is looked at.
-        unit: "GPUs", or "pods" where none has any.
-        moves: the last one first; those that are too many are counted in `more_moves`.
+        at: the selected time.
+        unit: "GPUs", or "pods" if no node has GPUs.
+        moves: the latest first; `more_moves` counts those left out.
     """
 
     since: datetime
@@ -117,7 +117,7 @@ class Heat:
 
     @property
     def keys(self) -> list[str]:
-        """The jobs on it, by name."""
+        """Return the jobs on it, by name."""
         return sorted({piece.key for line in self.lines for piece in line.pieces})
 
 
@@ -125,7 +125,7 @@ Timeline = Sequence[tuple[datetime, Object]]
 
 
 def stays_of(placements: object) -> list[Stay]:
-    """Read `/placements` of the history; what has no time or node is left out."""
+    """Parse `/placements` of the history; entries without a time or node are left out."""
     found = []
     for each in map(mapping, items(placements)):
         since, node = parse_time(each.get("since")), str(each.get("node") or "")
@@ -152,7 +152,7 @@ def stays_of(placements: object) -> list[Stay]:
 
 
 def moved(stays: Iterable[Stay]) -> list[tuple[Stay, Stay]]:
-    """Pods that were on one node and then on another, the last first: before and after."""
+    """Return the pods that moved between nodes, the latest first: before and after."""
     by_seat: dict[tuple[str, tuple[str, str]], list[Stay]] = {}
     for each in stays:
         by_seat.setdefault((each.uid, each.seat), []).append(each)
@@ -167,7 +167,7 @@ def moved(stays: Iterable[Stay]) -> list[tuple[Stay, Stay]]:
 
 
 def timeline_of(told: Object) -> Timeline:
-    """The entries of a job's timeline with their times, as causes are looked for in them."""
+    """Return the entries of a job's timeline with their times, for the search of causes."""
     return [
         (at, each)
         for each in map(mapping, items(told.get("timeline")))
@@ -184,12 +184,12 @@ def heat_map(
     until: datetime,
     at: datetime,
 ) -> Heat:
-    """Make it.
+    """Return the heat map.
 
     Args:
-        totals: GPUs that nodes have now; of others the most that was held counts.
+        totals: present GPUs of nodes; for other nodes the largest used number counts.
         timelines: entries by the UID of a job, for the causes of its moves.
-        at: the time that is looked at.
+        at: the selected time.
     """
     has_gpus = any(each.gpus for each in stays)
     seconds = max(1.0, (until - since).total_seconds())
@@ -246,7 +246,7 @@ _Step = tuple[datetime, datetime, dict[str, int]]
 def _steps(
     stays: Iterable[Stay], since: datetime, until: datetime, *, has_gpus: bool
 ) -> Iterator[_Step]:
-    """Times between two changes, and what each job held in them."""
+    """Yield the times between two changes, with what each job used."""
     turns: list[tuple[datetime, str, int]] = []
     for each in stays:
         amount = each.gpus if has_gpus else 1
@@ -265,7 +265,7 @@ def _steps(
 
 
 def _pieces(steps: Iterable[_Step], whole: int, left: Any) -> Iterator[HeatPiece]:
-    """A piece for as long as a job held as much at the same height."""
+    """Yield a piece for each period in which a job used the same amount at the same height."""
     open_: dict[tuple[str, float, int], tuple[datetime, datetime]] = {}
     done: list[tuple[str, float, int, datetime, datetime]] = []
     for start, end, held in steps:

@@ -1,4 +1,4 @@
-"""The page of jobs: which of them, in which order, a page at a time."""
+"""View model of the page of jobs: filters, order and pagination."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from di_dashboard.history.series import Series
 from di_dashboard.views.sparks import Spark, spark
 
 PAGE: Final = 50
-"""Jobs of a page."""
+"""Number of jobs per page."""
 _LONGEST: Final = 200
-"""Characters of a filter that are read."""
+"""Maximum length of a filter."""
 _MOST_CHOICES: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which jobs are asked for; as a query they can be sent to a colleague.
+    """The filters; as a URL query they can be shared.
 
     Attributes:
         label: `key=value`.
-        query: words that the name, namespace or labels have.
+        query: words in the name, namespace or labels.
         page: the first is 1.
     """
 
@@ -45,7 +45,7 @@ class Filters:
 
     @classmethod
     def read(cls, arguments: Mapping[str, str]) -> Filters:
-        """From the query of a URL; what makes no sense there counts as absent."""
+        """Parse the query of a URL; invalid values count as absent."""
         page = arguments.get("page", "")
         return cls(
             namespace=arguments.get("namespace", "")[:_LONGEST],
@@ -58,7 +58,7 @@ class Filters:
         )
 
     def link(self, **changes: Any) -> str:
-        """The query with some of it otherwise, on its first page if that is not said."""
+        """Return the query with changes; page 1 unless they set another."""
         found = replace(self, **{"page": 1, **changes})
         fields = {
             "q": found.query,
@@ -73,13 +73,13 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether some jobs may be left out."""
+        """Return whether any filter is set."""
         return replace(self, page=1) != Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Pods of a task: those that run or have ended well, of so many."""
+    """The pods of a task: running or succeeded ones, of the total."""
 
     name: str
     ready: int
@@ -92,10 +92,10 @@ class JobRow:
     """A row of the page.
 
     Attributes:
-        row: as `di list` has it.
-        mood: what its phase is to a person: "good", "busy", "waits", "bad", "over".
-        gain, waiting: how its return and its learner's waiting went, as far as that is known.
-        starts: when it is expected to start, in words; empty where that cannot be told.
+        row: as in `di list`.
+        mood: category of its phase: "good", "busy", "waits", "bad", "over".
+        gain, waiting: curves of its return and of its learner's waiting, if known.
+        starts: its expected start as text; empty if unknown.
     """
 
     row: Row
@@ -109,12 +109,12 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsPage:
-    """What is shown.
+    """The content of the page.
 
     Attributes:
-        total: jobs that there are.
-        found: jobs that the filters leave.
-        phases, namespaces, owners, queues: how many jobs a click would leave, by name.
+        total: number of all jobs.
+        found: number of jobs after the filters.
+        phases, namespaces, owners, queues: number of jobs that a click would leave, by name.
     """
 
     filters: Filters
@@ -136,12 +136,12 @@ def jobs_page(
     series: Callable[[Mapping[str, Any]], Series] = lambda _: Series(),
     starts: Mapping[str, End | None] | None = None,
 ) -> JobsPage:
-    """Choose and describe; of all jobs only what they are found by is looked at.
+    """Return the content; reads only the search fields of jobs that are not shown.
 
     Args:
-        series: what a job has reported.
-        starts: by UID, after which end a job that waits is expected to start; None: at the next
-            look of the allocator.
+        series: returns the reports of a job.
+        starts: by UID, the end after which a waiting job is expected to start; None: at the
+            allocator's next round.
     """
     words = filters.query.lower().split()
     label = tuple(filters.label.split("=", 1)) if "=" in filters.label else None
@@ -171,7 +171,7 @@ def jobs_page(
 
 
 def mood_of(phase: str, reason: str = "") -> str:
-    """What a phase is to a person; one word, which is never the only thing that says so."""
+    """Return the category of a phase, one word, which is never the only sign of it."""
     if phase == Phase.FAILED:
         return "bad"
     if phase == Phase.SUCCEEDED:
@@ -184,7 +184,7 @@ def mood_of(phase: str, reason: str = "") -> str:
 
 
 def tasks_of(job: Mapping[str, Any]) -> list[Task]:
-    """The tasks of a job; with a coordinator, its roles."""
+    """Return the tasks of a job; with a coordinator, its roles."""
     status = mapping(job.get("status"))
     wanted, ready = counts_of(job), pods_in(status, "Running", "Succeeded")
     found = []
@@ -197,7 +197,7 @@ def tasks_of(job: Mapping[str, Any]) -> list[Task]:
 
 
 def start_of(uid: str, starts: Mapping[str, End | None]) -> str:
-    """When a job is expected to start, in words; empty where that cannot be told."""
+    """Return the expected start of a job as text; empty if unknown."""
     if uid not in starts:
         return ""
     end = starts[uid]

@@ -1,4 +1,6 @@
-"""The pods of a job as a grid: a line for each task, a cell for each rank, each with its truth."""
+"""View model of a job's pods as a grid: a line for each task, a cell with the state of each
+rank.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from di_cli.views.times import age
 Object = Mapping[str, Any]
 
 MOST_PODS: Final = 2000
-"""That are shown of a job."""
+"""Maximum number of shown pods of a job."""
 _WAITS: Final = frozenset(
     {"Pending", "ContainerCreating", "PodInitializing", "NotReady", "SchedulingGated"}
 )
@@ -26,10 +28,10 @@ class Cell:
     """A pod.
 
     Attributes:
-        state: its truth in one word.
-        truth: and in a sentence; empty where there is no more to say.
+        state: its state in one word.
+        truth: its state in a sentence; empty if there is nothing to add.
         mood: "good", "waits", "over", "leaving" or "bad".
-        sign: the same for who sees no colour.
+        sign: the same as a character, for readers who see no color.
         restarts: of its containers, in place.
     """
 
@@ -55,12 +57,12 @@ class TaskLine:
 
     @property
     def good(self) -> int:
-        """Those that run, or have ended well."""
+        """Return the number of running or succeeded pods."""
         return sum(1 for each in self.cells if each.mood in ("good", "over"))
 
 
 def grid(pods: Iterable[Object], now: datetime) -> list[TaskLine]:
-    """A line for each task, in the order of their first ranks."""
+    """Return a line for each task, in the order of their first ranks."""
     lines: dict[str, list[Cell]] = {}
     for pod in in_order(pods)[:MOST_PODS]:
         lines.setdefault(task_of(pod), []).append(_cell(pod, now))
@@ -68,12 +70,14 @@ def grid(pods: Iterable[Object], now: datetime) -> list[TaskLine]:
 
 
 def unwell(lines: Iterable[TaskLine]) -> list[Cell]:
-    """The pods of which there is something to say."""
+    """Return the pods with a problem."""
     return [each for line in lines for each in line.cells if each.mood in ("bad", "waits")]
 
 
 def truth_of(pod: Object) -> str:
-    """What a container waits for or ended with, in the kubelet's words; else the scheduler's."""
+    """Return the waiting reason or the end of a container, from the kubelet; else the scheduler's
+    reason.
+    """
     status = mapping(pod.get("status"))
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in map(mapping, items(status.get(kind))):
@@ -121,7 +125,7 @@ def _cell(pod: Object, now: datetime) -> Cell:
     return Cell(
         name=name_of(pod),
         task=task_of(pod),
-        # Who has no number in its name is none of ours, whatever its labels say.
+        # A name without a number is not one of ours, whatever its labels.
         index=index_of(pod) if "-" in name_of(pod) else 0,
         rank=rank_of(pod),
         state=state,

@@ -1,4 +1,4 @@
-"""Queues: what each namespace holds, what it is due, and what it has borrowed from others."""
+"""View model of queues: what each namespace uses, its fair share, and what it borrows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class QueueRow:
     """A namespace.
 
     Attributes:
-        cells: of the columns that the allocator's arguments have, in their order.
-        due: its part of all there is by the weights of those that want some; empty without weights.
-        borrowed: what it holds beyond that; likewise.
+        cells: values of the columns from the allocator's arguments, in order.
+        due: its part of all resources by the weights of active namespaces; empty without weights.
+        borrowed: what it uses beyond that; empty without weights.
     """
 
     name: str
@@ -38,10 +38,10 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queues:
-    """All of them.
+    """All queues.
 
     Attributes:
-        columns: names of what the allocator was told of namespaces: whatever is there.
+        columns: names of the settings of namespaces, whatever they are.
         has_due: whether there are weights.
     """
 
@@ -53,10 +53,11 @@ class Queues:
 def queues(
     nodes: Sequence[Node], waiting: Mapping[str, int], arguments: Mapping[str, Any]
 ) -> Queues:
-    """Make it of what is held, how many jobs wait by namespace, and what the allocator was told.
+    """Return the queues from used resources, numbers of waiting jobs by namespace, and the
+    allocator's arguments.
 
-    The allocator divides what all want by water-filling; what is told here as due is the part by
-    weights among the namespaces that hold or want some.
+    The allocator divides demand by water-filling; the share shown here is the part by weights among
+    the namespaces that use or want resources.
     """
     held: dict[str, Decimal] = {}
     for node in nodes:
@@ -86,8 +87,9 @@ def queues(
 
 
 def _told(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What is said of namespaces, by column: `{shares: {team: 3}}` and `{queues: {team: {weight:
-    3, quota: {...}}}}` are read alike, whatever the fields are called."""
+    """Return the settings of namespaces, by column: `{shares: {team: 3}}` and `{queues: {team:
+    {weight: 3, quota: {...}}}}` are both supported, with any field names.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     if shares := mapping(arguments.get(_SHARES)):
         found["share"] = shares

@@ -1,4 +1,4 @@
-"""A manifest, and what differs from the one before."""
+"""A manifest, and its difference to the previous one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MOST_LINES: Final = 2000
 
 
 def as_yaml(manifest: Mapping[str, Any]) -> str:
-    """As a person writes it."""
+    """Return a manifest as YAML."""
     return yaml.safe_dump(dict(manifest), sort_keys=True, allow_unicode=True)
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Lines that differ, with some around them: "added", "removed", "around" or "where"."""
+    """Return the changed lines with context: "added", "removed", "around" or "where"."""
     lines = unified_diff(
         as_yaml(before).splitlines(), as_yaml(after).splitlines(), lineterm="", n=3
     )
-    # The first two name the files, of which there are none.
+    # The first two name files, which do not exist.
     return [(_kind(line), line) for line in [*lines][2 : 2 + _MOST_LINES]]
 
 

@@ -1,4 +1,4 @@
-"""Small curves in a row of a table: how a number went, without an axis."""
+"""Sparklines: small curves in a table row, without axes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EDGE: Final = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
-    """A curve.
+    """A sparkline.
 
     Attributes:
         points: of a polyline in a box of WIDTH by HEIGHT; empty for fewer than two.
         last: the last value; None: there is none.
-        words: from where to where, for who sees no curve.
+        words: first and last value, as alternative text.
     """
 
     points: str = ""
@@ -30,10 +30,10 @@ class Spark:
 
 
 def spark(points: Sequence[Point], *, low: float | None = None, high: float | None = None) -> Spark:
-    """Draw one, between two values or those that it has."""
+    """Return a sparkline between the given bounds, or those of the values."""
     if not points:
         return Spark()
-    # The last is always one of them: it is the number beside the curve.
+    # The last point is always included: it is the number beside the curve.
     step = -(-len(points) // _MOST)
     kept = points[::-1][::step][::-1]
     values = [value for _, value in kept]

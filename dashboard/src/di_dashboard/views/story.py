@@ -1,4 +1,4 @@
-"""What the history tells of a job, read: phases, what happened and why, gaps, curves, places."""
+"""The parsed history of a job: phases, happenings with their causes, gaps, curves, placements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = Mapping[str, Any]
 Point = tuple[float, float]
 
 _NEAR: Final = timedelta(seconds=90)
-"""A cause is looked for so long before its effect, and a little after: times are whole seconds."""
+"""Maximum time between a cause and its effect, and a little after: times are whole seconds."""
 _AFTER: Final = timedelta(seconds=5)
 _RESTART_REASONS: Final = frozenset({"JobRestarting", "JobFailed"})
 _MOVE_REASONS: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
@@ -26,19 +26,19 @@ _CAUSES: Final = frozenset(
         *("WaitingForNodes", "RefusedByScheduler", "GrantWithdrawn"),
     }
 )
-"""Events that say why a job is placed elsewhere."""
+"""Events that explain a changed placement."""
 _MOST_POINTS: Final = 960
 _MOST_NAMES: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """Something that happened, as the history has it.
+    """Something that happened, from the history.
 
     Attributes:
         kind: "restart", "scale", "move", "warning", "gap" or "note".
-        what: in one word.
-        lines: the last ones of a pod that failed.
+        what: one word.
+        lines: the last lines of a failed pod.
     """
 
     at: datetime
@@ -51,10 +51,10 @@ class Happened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A time in which nobody looked.
+    """A time without observation.
 
     Attributes:
-        changed: fields that differed afterwards; none: nothing is known of the time before.
+        changed: fields that differed afterwards; empty: the earlier state is unknown.
     """
 
     since: datetime
@@ -63,7 +63,7 @@ class Gap:
 
     @property
     def text(self) -> str:
-        """All of it in words."""
+        """Return the gap as text."""
         length = span((self.until - self.since).total_seconds())
         if not self.changed:
             return f"nobody looked for {length}: what happened then is not known"
@@ -72,7 +72,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A pod on a node, from one time to another; `until` is absent while it is there."""
+    """A pod on a node, with a time range; `until` is absent while it is there."""
 
     pod: str
     task: str
@@ -84,7 +84,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A change of the manifest: who wrote it, and when."""
+    """A change of the manifest: its author, and its time."""
 
     number: int
     at: datetime | None
@@ -93,14 +93,14 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All that the history tells of a job.
+    """The whole history of a job.
 
     Attributes:
-        job: what it was: `name`, `owner`, `created`, `completed`, `deleted`, `phase`.
-        phases: when each began.
-        said: with the last of these, by the operator.
-        points: of each number that it reported, and of the pods that ran by task ("ready TASK").
-        logs: pod and container of each log that is kept; `lost` has those that are not, and why.
+        job: its fields `name`, `owner`, `created`, `completed`, `deleted`, `phase`.
+        phases: the beginning of each.
+        said: the operator's message for the last of these.
+        points: of each reported number, and of the running pods by task ("ready TASK").
+        logs: pod and container of each stored log; `lost` has those that are not stored, and why.
     """
 
     job: Object = field(default_factory=dict)
@@ -116,17 +116,17 @@ class Story:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is told."""
+        """Return whether the history has nothing."""
         return not self.job
 
     @property
     def end(self) -> datetime | None:
-        """When the job was over: it ended or was deleted."""
+        """Return when the job was over: it ended or was deleted."""
         return parse_time(self.job.get("completed")) or parse_time(self.job.get("deleted"))
 
 
 def story_of(told: Object, series: Object) -> Story:
-    """Read the answers to `/jobs/NAMESPACE/NAME` and to its `/series`; of any shape."""
+    """Parse the responses to `/jobs/NAMESPACE/NAME` and its `/series`, of any shape."""
     entries = [(at, each) for each, at in _timed(told.get("timeline"), "at")]
     places = [*_places(told)]
     kept = [*map(mapping, items(told.get("logs")))]
@@ -168,7 +168,7 @@ def story_of(told: Object, series: Object) -> Story:
 
 
 def sentence(story: Story, now: datetime) -> str:
-    """What became of a job that is not there any more."""
+    """Return a sentence about a job that no longer exists."""
     name, phase = story.job.get("name"), str(story.job.get("phase") or "Pending")
     completed, deleted = (parse_time(story.job.get(key)) for key in ("completed", "deleted"))
     parts = []
@@ -182,7 +182,7 @@ def sentence(story: Story, now: datetime) -> str:
 
 
 def kind_of_event(reason: str, *, warns: bool) -> str:
-    """What an event on a job is to a reader of its timeline."""
+    """Return the kind of an event for the timeline."""
     if reason in _RESTART_REASONS:
         return "restart"
     if reason in _MOVE_REASONS:
@@ -191,7 +191,7 @@ def kind_of_event(reason: str, *, warns: bool) -> str:
 
 
 def nodes_in_words(by_task: object) -> str:
-    """How many replicas are on which nodes."""
+    """Return the number of replicas on each node as text."""
     counts: dict[str, int] = {}
     for nodes in mapping(by_task).values():
         for node, count in mapping(nodes).items():
@@ -200,7 +200,7 @@ def nodes_in_words(by_task: object) -> str:
 
 
 def cause_of_move(at: datetime, entries: Sequence[tuple[datetime, Object]]) -> str:
-    """Why a job was placed elsewhere, as far as its own timeline says: what came just before."""
+    """Return why a job's placement changed, from the entries of its timeline just before."""
     near = [(when, each) for when, each in entries if at - _NEAR <= when <= at + _AFTER]
     for when, each in reversed(near):
         match each.get("kind"):
@@ -318,7 +318,7 @@ def _reported(series: Object) -> dict[str, list[Point]]:
 
 
 def _running(places: Iterable[Place]) -> dict[str, list[Point]]:
-    """How many pods of each task were on nodes, where that changed."""
+    """Return the number of pods of each task on nodes, at each change."""
     turns: dict[str, list[tuple[float, int]]] = {}
     for each in places:
         if not each.task:

@@ -1,4 +1,4 @@
-"""What a job went through, on one axis of time: phases, and what happened in between."""
+"""View model of a job's timeline: phases and happenings on one time axis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from di_dashboard.views.story import Gap, Happened, Story, kind_of_event
 Object = Mapping[str, Any]
 
 MOST_MARKS: Final = 200
-"""Of more the oldest are left out."""
+"""Maximum number of marks; the oldest are left out."""
 _TICKS: Final = 6
 _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _DAY: Final = 86_400
@@ -27,15 +27,17 @@ _PHASE_REASONS: Final = {f"Job{phase}": phase for phase in Phase}
 _ENDS: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 _LONGEST: Final = 300
 _SOON: Final = 5.0
-"""Seconds after a job's start in which its first phase is told, if it is."""
+"""Seconds after a job's start within which its first phase is recorded, if at all."""
 _SAME: Final = timedelta(seconds=120)
-"""Between two times of the same: one is the API server's, the other when it was seen."""
+"""Maximum difference of two times of the same change: the API server's, and that of its
+observation.
+"""
 FORGOTTEN: Final = "started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A phase from one time to another; `left` and `width` are percent of the axis."""
+    """A phase with a time range; `left` and `width` are percent of the axis."""
 
     phase: str
     mood: str
@@ -51,9 +53,9 @@ class Mark:
     Attributes:
         kind: "restart", "scale", "move", "warning", "gap" or "note".
         left: percent of the axis.
-        what: in one word.
-        count: times that it was told.
-        lines: the last ones of a pod that failed, if they are kept.
+        what: one word.
+        count: number of its repetitions.
+        lines: the last lines of a failed pod, if they are stored.
     """
 
     at: datetime
@@ -69,7 +71,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """A time in which nobody looked; `left` and `width` are percent of the axis."""
+    """A time without observation; `left` and `width` are percent of the axis."""
 
     left: float
     width: float
@@ -78,13 +80,13 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The axis and all that is on it.
+    """The axis and everything on it.
 
     Attributes:
-        start, end: of the axis; `end` is now, or when the job ended.
-        ticks: where there are lines in it, in percent, as time, and in words.
-        marks: the last one first.
-        left_out: marks that are not shown.
+        start, end: of the axis; `end` is now, or the end of the job.
+        ticks: lines on the axis: percent, time, and text.
+        marks: the latest first.
+        left_out: number of marks that are not shown.
     """
 
     start: datetime
@@ -103,9 +105,12 @@ def timeline(
     now: datetime,
     story: Story | None = None,
 ) -> Timeline:
-    """Make it of what is known: events are kept for an hour by the API server, conditions have
-    when they changed last, `changes` are what was seen since somebody looks, and `story` is what
-    the history has, which is a few seconds behind."""
+    """Return the timeline from all sources.
+
+    The API server keeps events for an hour, conditions have the time of their last change,
+    `changes` were observed by this process, and `story` is the history, which is a few seconds
+    behind.
+    """
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     events, told = list(events), story or Story()
     start = parse_time(metadata.get("creationTimestamp")) or now
@@ -126,7 +131,9 @@ def timeline(
 
 
 def _news(seen: Iterable[Happened], known: Sequence[Happened]) -> Iterator[Happened]:
-    """What the history does not have yet: it has who asked, and last words, so its word counts."""
+    """Yield what the history does not have yet. If both have it, the history's version counts,
+    because it has authors and log tails.
+    """
     times: dict[tuple[str, str], list[datetime]] = {}
     for each in known:
         times.setdefault(_what_is_told(each), []).append(each.at)
@@ -136,7 +143,7 @@ def _news(seen: Iterable[Happened], known: Sequence[Happened]) -> Iterator[Happe
 
 
 def _what_is_told(happened: Happened) -> tuple[str, str]:
-    # Who asked for a scaling the history adds.
+    # The history adds the author of a scaling.
     return happened.what, happened.text.partition(", asked by ")[0]
 
 
@@ -165,7 +172,7 @@ class _Axis:
         wanted = self.seconds / _TICKS
         step = next((each for each in _STEPS if each >= wanted), 0)
         step = step or int(-(-wanted // _DAY)) * _DAY
-        # On whole minutes, hours and days of the reader's clock.
+        # At whole minutes, hours and days of the reader's clock.
         here = self.start.astimezone()
         shift = (here.utcoffset() or timedelta()).total_seconds()
         first = -(-(self.start.timestamp() + shift) // step) * step - shift
@@ -183,8 +190,9 @@ def _phases(
     changes: Sequence[Change],
     kept: Sequence[tuple[datetime, str]],
 ) -> list[tuple[datetime, str]]:
-    """When each phase began, in order. What was seen is exact; times of the API server are whole
-    seconds, and count for what was before."""
+    """Return the beginning of each phase, in order. Observed times are exact; the API server's are
+    whole seconds, and count for earlier phases.
+    """
     seen = [(each.at, each.text) for each in changes if each.kind == "phase"]
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     told: list[tuple[datetime | None, str]] = [
@@ -210,7 +218,9 @@ def _phases(
 def _forgotten(
     status: Object, told: Sequence[tuple[datetime | None, str]]
 ) -> list[tuple[datetime | None, str]]:
-    """A job that has been started long ago was not Pending since; what else is not known."""
+    """Add that a job that started long ago has not been Pending since; other changes in between are
+    unknown.
+    """
     started = parse_time(status.get("startTime"))
     if started is None:
         return []
@@ -227,7 +237,7 @@ def _spans(phases: Sequence[tuple[datetime, str]], axis: _Axis) -> Iterator[Span
     ends = [*(at for at, _ in merged[1:]), axis.end]
     for (at, phase), until in zip(merged, ends, strict=False):
         left, right = axis.left(at), axis.left(until)
-        # The axis ends with the job: an end that takes time is two clocks that differ.
+        # The axis ends with the job: an end with a duration means two different clocks.
         if right > left and phase not in _ENDS:
             length = span((until - at).total_seconds())
             said = f"{phase} for {length}"
