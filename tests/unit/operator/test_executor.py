@@ -433,6 +433,19 @@ def test_a_dry_run_stores_nothing_and_a_refused_one_counts_as_a_refusal() -> Non
     assert bench.passed == [ASKED]
 
 
+def test_a_webhook_that_denies_a_dry_run_without_a_code_refuses_the_pod() -> None:
+    bench = Bench()
+
+    def denied(verb: str, kind: str, name: str) -> ApiError:
+        message = 'admission webhook "x" denied the request: no team label'
+        return Invalid(kind=kind, name=name, code=400, message=message)
+
+    bench.api.before = denied
+    (fault,) = bench.run(dry_run(pod()))
+    assert "no team label" in fault.message
+    assert len(bench.refused) == 1
+
+
 def test_a_dry_run_that_is_not_judged_counts_as_no_refusal() -> None:
     bench = Bench()
     bench.api.put(PODS, "ns", pod(owner="other"))
@@ -440,7 +453,9 @@ def test_a_dry_run_that_is_not_judged_counts_as_no_refusal() -> None:
     assert bench.run(dry_run(pod())) == []
 
     def unsupported(verb: str, kind: str, name: str) -> ApiError:
-        return Invalid(kind=kind, name=name, code=400, message="does not support dry run")
+        return Invalid(
+            kind=kind, name=name, code=400, reason="BadRequest", message="supports no dry run"
+        )
 
     bench.api.before = unsupported
     assert bench.run(dry_run(pod("p1"))) == []

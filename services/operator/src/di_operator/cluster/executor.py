@@ -25,8 +25,9 @@ from di_kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from di_kube.resources import CONFIGMAPS, SERVICES, WORKLOADS, Resource
+from di_kube.resources import SERVICES, WORKLOADS, Resource
 from di_operator.cluster.companions import Companions
+from di_operator.cluster.create_answers import dry_run, invalid, refusal
 from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.lifecycle.observed.pods import is_finished
 from di_operator.lifecycle.vocabulary.actions import (
@@ -42,15 +43,7 @@ from di_operator.lifecycle.vocabulary.actions import (
     Reclaim,
     Replace,
 )
-from di_operator.lifecycle.write_errors import (
-    CreateForbidden,
-    Fault,
-    NameTaken,
-    NodeListsRefused,
-    QuotaExceeded,
-    TemplateRefused,
-    WorkloadRefused,
-)
+from di_operator.lifecycle.write_errors import Fault, NameTaken, WorkloadRefused
 from di_operator.process.concurrency import Tenants, Writers, spread
 from di_operator.process.controller import JobKey, Outdated
 
@@ -90,8 +83,6 @@ class OnRefused(Protocol):
         ...
 
 
-_BAD_REQUEST: Final = 400
-"""Response to a dry run if an admission webhook supports none: the result is unknown."""
 _NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
 """Responses that report nothing about the object."""
 
@@ -203,7 +194,7 @@ class Executor:
             case Create(resource=resource):
                 fault = await self._create(resource, action.body)
             case DryRun(resource=resource):
-                fault = await self._dry_run(resource, action.body)
+                fault = await dry_run(self._client, resource, action.body)
             case CreateCompanion():
                 fault = await self._companions.create(action)
             case CreateSchedulingObject():
@@ -229,29 +220,9 @@ class Executor:
         except AlreadyExists:
             return await self._exists(resource, body)
         except (NotFound, Invalid, Forbidden) as error:
-            return _refusal(resource, error)
+            return refusal(resource, error)
         self._writes.observe(resource, created)
         log.debug("created", kind=resource.kind, object=body["metadata"]["name"])
-        return None
-
-    async def _dry_run(self, resource: Resource, body: Mapping[str, Any]) -> Fault | None:
-        namespace = str(body["metadata"]["namespace"])
-        try:
-            await self._client.create(resource, dict(body), namespace, dry_run=True)
-        except AlreadyExists:
-            # Admission runs before the name is checked: an object with the name is judged when the
-            # pod is created.
-            return None
-        except Invalid as error:
-            if error.code == _BAD_REQUEST:
-                return None
-            return _refusal(resource, error)
-        except Forbidden as error:
-            # Quota is checked last. Quotas fill and empty all the time, and the allocator knows
-            # those that can be read.
-            return None if error.is_quota else _refusal(resource, error)
-        except NotFound as error:
-            return _refusal(resource, error)
         return None
 
     async def _exists(self, resource: Resource, wanted: Mapping[str, Any]) -> Fault | None:
@@ -296,7 +267,7 @@ class Executor:
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise Outdated(str(error)) from error
         except Invalid as error:
-            return _invalid(resource, error)
+            return invalid(resource, error)
         self._writes.observe(resource, replaced)
         log.debug("replaced", kind=resource.kind, object=metadata["name"])
         return None
@@ -415,26 +386,3 @@ def _is_refusal(error: ApiError) -> bool:
 
 def _is_of_server(error: ApiError) -> bool:
     return isinstance(error, Throttled | Unavailable)
-
-
-def _refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
-    """Return the fault that a refused create means for the job. Raises the error if it
-    means none.
-    """
-    if resource == WORKLOADS:
-        return WorkloadRefused(message=error.message)
-    match error:
-        case Invalid():
-            return _invalid(resource, error)
-        case Forbidden(is_quota=True):
-            return QuotaExceeded(message=error.message)
-        case Forbidden():
-            return CreateForbidden(message=error.message)
-        case NotFound():
-            raise error
-
-
-def _invalid(resource: Resource, error: Invalid) -> Fault:
-    if resource == CONFIGMAPS:
-        return NodeListsRefused(message=error.message)
-    return TemplateRefused(message=error.message)
