@@ -91,6 +91,25 @@ async def test_a_closed_queue_hands_out_nothing_more() -> None:
         await queue.get()
 
 
+@virtual_time.in_virtual_time
+async def test_a_group_rests_after_each_key_and_others_do_not_wait() -> None:
+    queue = KeyQueue[str](group=first_letter, at_once=1, rest=2.0)
+    for key in ("a0", "a1", "b0"):
+        queue.add(key)
+    clock = asyncio.get_running_loop().time
+    taken = []
+    for _ in range(3):
+        key = await queue.get()
+        taken.append((key, clock()))
+        queue.done(key)
+    assert taken == [("a0", 0.0), ("b0", 0.0), ("a1", 2.0)]
+    # The group has its whole share again.
+    await asyncio.sleep(2)
+    queue.add("a2")
+    assert await queue.get() == "a2"
+    assert clock() == 4.0
+
+
 def first_letter(key: str) -> str:
     return key[0]
 

@@ -26,16 +26,22 @@ class KeyQueue(Generic[K]):
     """
 
     def __init__(
-        self, *, group: Callable[[K], Hashable] = lambda _: None, at_once: int = sys.maxsize
+        self,
+        *,
+        group: Callable[[K], Hashable] = lambda _: None,
+        at_once: int = sys.maxsize,
+        rest: float = 0.0,
     ) -> None:
         """Create an empty queue.
 
         Args:
             group: returns the group of a key.
             at_once: maximum number of keys of a group that workers hold at a time.
+            rest: seconds for which a key that is done still counts as held.
         """
         self._group = group
         self._at_once = at_once
+        self._rest = rest
         self._ready: dict[Hashable, deque[K]] = {}
         # Groups with a key that can be handed out; the first one is next.
         self._turns: dict[Hashable, None] = {}
@@ -112,13 +118,12 @@ class KeyQueue(Generic[K]):
         """Return `key` to the queue; it is queued again if it was added meanwhile."""
         self._active.discard(key)
         group = self._group(key)
-        self._handed_out[group] -= 1
-        if not self._handed_out[group]:
-            del self._handed_out[group]
         if key in self._dirty and not self._closed:
             self._push(key)
+        if self._rest > 0 and not self._closed:
+            asyncio.get_running_loop().call_later(self._rest, self._give_back, group)
         else:
-            self._give_turn(group)
+            self._give_back(group)
 
     def close(self) -> None:
         """Close the queue: every present and later `get` raises QueueClosed."""
@@ -144,6 +149,13 @@ class KeyQueue(Generic[K]):
         self._handed_out[group] += 1
         self._give_turn(group)
         return key
+
+    def _give_back(self, group: Hashable) -> None:
+        """Count one key of a group less as handed out."""
+        self._handed_out[group] -= 1
+        if not self._handed_out[group]:
+            del self._handed_out[group]
+        self._give_turn(group)
 
     def _give_turn(self, group: Hashable) -> None:
         """Put a group behind all others if it has a key that can be handed out."""
