@@ -19,6 +19,9 @@ CALLS: dict[str, tuple[Call, dict[str, str], float]] = {
     "di_operator_task_looks_total": (
         lambda metrics: metrics.task_looks.reconciled("ok", 0.1), {"result": "ok"}, 2
     ),
+    "di_operator_pod_trials_total": (
+        lambda metrics: metrics.pod_trials.reconciled("ok", 0.1), {"result": "ok"}, 2
+    ),
     "di_operator_policy_duration_seconds_sum": (
         lambda metrics: metrics.allocated("optimize", "ok", 0.25),
         {"call": "optimize", "result": "ok"},
@@ -37,6 +40,7 @@ CALLS: dict[str, tuple[Call, dict[str, str], float]] = {
     "metrics.md#operator/di-operator-anomalies-total",
     "metrics.md#operator/di-operator-notifications-total",
     "metrics.md#operator/di-operator-task-looks-total",
+    "metrics.md#operator/di-operator-pod-trials-total",
     "metrics.md#operator/di-operator-policy-duration-seconds",
     "metrics.md#operator/di-operator-events-total",
     "metrics.md#operator/di-operator-unreadable",

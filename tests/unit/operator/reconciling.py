@@ -25,6 +25,7 @@ from di_operator.metrics.metrics import Metrics
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import JobKey
 from di_operator.reconcile.job_reader import JobReader, KnownElsewhere, Unwatched
+from di_operator.reconcile.pod_trials import Trials
 from di_operator.reconcile.reconciler import Reconciler
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi, Object
@@ -91,6 +92,8 @@ class Bench:
         self.seconds = 0.0
         self.specs = SpecCache(size=64)
         self.companion_kinds: tuple[CompanionKind, ...] = ()
+        self.trials = Trials(monotonic=lambda: self.seconds)
+        self.asked: list[JobKey] = []
         looks: Any = {
             "client": self.api,
             "look_again": 30.0,
@@ -161,7 +164,11 @@ class Bench:
         return JobReader(
             client=self.api,  # type: ignore[arg-type]  # the part of the client it uses
             informers=self.known,
-            known=KnownElsewhere(kueue=lambda key: Kueue(obstacle=NOT_WATCHED)),
+            known=KnownElsewhere(
+                kueue=lambda key: Kueue(obstacle=NOT_WATCHED),
+                trial=self.trials.known,
+                try_pods=self.asked.append,
+            ),
             unwatched=Unwatched(
                 companions=self.companions,
                 scheduling_objects=self.scheduling_objects,

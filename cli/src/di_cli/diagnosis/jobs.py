@@ -21,7 +21,7 @@ SUSPENDED: Final = timedelta(days=7)
 MANY: Final = 200
 """Finished jobs that nothing deletes: the operator keeps all of them in memory."""
 _PROBLEMS: Final = (
-    *("ReconcileFailed", "SpecInvalid", "NotAllocatable", "ReportRejected", "Hung"),
+    *("ReconcileFailed", "SpecInvalid", "PodsRefused", "NotAllocatable", "ReportRejected", "Hung"),
     "NotifyTargetUnknown",
 )
 _SHOWN: Final = 5

@@ -32,7 +32,16 @@ from di_operator.process.health import serve_health
 from di_operator.process.lease_state import Loss, NotLeading
 from di_operator.process.supervision import Supervisor
 from di_operator.runtime import Runtime
-from di_operator.wiring import Base, beside, controller, duties, expose, expose_jobs, observe
+from di_operator.wiring import (
+    Base,
+    beside,
+    controller,
+    duties,
+    expose,
+    expose_jobs,
+    observe,
+    reading,
+)
 from di_service.logs import configure_logs
 from di_service.settings import SettingsError, refuse_to_start
 from di_service.tracing import tracing
@@ -90,11 +99,12 @@ async def operate(
         )
         seen = observe(base)
         others = beside(base, seen)
+        read = reading(base, seen, others)
         runtime = Runtime(
             caches=seen.caches,
             informers=seen.informers,
             queue=seen.queue,
-            controller=controller(base, seen, others, traced),
+            controller=controller(base, seen, others, read, traced),
             recorder=seen.recorder,
             kueue=seen.kueue,
             scope=claim(
@@ -106,7 +116,7 @@ async def operate(
                 loss=loss,
             ),
             leadership=leadership,
-            duties=duties(base, seen, others),
+            duties=duties(base, seen, others, read),
             supervisor=Supervisor(clock=clock, rng=rng, observer=metrics, loss=loss),
             loss=loss,
             sync_period=config.sync_period,

@@ -49,6 +49,7 @@ from di_operator.process.lease_state import Loss
 from di_operator.process.queue import KeyedBackoff, KeyQueue
 from di_operator.process.supervision import Duty
 from di_operator.reconcile.job_reader import JobReader, KnownElsewhere, Unwatched
+from di_operator.reconcile.pod_trials import BACKOFF, WORKERS, PodTrials, Trials
 from di_operator.reconcile.reconciler import Reconciler
 from di_operator.reconcile.traces import ScalingTraces
 from di_service.spans import Tracing
@@ -90,6 +91,7 @@ class Observed:
     specs: SpecCache
     kueue: KueueWatch | NoKueue
     recorder: EventRecorder
+    trials: Trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,17 @@ def observe(base: Base) -> Observed:
         recorder=EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=base.metrics
         ),
+        trials=Trials(monotonic=clock.monotonic),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The readers of the reconciler, with what they remember beside the caches."""
+
+    companions: Companions
+    scheduling_objects: SchedulingObjects
+    reader: JobReader
 
 
 def beside(base: Base, seen: Observed) -> Beside:
@@ -158,9 +170,11 @@ def beside(base: Base, seen: Observed) -> Beside:
     )
 
 
-def controller(base: Base, seen: Observed, others: Beside, traced: Tracing) -> Controller:
+def controller(
+    base: Base, seen: Observed, others: Beside, reading: Reading, traced: Tracing
+) -> Controller:
     """Build the workers and the reconciler."""
-    reconciler = _reconciler(base, seen, others, traced)
+    reconciler = _reconciler(base, seen, others, reading, traced)
     return Controller(
         reconcile=reconciler.reconcile,
         report=reconciler.report,
@@ -173,7 +187,7 @@ def controller(base: Base, seen: Observed, others: Beside, traced: Tracing) -> C
     )
 
 
-def duties(base: Base, seen: Observed, others: Beside) -> Mapping[str, Duty]:
+def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapping[str, Duty]:
     """Return the parts beside the reconciler that only the leader runs, by name."""
     config, client, clock = base.config, base.client, base.clock
     found: dict[str, Duty] = {}
@@ -201,6 +215,7 @@ def duties(base: Base, seen: Observed, others: Beside) -> Mapping[str, Duty]:
         clock=clock,
         rng=base.rng,
     )
+    found["pod trials"] = _pod_trials(base, seen, reading).run
     found["server presence"] = others.presence.run
     if others.notifier is not None:
         found["notifications"] = others.notifier.run
@@ -241,7 +256,8 @@ def expose_jobs(base: Base, seen: Observed, scheduler: Scheduler | None) -> None
     seen.caches[DIJOBS].subscribe(job_metrics.follow)
 
 
-def _reconciler(base: Base, seen: Observed, others: Beside, traced: Tracing) -> Reconciler:
+def reading(base: Base, seen: Observed, others: Beside) -> Reading:
+    """Build the readers of jobs and their objects."""
     config, scheduler = base.config, others.scheduler
     # Half of it, so that the second resync at the latest finds what is missing.
     looks: dict[str, Any] = {
@@ -250,15 +266,9 @@ def _reconciler(base: Base, seen: Observed, others: Beside, traced: Tracing) -> 
         "monotonic": base.clock.monotonic,
     }
     companions, scheduling_objects = Companions(**looks), SchedulingObjects(**looks)
-    writing: dict[str, Any] = {
-        "client": base.client,
-        "writes": seen.informers,
-        "writers": Writers(monotonic=base.clock.monotonic),
-        "tenants": Tenants(monotonic=base.clock.monotonic),
-        "check_lease": base.leadership.check,
-        "observer": base.metrics,
-    }
-    return Reconciler(
+    return Reading(
+        companions=companions,
+        scheduling_objects=scheduling_objects,
         reader=JobReader(
             client=base.client,
             informers=seen.informers,
@@ -267,6 +277,8 @@ def _reconciler(base: Base, seen: Observed, others: Beside, traced: Tracing) -> 
                 reports_since=others.presence,
                 largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
                 kueue=seen.kueue.known,
+                trial=seen.trials.known,
+                try_pods=seen.trials.ask,
                 server_ca=others.server_ca,
                 job_secret_key=others.secret_key,
             ),
@@ -279,10 +291,47 @@ def _reconciler(base: Base, seen: Observed, others: Beside, traced: Tracing) -> 
             read_pod=seen.read_pod,
             settings=_settings(config),
         ),
+    )
+
+
+def _pod_trials(base: Base, seen: Observed, reading: Reading) -> Controller:
+    trials = PodTrials(
+        client=base.client,
+        reader=reading.reader,
+        trials=seen.trials,
+        wake_reconciler=seen.queue.add_after,
+        observer=base.metrics,
+    )
+    return Controller(
+        reconcile=trials.reconcile,
+        report=trials.report,
+        queue=seen.trials.queue,
+        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=base.rng),
+        workers=WORKERS,
+        loss=base.loss,
+        monotonic=base.clock.monotonic,
+        observer=base.metrics.pod_trials,
+    )
+
+
+def _reconciler(
+    base: Base, seen: Observed, others: Beside, reading: Reading, traced: Tracing
+) -> Reconciler:
+    config, scheduler = base.config, others.scheduler
+    writing: dict[str, Any] = {
+        "client": base.client,
+        "writes": seen.informers,
+        "writers": Writers(monotonic=base.clock.monotonic),
+        "tenants": Tenants(monotonic=base.clock.monotonic),
+        "check_lease": base.leadership.check,
+        "observer": base.metrics,
+    }
+    return Reconciler(
+        reader=reading.reader,
         executor=Executor(
             **writing,
-            companions=companions,
-            scheduling_objects=scheduling_objects,
+            companions=reading.companions,
+            scheduling_objects=reading.scheduling_objects,
             on_refused=scheduler.refused if scheduler is not None else None,
             on_dry_run_passed=scheduler.dry_run_passed if scheduler is not None else None,
         ),

@@ -43,7 +43,15 @@ CASES: dict[Cause, list[Facts]] = {
     ],
     Cause.WRONG_NAME: [facts(None, jobs=["cartpole-2", "grpo"])],
     Cause.SERVICE_ACCOUNT: [seen("Pending", "CreateForbidden", FORBIDDEN + NO_ACCOUNT)],
-    Cause.REFUSED: [seen("Pending", "CreateForbidden", f'{FORBIDDEN}violates PodSecurity "a:b"')],
+    Cause.REFUSED: [
+        seen("Pending", "CreateForbidden", f'{FORBIDDEN}violates PodSecurity "a:b"'),
+        seen(
+            "Pending",
+            "JobSuspended",
+            spec={"suspend": True},
+            conditions=[condition("PodsRefused", value=True, reason="CreateForbidden")],
+        ),
+    ],
     Cause.DEPENDS_ON: [
         seen("Pending", "JobPending", "task collector waits for task learner", RUNS)
     ],
@@ -65,6 +73,16 @@ CASES: dict[Cause, list[Facts]] = {
         seen("Failed", "InvalidSpec", "spec.tasks: is required"),
         seen("Failed", "InvalidTemplate", 'Pod "x" is invalid: spec.containers: Required'),
         seen("Running", conditions=[condition("SpecInvalid", value=True, reason="Unreadable")]),
+        seen(
+            "Pending",
+            "JobQueued",
+            metadata=BY_QUEUE,
+            spec={"suspend": True},
+            conditions=[
+                condition("Queued", value=True, reason="WaitingForQuota"),
+                condition("PodsRefused", value=True, reason="InvalidTemplate"),
+            ],
+        ),
     ],
     Cause.NAME_TAKEN: [seen("Failed", "PodNameConflict", f"pod {POD} exists already")],
 }

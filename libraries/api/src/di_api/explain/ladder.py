@@ -92,6 +92,23 @@ def _operator_silent(job: Job) -> Explanation | None:
     )
 
 
+def _pods_refused(job: Job) -> Explanation | None:
+    found = job.holds("PodsRefused")
+    if found is None or job.phase is not Phase.PENDING:
+        return None
+    is_invalid = found.reason == "InvalidTemplate"
+    return Explanation(
+        cause=Cause.INVALID_SPEC if is_invalid else Cause.REFUSED,
+        summary=f"{job.facts.name} waits, and the cluster would refuse its pods",
+        evidence=(
+            Evidence(label="API server", text=found.message, at=found.since),
+            *operator_says(job),
+        ),
+        remedy="correct what the message names (the templates of a job that has never started may "
+        "change while it is suspended or queued), or ask who runs the cluster to allow it",
+    )
+
+
 def _suspended(job: Job) -> Explanation | None:
     if job.spec.get("suspend") is not True or job.phase is Phase.FAILED:
         return None
@@ -264,6 +281,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _being_deleted,
     _succeeded,
     _operator_silent,
+    _pods_refused,
     queued,
     elsewhere,
     _suspended,

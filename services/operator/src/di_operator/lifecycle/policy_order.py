@@ -25,6 +25,7 @@ from di_operator.lifecycle.policies.reports.allocatable import ALLOCATABLE
 from di_operator.lifecycle.policies.reports.denied_phase import DENIED_PHASE
 from di_operator.lifecycle.policies.reports.notify_targets import NOTIFY_TARGETS
 from di_operator.lifecycle.policies.reports.placement import PLACEMENT
+from di_operator.lifecycle.policies.reports.pod_trial import POD_TRIAL
 from di_operator.lifecycle.policies.reports.reconcile_failure import RECONCILE_FAILURE
 from di_operator.lifecycle.policies.reports.replica_counts import REPLICA_COUNTS
 from di_operator.lifecycle.policies.reports.spec_errors import SPEC_ERRORS
@@ -56,6 +57,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     TALLY,
     TTL,
     SPEC_ERRORS,
+    POD_TRIAL,
     ALLOCATABLE,
     NODE_CHECKS,
     NOTIFY_TARGETS,

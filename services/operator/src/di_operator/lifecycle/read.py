@@ -134,6 +134,7 @@ def read_snapshot(
         old_services=tuple(old_services),
         old_configmaps=tuple(old_configmaps),
         queueing=asked.queueing,
+        trial=sources.trial,
     )
 
 

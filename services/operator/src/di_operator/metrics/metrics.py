@@ -98,6 +98,14 @@ class Metrics:
                 registry=self.registry,
             )
         )
+        self.pod_trials = _Looks(
+            Counter(
+                "di_operator_pod_trials",
+                "Jobs that wait whose pods were to be tried in dry runs, by result.",
+                ["result"],
+                registry=self.registry,
+            )
+        )
         self._policy_calls = Histogram(
             "di_operator_policy_duration_seconds",
             "Time of one call of the allocation policy, by call and result.",

@@ -26,6 +26,7 @@ from di_operator.lifecycle.observed.pods import Pod, PodReader
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SPEC_BYTES, SpecCache
+from di_operator.lifecycle.observed.trial import Trial
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.process.concurrency import spread
@@ -85,6 +86,10 @@ class KnownElsewhere:
     """Returns the allocatable bytes of the largest node; None: unknown."""
     kueue: Callable[[JobKey], Kueue | None]
     """Returns what is known of Kueue and a job's Workloads; None before the first answer."""
+    trial: Callable[[Mapping[str, Any]], Trial | None] = lambda _: None
+    """Returns the result of the dry runs of a job's pods; None: there were none."""
+    try_pods: Callable[[JobKey], None] = lambda _: None
+    """Starts these dry runs, beside the reconciler."""
     server_ca: Callable[[], str] | None = None
     """Returns the CA certificates for di-server that pods get; None: they need none."""
     job_secret_key: Callable[[], Awaitable[bytes | None]] | None = None
@@ -188,6 +193,7 @@ class JobReader:
             kueue=known.kueue(key),
             companions=self._unwatched.companions.known(job),
             scheduling_objects=self._unwatched.scheduling_objects.known(job),
+            trial=known.trial(job),
         )
 
     def snapshot(
@@ -212,6 +218,10 @@ class JobReader:
                 job, needed.scheduling_objects
             )
         return read
+
+    def have_pods_tried(self, key: JobKey) -> None:
+        """Have dry runs made of the pods of a job; the answer comes with a later snapshot."""
+        self._known.try_pods(key)
 
     async def refresh(self, key: JobKey, uid: str) -> None:
         """Read the job from the API server into the cache."""

@@ -138,6 +138,8 @@ class Reconciler:
             async with self._reading:
                 await self._reader.examine(job)
         snapshot, decision = await self._decide(job, key)
+        if snapshot.lacks_trial:
+            self._reader.have_pods_tried(key)
         # The first objects of a new job are not worth a read: it existed a moment ago.
         is_again = snapshot.status.phase is not None and decision.creates
         if is_again and not await self._is_current(job, key):

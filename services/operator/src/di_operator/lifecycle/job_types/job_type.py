@@ -41,6 +41,10 @@ class JobType(Protocol):
         """The next steps to the pods that the spec asks for."""
         ...
 
+    def samples(self, snapshot: Snapshot, settings: Settings) -> Iterable[Recipe]:
+        """What one pod of each template is built from, for dry runs before any pod is made."""
+        ...
+
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
         """The end of a job some of whose pods run on; None: it is not over."""
         ...

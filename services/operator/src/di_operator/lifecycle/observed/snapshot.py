@@ -18,6 +18,7 @@ from di_operator.kueue.side import Side
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.status import ReplicaKey, Status
+from di_operator.lifecycle.observed.trial import Trial
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Rule, Seen, rule_for
 
 Object = Mapping[str, Any]
@@ -130,6 +131,8 @@ class Snapshot:
     old_configmaps: tuple[Object, ...]
     queueing: Queueing | None = None
     """What the job's queue says; None: it has none."""
+    trial: Trial | None = None
+    """The answer to dry runs of pods of this spec; None: not known."""
 
     @property
     def is_frozen(self) -> bool:
@@ -206,6 +209,23 @@ class Snapshot:
         """Whether this operator makes pods for the job."""
         is_over = self.is_deleted or self.status.is_finished
         return not (is_over or self.is_left_alone or self.is_dispatched)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether a user or a queue keeps a job that never had pods from making any.
+
+        The pods of all other jobs are made at once, or were: no dry run says more.
+        """
+        if not self.is_active or self.spec is None or self.errors or self.has_started:
+            return False
+        if self.queueing is not None and self.queueing.has_queue:
+            return not self.queueing.is_open
+        return self.spec.suspend
+
+    @property
+    def lacks_trial(self) -> bool:
+        """Whether dry runs of the job's pods are to be made."""
+        return self.trial is None and self.is_held_back
 
     @property
     def lacks_template(self) -> bool:

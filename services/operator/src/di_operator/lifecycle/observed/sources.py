@@ -11,6 +11,7 @@ from typing import Any
 from di_api.spec import Template
 from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.observed.trial import Trial
 
 Object = Mapping[str, Any]
 
@@ -43,6 +44,8 @@ class Sources:
     not read lately."""
     scheduling_objects: Mapping[str, Object] | None = None
     """The objects for schedulers, by kind and name (`Kind/name`); None: not read lately."""
+    trial: Trial | None = None
+    """The answer to dry runs of pods of this spec; None: not known."""
 
 
 NO_SOURCES = Sources()

@@ -378,6 +378,13 @@ class Problem(_Declared):
         "Warning",
         "the spec of a job that has been started breaks rules of this version, or cannot be read",
     )
+    PODS_REFUSED = (
+        "PodsRefused",
+        "Warning",
+        "the API server would refuse a pod of a job that is suspended or waits in a queue, by a "
+        "[dry run](lifecycle.md#dry-runs-of-pods); the message is its own, the condition's reason "
+        "`InvalidTemplate` or `CreateForbidden`",
+    )
     NOT_ALLOCATABLE = (
         "NotAllocatable",
         "Warning",

@@ -11,7 +11,11 @@ from typing_extensions import override
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_operator.lifecycle.job_types.coordinator.judge import end_of_frozen, judge_coordinator
-from di_operator.lifecycle.job_types.coordinator.plan import plan_replicas, services_of
+from di_operator.lifecycle.job_types.coordinator.plan import (
+    plan_replicas,
+    sample_pods,
+    services_of,
+)
 from di_operator.lifecycle.job_types.coordinator.replica_status import replica_status
 from di_operator.lifecycle.job_types.coordinator.replicas import slots_of
 from di_operator.lifecycle.job_types.coordinator.requests import requests_of
@@ -43,6 +47,10 @@ class WithCoordinator(JobType):
     @override
     def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         return plan_replicas(snapshot, now, settings)
+
+    @override
+    def samples(self, snapshot: Snapshot, settings: Settings) -> Iterable[Recipe]:
+        return sample_pods(snapshot, settings)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Set
 from datetime import datetime, timedelta
 from typing import Final
 
-from di_api.spec import Coordinated, Replica
+from di_api.spec import Coordinated, JobSpec, Replica
 from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
@@ -160,18 +160,7 @@ def _creations(
             yield Create(
                 resource=SERVICES, recipe=ReplicaServiceRecipe(job=snapshot.job, member=member)
             )
-    frame = ReplicaFrame(
-        job=snapshot.job,
-        volumes=snapshot.spec.volumes,
-        priority_class_name=coordinated.priority_class_name,
-        priority_class=settings.priority_class(snapshot.spec),
-        server_url=settings.coordinated_server_url,
-        # Their clients speak plain HTTP only.
-        access=Access(token_audience=settings.token_audience),
-        attempts=snapshot.status.restart_attempts,
-        checkpoints=Checkpoints.of(snapshot.spec.checkpoint, snapshot.job),
-        keeps_last_words=snapshot.spec.failure_policy is not None,
-    )
+    frame = _frame(snapshot, snapshot.spec, settings)
     for slot in slots:
         member = _member(slot, replicas[slot.index], coordinated)
         record = snapshot.status.ledger.record(slot.task.name, slot.key)
@@ -179,6 +168,36 @@ def _creations(
             frame=frame, member=member, memory=record.memory, avoided=record.avoided(now)
         )
         yield Create(resource=PODS, recipe=recipe)
+
+
+def sample_pods(snapshot: Snapshot, settings: Settings) -> Iterator[ReplicaPodRecipe]:
+    """One pod of each role that has a template, for dry runs."""
+    if snapshot.spec is None:
+        return
+    coordinated = coordinated_of(snapshot.spec)
+    replicas = replicas_of(snapshot.name, coordinated)
+    frame = _frame(snapshot, snapshot.spec, settings)
+    sampled: set[str] = set()
+    for slot in snapshot.slots:
+        if slot.task.template and slot.task.name not in sampled:
+            sampled.add(slot.task.name)
+            member = _member(slot, replicas[slot.index], coordinated)
+            yield ReplicaPodRecipe(frame=frame, member=member)
+
+
+def _frame(snapshot: Snapshot, spec: JobSpec, settings: Settings) -> ReplicaFrame:
+    return ReplicaFrame(
+        job=snapshot.job,
+        volumes=spec.volumes,
+        priority_class_name=coordinated_of(spec).priority_class_name,
+        priority_class=settings.priority_class(spec),
+        server_url=settings.coordinated_server_url,
+        # Their clients speak plain HTTP only.
+        access=Access(token_audience=settings.token_audience),
+        attempts=snapshot.status.restart_attempts,
+        checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        keeps_last_words=spec.failure_policy is not None,
+    )
 
 
 def _member(slot: Slot, replica: Replica, coordinated: Coordinated) -> Member:

@@ -1,7 +1,8 @@
-"""What the API server is asked about a job before the allocator gives it nodes.
+"""Pods of a job that the API server is asked about in dry runs, before any is made.
 
-Pod Security, a policy or a missing PriorityClass refuse pods, and no quota predicts that. Others
-would be evicted for pods that are never made.
+Pod Security, a policy or a missing PriorityClass refuse pods, and no quota predicts that. The
+allocator would evict others for pods that are never made, and a suspended or queued job would meet
+the refusal hours later.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from di_api.spec import Template
-from di_kube.resources import PODS
 from di_operator.builders.pod import PodRecipe
 from di_operator.lifecycle.job_types.tasks.plan import pod_frame
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.policies.ranks import ranked_nodes
-from di_operator.lifecycle.vocabulary.actions import DryRun
 from di_operator.lifecycle.vocabulary.decision import Settings
 
 
-def dry_runs(snapshot: Snapshot, slots: Iterator[Slot], settings: Settings) -> tuple[DryRun, ...]:
-    """Return one dry run for each pod template of the job; none while its spec is unknown.
+def sample_pods(
+    snapshot: Snapshot, slots: Iterator[Slot], settings: Settings
+) -> tuple[PodRecipe, ...]:
+    """Return one pod for each template of the job; none while its spec is unknown.
 
     Args:
         snapshot: of the job, which needs no nodes.
@@ -33,11 +34,10 @@ def dry_runs(snapshot: Snapshot, slots: Iterator[Slot], settings: Settings) -> t
     some = replace(snapshot, slots=tuple(_one_of_each(slots)))
     ranks, nodes = ranked_nodes(some, settings.service_domain)
     frame = pod_frame(some, snapshot.spec, nodes, settings)
-    recipes = (
+    return tuple(
         PodRecipe(frame=frame, task=slot.task, index=slot.index, rank=ranks[slot.name])
         for slot in some.slots
     )
-    return tuple(DryRun(resource=PODS, recipe=recipe, job=snapshot.job) for recipe in recipes)
 
 
 def _one_of_each(slots: Iterator[Slot]) -> Iterator[Slot]:

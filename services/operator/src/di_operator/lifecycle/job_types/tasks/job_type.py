@@ -13,12 +13,13 @@ from di_api.names import LABEL_TASK_NAME, pod_name
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
+from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.failure.restart_delay import note_ignored
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
 from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judge_completion
-from di_operator.lifecycle.job_types.tasks.dry_run import dry_runs
+from di_operator.lifecycle.job_types.tasks.dry_run import sample_pods
 from di_operator.lifecycle.job_types.tasks.plan import plan_tasks
 from di_operator.lifecycle.job_types.tasks.requests import requests_of
 from di_operator.lifecycle.job_types.tasks.reschedule import judge_change
@@ -31,7 +32,7 @@ from di_operator.lifecycle.observed.plan import Plan
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.pending_timeout import judge_pending
-from di_operator.lifecycle.vocabulary.actions import Recipe
+from di_operator.lifecycle.vocabulary.actions import DryRun, Recipe
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.rules import Part
 
@@ -49,8 +50,10 @@ class WithTasks(JobType):
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | None:
         if verdict := judge_allocation(snapshot, now):
             if snapshot.grant is not None and snapshot.grant.needs_dry_run:
-                slots = _slots(snapshot.name, snapshot.tasks, None)
-                asked = dry_runs(snapshot, slots, settings)
+                asked = (
+                    DryRun(resource=PODS, recipe=recipe, job=snapshot.job)
+                    for recipe in self.samples(snapshot, settings)
+                )
                 verdict = replace(verdict, actions=(*verdict.actions, *asked))
             # The time of a job runs on while its grant is withdrawn.
             return judge_pending(snapshot, now) or verdict
@@ -76,6 +79,11 @@ class WithTasks(JobType):
     @override
     def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         return plan_tasks(snapshot, now, settings)
+
+    @override
+    def samples(self, snapshot: Snapshot, settings: Settings) -> Iterable[Recipe]:
+        # A job that waits for nodes has no slots.
+        return sample_pods(snapshot, _slots(snapshot.name, snapshot.tasks, None), settings)
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:

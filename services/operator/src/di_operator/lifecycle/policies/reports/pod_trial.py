@@ -1,0 +1,46 @@
+"""Pods that the API server would refuse, of a job that a user or a queue keeps from starting.
+
+Core/v1's rules are known at admission. Others are the cluster's own: an admission policy, Pod
+Security, a LimitRange, a PriorityClass that is missing. Without a dry run a queued job meets them
+hours later, when its pods are created.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.vocabulary.reasons import Problem
+
+_SOLVED: Final = Report(
+    conditions=(
+        Aside(
+            type=Problem.PODS_REFUSED,
+            value=False,
+            reason="PodsAccepted",
+            message="the API server refuses none of the job's pods, or the job no longer waits",
+        ),
+    )
+)
+
+
+def report_trial(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition PodsRefused; it stays as it is until the answer for this spec is known."""
+    if verdict.phase.is_finished or not snapshot.is_held_back:
+        return _SOLVED
+    trial = snapshot.trial
+    if trial is None:
+        return NOTHING
+    if trial.reason is None:
+        return _SOLVED
+    refused = Aside(
+        type=Problem.PODS_REFUSED, value=True, reason=trial.reason, message=trial.message
+    )
+    return Report(conditions=(refused,))
+
+
+POD_TRIAL: Final = Policy(report=report_trial)
