@@ -318,6 +318,58 @@ def test_a_refused_change_of_a_task_names_it_by_index_and_name(place: Place, wha
         assert OF_ONE_TASK[what] in message
 
 
+LED: Object = {
+    "tasks": [
+        {
+            "type": "learner",
+            "podsPerReplica": 2,
+            "leaderTemplatePatch": {},
+            "template": template(),
+        }
+    ]
+}
+WAITS: Object = {"type": "Pending", "status": "True", "reason": "a", "message": "a"}
+RAN = {**WAITS, "type": "Running", "status": "False"}
+STATUSES: dict[str, Object] = {
+    "no status": {},
+    "pending": {"phase": "Pending", "conditions": [WAITS]},
+    "suspended after it ran": {"phase": "Pending", "conditions": [WAITS, RAN]},
+    "running": {"phase": "Running"},
+    "failed": {"phase": "Failed", "conditions": [{**WAITS, "type": "Failed"}]},
+}
+
+
+@pytest.mark.proves(
+    "dijob.md#what-may-change/while-it-is-suspended-and-has-never",
+    "dijob.md#what-may-change/while-the-job-exists",
+)
+@pytest.mark.parametrize("suspend", [True, False])
+@pytest.mark.parametrize("what", STATUSES)
+def test_templates_of_a_job_that_has_never_started_may_be_corrected(
+    place: Place, what: str, suspend: bool
+) -> None:
+    kube, namespace = place.kube, place.namespace
+    name = f"{what.replace(' ', '-')}-{'suspended' if suspend else 'active'}"
+    old = create(kube, namespace, name, {**LED, "suspend": suspend})
+    old = kube.patch(DIJOBS, name, {"status": STATUSES[what]}, namespace, subresource="status")
+    is_open = suspend and what in ("no status", "pending")
+    for field, value in (("template", template("other")), ("leaderTemplatePatch", None)):
+        (task,) = old["spec"]["tasks"]
+        after = {**old["spec"], "tasks": [changed(task, field, value)]}
+        errors = validate_update(old, {**old, "spec": after})
+        message = refused(place, name, after)
+        assert (message == "") == (errors == []) == is_open, (field, message)
+        if not is_open and what != "failed":
+            assert f"spec.tasks[0]{'.' + field if place.judge == 'webhook' else ''}" in message
+            assert field in message
+            assert "suspend it first" in message or what not in ("no status", "pending")
+        if is_open:
+            old = kube.get(DIJOBS, name, namespace)
+    # What is made of its tasks beside pods is fixed from the first.
+    fixed = {**old["spec"], "tasks": [changed(old["spec"]["tasks"][0], "podsPerReplica", 3)]}
+    assert "may not change" in refused(place, name, fixed)
+
+
 MAY_CHANGE = {
     what: specs
     for what, specs in CASES.items()

@@ -32,6 +32,7 @@ from di_api.spec.kinds import (
 from di_api.validation.relations.row import Rule
 
 _FIXED: Final = "may not change while the job exists; delete it and create it anew"
+_OR_SUSPEND: Final = ", or suspend it first if it has never started"
 
 
 def may_change(owner: type, *, with_lists: bool = False) -> Iterator[str]:
@@ -48,6 +49,37 @@ def may_change(owner: type, *, with_lists: bool = False) -> Iterator[str]:
         elif isinstance(field.kind, Structs):
             prefix = f"{name}[]." if with_lists else ""
             yield from (prefix + inner for inner in may_change(field.kind.of))
+
+
+def may_change_before_start(owner: type) -> Iterator[str]:
+    """The fields that may change while a job that has never started is suspended, as
+    `may_change` names those of lists."""
+    for name, field in fields_of(owner).items():
+        if field.declared.may_change_before_start:
+            yield name
+        elif isinstance(field.kind, Structs):
+            yield from (f"{name}[].{inner}" for inner in may_change_before_start(field.kind.of))
+
+
+def never_started(job: str) -> str:
+    """CEL: a job is suspended, and has been in no phase in which it has pods.
+
+    Each phase leaves a condition.
+    """
+    waiting, placed = (
+        ", ".join(f"'{phase.value}'" for phase in phases)
+        for phases in (
+            [phase for phase in Phase if phase.is_waiting],
+            [phase for phase in Phase if phase.is_placed],
+        )
+    )
+    status = f"{job}.status"
+    return (
+        f"{job}.spec.suspend && (!has({status}) || "
+        f"(!has({status}.phase) || {status}.phase in [{waiting}]) && "
+        f"(!has({status}.conditions) || "
+        f"!{status}.conditions.exists(condition, condition.type in [{placed}])))"
+    )
 
 
 def fixed_fields(owner: type) -> list[Rule]:
@@ -74,7 +106,10 @@ def fixed_in_items(listed: Field) -> list[Rule]:
         if field.is_fixed:
             order = f" and the order of {item}s" if field.declared.default_from else ""
             message = f"{name} of a {item}{order} {_FIXED}"
-            rules.append({"rule": _same_in_items(field), "message": message})
+            rule: Rule = {"rule": _same_in_items(field), "message": message}
+            if field.declared.may_change_before_start:
+                rule |= {"before_start": True, "message": f"{message}{_OR_SUSPEND}"}
+            rules.append(rule)
     return rules
 
 

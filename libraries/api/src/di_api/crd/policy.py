@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_api.crd.changes import finished_job, fixed_fields, fixed_in_items
+from di_api.crd.changes import finished_job, fixed_fields, fixed_in_items, never_started
 from di_api.spec.bounds import MAX_SPEC_BYTES
 from di_api.spec.declared import fields_of
 from di_api.spec.job import JobSpec
@@ -105,6 +105,8 @@ def _values() -> Iterator[tuple[Place, Rule]]:
 
 def _of_change(place: Place, rule: Rule) -> Validation:
     changed = _in(place.steps, "object", rule["rule"], "oldObject")
+    if rule.get("before_start"):
+        changed = f"{changed} || ({never_started('oldObject')})"
     found: Validation = {
         "expression": f"oldObject == null || {changed}",
         "message": _message(place, rule),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from di_api.crd.changes import may_change
+from di_api.crd.changes import may_change, may_change_before_start
 from di_api.spec.bounds import MAX_INT32
 from di_api.spec.coordinated import Coordinated, Replica
 from di_api.spec.declared import Field, fields_of
@@ -160,4 +160,6 @@ def _changes() -> Iterator[str]:
     yield "| | May change |"
     yield "|---|---|"
     yield f"| while the job exists | {listed} |"
+    early = ", ".join(f"`{name}`" for name in may_change_before_start(JobSpec))
+    yield f"| while it is suspended and has never started | {early} as well |"
     yield "| once it is Succeeded or Failed | nothing of the spec; labels and annotations may |"

@@ -32,6 +32,9 @@ class Declared:
     """Whether the field can change while the job exists; no field can change after the job has
     finished. In an object of ours each field declares this itself.
     """
+    may_change_before_start: bool = False
+    """Whether the field may change while the job is suspended and has never started: pods are made
+    from it, and there are none."""
     is_filled_in: bool = True
     """Whether the default is written into jobs that lack the field."""
     is_in_schema: bool = True

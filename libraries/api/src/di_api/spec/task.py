@@ -154,6 +154,7 @@ class Task:
         Mapping[str, Any] | None,
         Declared(
             kind=TemplatePatch(),
+            may_change_before_start=True,
             about="What is different in the template for the first pod of each replica, a JSON "
             "merge patch; containers, volumes and variables are merged by name.",
             more="Needs `podsPerReplica` above 1. "
@@ -259,6 +260,7 @@ class Task:
         Template,
         Declared(
             kind=PodTemplate(),
+            may_change_before_start=True,
             about="The pods of the task. `restartPolicy` is `Never`, the operator replaces failed "
             "pods, or `OnFailure` where a failure rule restarts in place; keys of `diengine/` in "
             "labels and annotations are reserved.",

@@ -14,8 +14,9 @@ from di_api.spec.job import JobSpec
 from di_api.spec.task import Task
 
 _LONGEST_PATH: Final = 500
-_OF_PODS: Final = frozenset({"template", "leaderTemplatePatch"})
-"""Fields of a task from which pods are created."""
+_OF_PODS: Final = frozenset(
+    name for name, field in fields_of(Task).items() if field.declared.may_change_before_start
+)
 _FIXED: Final = "may not change while the job exists; delete it and create it anew"
 _OR_SUSPEND: Final = ", or suspend it first: it has not started"
 _NAMED: Final = 8

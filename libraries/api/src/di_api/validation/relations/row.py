@@ -14,7 +14,8 @@ Rule: TypeAlias = dict[str, Any]
 below `self`.
 
 `unless` is CEL about both: a job that breaks the rule can change if it is true. Without `unless` a
-job that broke the rule before can change.
+job that broke the rule before can change. `before_start` is set where a change that breaks the rule
+is admitted while the job is suspended and has never started.
 """
 Scope = TypeVar("Scope")
 
