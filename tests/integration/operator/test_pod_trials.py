@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import copy
 import re
+import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from di_api.names import LABEL_QUEUE
+from di_certs.files import CA_CERTIFICATE, CERTIFICATE, PRIVATE_KEY, write_certificates
 from di_kube.errors import ApiError
-from di_kube.resources import NAMESPACES, PODS, Resource
+from di_kube.resources import NAMESPACES, PODS, VALIDATING_WEBHOOKS, Resource
 from tests.integration.admitting import POLICIES, POLICY_BINDINGS
+from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import (
     Object,
     Operator,
@@ -153,6 +160,68 @@ async def test_pod_security_and_limits_are_met_while_a_job_waits(
             found = await trials(testbed, name, "True")
             assert found["reason"] == "CreateForbidden"
             assert words in found["message"]
+
+
+@asynccontextmanager
+async def webhook_for_pods(testbed: Testbed, host: str, folder: Path) -> AsyncIterator[None]:
+    """A webhook of another product: it denies pods of the namespace without a code."""
+
+    async def deny(request: web.Request) -> web.Response:
+        review = await request.json()
+        status = {"message": "no team is named"}
+        answer = {"uid": review["request"]["uid"], "allowed": False, "status": status}
+        return web.json_response({**review, "response": answer})
+
+    name = testbed.namespace
+    write_certificates(folder, [host], now=datetime.now(UTC), lifetime=timedelta(days=1))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / CERTIFICATE, folder / PRIVATE_KEY)
+    application = web.Application()
+    application.router.add_post("/", deny)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, host, 0, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    authority = b64encode((folder / CA_CERTIFICATE).read_bytes()).decode()
+    entry: Object = {
+        "name": "pods.example.org",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"url": f"https://{host}:{port}/", "caBundle": authority},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "resources": ["pods"],
+                "operations": ["CREATE"],
+            }
+        ],
+    }
+    body = {"metadata": {"name": name}, "webhooks": [entry]}
+    await testbed.client.create(VALIDATING_WEBHOOKS, body)
+    try:
+        await testbed.until(lambda: refuses(testbed, {}), "the webhook to be asked")
+        yield
+    finally:
+        await testbed.client.delete(VALIDATING_WEBHOOKS, name)
+        await runner.cleanup()
+
+
+@with_testbed
+async def test_a_webhook_that_denies_pods_without_a_code_is_reported(
+    testbed: Testbed, api_server: ApiServer, tmp_path: Path
+) -> None:
+    host = api_server.host_address
+    async with (
+        webhook_for_pods(testbed, host, tmp_path),
+        testbed.operator(),
+    ):
+        await testbed.submit(job("held", task(), suspend=True))
+        found = await trials(testbed, "held", "True")
+        assert found["reason"] == "InvalidTemplate"
+        assert "no team is named" in found["message"]
 
 
 @with_testbed
