@@ -151,7 +151,7 @@ class PodTrials:
         if job is None:
             return None
         job = dict(job)
-        if not self._reader.is_read(job):
+        if not self._reader.has_cheap_spec(job):
             await self._reader.examine(job)
         settings = await self._reader.settings()
         snapshot = self._reader.snapshot(job, key)
