@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, Final, Protocol, assert_never
 
 import structlog
@@ -42,6 +41,7 @@ from di_operator.lifecycle.vocabulary.actions import (
     PatchSchedulingObject,
     Reclaim,
     Replace,
+    barrier,
 )
 from di_operator.lifecycle.write_errors import Fault, NameTaken, WorkloadRefused
 from di_operator.process.concurrency import Tenants, Writers, spread
@@ -88,7 +88,7 @@ _NO_REFUSAL: Final = (AlreadyExists, Conflict, Gone, Unauthorized)
 
 
 class Executor:
-    """Runs actions in order; consecutive actions with the same label run concurrently."""
+    """Runs actions in order; consecutive actions with the same label and stage run concurrently."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Executor:
     ) -> list[Fault]:
         """Execute `actions` of `job`, and return the refusals that concern the job.
 
-        Stops after a label that contains a refused action, and when `is_wanted`, which is called
+        Stops after a label and stage that contain a refused action, and when `is_wanted`, which is called
         after each action, returns False.
 
         Raises:
@@ -131,7 +131,7 @@ class Executor:
             Outdated: an object differs from what the decision was based on.
             ApiError: any other error; a retry of the same actions can succeed.
         """
-        for _, batch in groupby(actions, key=attrgetter("label")):
+        for _, batch in groupby(actions, key=barrier):
             faults = await self._run_batch(list(batch), job, is_wanted)
             if faults or not is_wanted():
                 return faults

@@ -1,7 +1,8 @@
 """Writes that a decision asks for, other than the job's status.
 
-Order matters and is the executor's only duty beyond running them: neighbours of one label may run
-at the same time, a change of label is a barrier (the Service stands before the first pod).
+Order matters and is the executor's only duty beyond running them. Neighbours of one label and one
+stage may run at the same time; a change of either is a barrier. So the Service stands before the
+first pod, and under a quota no collector takes what a learner needs.
 
 What counts as success is part of the meaning of each action:
 
@@ -37,6 +38,8 @@ class Create:
 
     resource: Resource
     recipe: Recipe
+    stage: int = 0
+    """Those of a later stage begin when all before them have succeeded."""
 
     @property
     def label(self) -> str:
@@ -220,6 +223,11 @@ class Patch:
         """What is sent."""
         seen = {"uid": self.uid, "resourceVersion": self.resource_version}
         return {**self.patch, "metadata": {**self.patch.get("metadata", {}), **seen}}
+
+
+def barrier(action: Action) -> tuple[str, int]:
+    """What neighbours have in common that may run at the same time: the label and the stage."""
+    return action.label, action.stage if isinstance(action, Create) else 0
 
 
 Creation: TypeAlias = (

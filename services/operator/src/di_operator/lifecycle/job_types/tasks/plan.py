@@ -27,6 +27,11 @@ from di_operator.builders.topology import Domains
 from di_operator.lifecycle.failure.refused_creates import until_retry
 from di_operator.lifecycle.failure.restart_delay import pause_left
 from di_operator.lifecycle.failure.settling import settling
+from di_operator.lifecycle.job_types.tasks.creation_order import (
+    LAST_STAGE,
+    creation_stage,
+    in_creation_order,
+)
 from di_operator.lifecycle.job_types.tasks.services import missing_services
 from di_operator.lifecycle.job_types.tasks.standbys import reserve
 from di_operator.lifecycle.observed.plan import Plan, lost_nodes, outdated_pods
@@ -170,7 +175,8 @@ def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
     """
     core = tuple(slot for slot in snapshot.missing if slot.is_core)
     phase = snapshot.status.phase
-    return snapshot.missing if not core and phase is not None and phase.is_up else core
+    due = snapshot.missing if not core and phase is not None and phase.is_up else core
+    return in_creation_order(due)
 
 
 def _creations(
@@ -210,10 +216,10 @@ def _creations(
             memory=record.memory,
             avoided=record.avoided(now),
         )
-        actions.append(Create(resource=PODS, recipe=recipe))
+        actions.append(Create(resource=PODS, recipe=recipe, stage=creation_stage(slot)))
     for task, number in standbys:
         recipe = PodRecipe(frame=frame, task=task, index=number, rank=None)
-        actions.append(Create(resource=PODS, recipe=recipe))
+        actions.append(Create(resource=PODS, recipe=recipe, stage=LAST_STAGE))
     return actions, None
 
 
