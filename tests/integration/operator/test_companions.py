@@ -45,7 +45,7 @@ async def test_what_cannot_be_made_is_told_in_the_api_servers_words_and_makes_no
     wrong: dict[str, tuple[Object, str, str, str]] = {
         "unfit": (CLAIM | {"spec": {}}, "Failed", "InvalidCompanion", "spec.accessModes"),
         "mistyped": (CONFIG | {"data": {"a": 1}}, "Failed", "InvalidCompanion", "cannot unmarshal"),
-        "taken": (CONFIG, "Failed", "CompanionConflict", "does not belong to this job"),
+        "taken": (CONFIG, "Pending", "CompanionConflict", "does not belong to this job"),
         "absent": (POOL, "Pending", "CompanionKindMissing", "Pool (x.example/v1) absent"),
         "refused": (SECRET, "Failed", "InvalidSpec", "no kind that jobs may ever bring along"),
     }

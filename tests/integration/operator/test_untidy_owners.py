@@ -8,8 +8,8 @@ import pytest
 
 from di_api.names import ANNOTATION_RANK, LABEL_JOB, LABEL_OPERATOR, LABEL_TASK_NAME, OPERATOR_NAME
 from di_kube.errors import NotFound
-from di_kube.resources import CONFIGMAPS, PODS, SERVICES
-from tests.integration.operator_testbed import Testbed, condition, job, task, with_testbed
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES
+from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -39,12 +39,43 @@ async def test_a_pod_of_others_that_wears_our_labels_is_not_touched(
     foreign = await put_foreign_pod(testbed, "a-collector-0", "a")
     async with testbed.operator(policy="fit"):
         await testbed.submit(job("a", task("collector"), preemptible=preemptible))
-        failed = condition(await testbed.phase("a", "Failed"), "Failed")
-        assert failed["reason"] == "PodNameConflict"
-        assert "a-collector-0" in failed["message"]
+
+        async def waits() -> bool:
+            told = (await testbed.status("a")).get("conditions") or [{}]
+            is_taken = told[0].get("reason") == "PodNameConflict"
+            return is_taken and "a-collector-0" in told[0]["message"]
+
+        await testbed.until(waits, "the job to wait for the name")
         found = await testbed.client.get(PODS, "a-collector-0", namespace)
         assert found["metadata"]["uid"] == foreign["metadata"]["uid"]
         assert "deletionTimestamp" not in found["metadata"]
+
+
+@pytest.mark.extended
+@with_testbed
+async def test_a_job_made_again_takes_over_from_orphans_once_they_are_deleted(
+    testbed: Testbed, namespace: str
+) -> None:
+    orphan = {"ownerReferences": None}
+    async with testbed.operator():
+        await testbed.submit(job("a", task()))
+        await testbed.phase("a", "Running")
+    # No garbage collector runs here, which would take the owners off for --cascade=orphan.
+    await testbed.client.delete(DIJOBS, "a", namespace)
+    for resource, name in ((PODS, "a-work-0"), (SERVICES, "di-a")):
+        await testbed.client.patch(resource, name, {"metadata": orphan}, namespace)
+    async with testbed.operator():
+        await testbed.submit(job("a", task()))
+        for resource, name in ((SERVICES, "di-a"), (PODS, "a-work-0")):
+
+            async def waits(name: str = name) -> bool:
+                told = (await testbed.status("a")).get("conditions") or [{}]
+                is_taken = told[0].get("reason") == "PodNameConflict"
+                return is_taken and name in told[0]["message"]
+
+            await testbed.until(waits, f"the job to wait for {name}")
+            await testbed.client.delete(resource, name, namespace)
+        await testbed.phase("a", "Running")
 
 
 def edited(labels: Object | None = None, annotations: Object | None = None) -> Object:

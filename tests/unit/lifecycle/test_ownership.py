@@ -47,16 +47,51 @@ def foreign(kind: str, name: str) -> dict[str, Any]:
 
 @pytest.mark.proves("events.md#of-its-life/podnameconflict", "events.md#of-its-life/nameconflict")
 @pytest.mark.parametrize(("kind", "name"), [("Pod", "x-collector-1"), ("Service", "di-x")])
-def test_a_foreign_object_fails_the_job_and_is_not_touched(kind: str, name: str) -> None:
+def test_a_new_job_waits_for_names_of_others_and_touches_nothing(kind: str, name: str) -> None:
     cluster = ClusterModel(job())
     stored = cluster.put(foreign(kind, name))
     before = copy.deepcopy(stored)
     cluster.settle()
-    assert cluster.phase == "Failed"
-    assert cluster.condition("Failed")["reason"] == "PodNameConflict"
-    assert f"{kind} {name} exists" in cluster.condition("Failed")["message"]
+    assert cluster.phase == "Pending"
+    assert cluster.condition("Pending")["reason"] == "PodNameConflict"
+    assert f"{kind} {name} exists" in cluster.condition("Pending")["message"]
     assert [event.reason for event in cluster.events[:2]] == ["NameConflict", "PodNameConflict"]
     assert cluster.objects[kind, name] == before
+    assert cluster.reconcile().requeue_after == 10
+    del cluster.objects[kind, name]
+    cluster.wait(10)
+    assert cluster.phase == "Starting"
+    cluster.run().settle()
+    assert (cluster.phase, cluster.counts) == ("Running", (0, 0))
+
+
+def test_a_job_made_again_waits_for_pods_that_were_orphaned() -> None:
+    old = running()
+    for kind, name in old.objects:
+        disown(old, kind, name)
+    new = ClusterModel(job(uid="uid-new"))
+    new.objects, new.version, new.made = old.objects, old.version, old.made
+    before = copy.deepcopy(new.objects)
+    new.settle().wait(60)
+    assert (new.phase, new.condition("Pending")["reason"]) == ("Pending", "PodNameConflict")
+    assert new.objects == before
+    # A user deletes them one after the other.
+    del new.objects["Service", "di-x"]
+    for name in [*new.pods]:
+        new.wait(10)
+        assert new.condition("Pending")["reason"] == "PodNameConflict"
+        del new.objects["Pod", name]
+    new.wait(10).run().settle()
+    assert (new.phase, new.counts, len(new.pods)) == ("Running", (0, 0), 4)
+
+
+def test_the_pending_timeout_ends_a_job_whose_names_stay_taken() -> None:
+    cluster = ClusterModel(job(pendingTimeoutSeconds=300))
+    cluster.put(foreign("Pod", "x-collector-1"))
+    cluster.settle().wait(300)
+    failed = cluster.condition("Failed")
+    assert failed["reason"] == "PendingTimeout"
+    assert "Pod x-collector-1 exists" in failed["message"]
 
 
 def disown(cluster: ClusterModel, kind: str, name: str) -> Any:

@@ -80,8 +80,8 @@ TABLE = {
     "a new job whose template the API server refuses is Failed": row(
         new, refuse(TemplateRefused(message="image: Required value")), "Failed InvalidTemplate"
     ),
-    "a new job whose pod name is taken is Failed": row(
-        new, refuse(NameTaken(resource=PODS, found=TAKEN)), "Failed PodNameConflict"
+    "a new job whose pod name is taken is Pending": row(
+        new, refuse(NameTaken(resource=PODS, found=TAKEN)), "Pending PodNameConflict"
     ),
     "a Starting job with one pod not ready stays Starting": row(
         starting, lambda c: c.run("x-learner-0", "x-collector-0", "x-collector-1"), "Starting"

@@ -187,26 +187,30 @@ def test_an_operator_that_dies_at_any_write_leaves_none_out(writes: int) -> None
     "roles.md#companions/the-name-belongs-to-another-owner",
     "events.md#of-its-life/companionconflict",
 )
-def test_a_foreign_object_of_the_name_fails_a_new_job_untouched() -> None:
+def test_a_new_job_waits_for_the_name_of_a_companion() -> None:
     cluster = accompanied()
     stored = copy.deepcopy(cluster.put(foreign("PersistentVolumeClaim", "x")))
     cluster.settle()
-    failed = cluster.condition("Failed")
-    assert failed["reason"] == "CompanionConflict"
-    assert "spec.companions[1], PersistentVolumeClaim (v1) x" in failed["message"]
+    pending = cluster.condition("Pending")
+    assert (cluster.phase, pending["reason"]) == ("Pending", "CompanionConflict")
+    assert "spec.companions[1], PersistentVolumeClaim (v1) x" in pending["message"]
     assert (cluster.objects["PersistentVolumeClaim", "x"], cluster.pods) == (stored, {})
     assert [event.reason for event in cluster.events] == ["CompanionConflict"]
+    del cluster.objects["PersistentVolumeClaim", "x"]
+    cluster.wait(10)
+    assert cluster.phase == "Starting"
 
 
 REFUSALS = [
     (Seen.COMPANION_INVALID, "InvalidCompanion", "Failed"),
-    (Seen.COMPANION_NAME_TAKEN, "CompanionConflict", "Failed"),
+    (Seen.COMPANION_NAME_TAKEN, "CompanionConflict", "Pending"),
     (Seen.COMPANION_KIND_MISSING, "CompanionKindMissing", "Pending"),
     (Seen.COMPANION_OVER_QUOTA, "QuotaExceeded", "Pending"),
     (Seen.COMPANION_FORBIDDEN, "CreateForbidden", "Pending"),
 ]
 
 
+@pytest.mark.proves("roles.md#companions/the-api-server-calls-the-object-invalid")
 @pytest.mark.parametrize(("seen", "reason", "phase"), REFUSALS)
 def test_a_refused_companion_is_reported_with_the_api_servers_message(
     seen: Seen, reason: str, phase: str

@@ -114,12 +114,12 @@ def test_a_service_of_an_earlier_job_goes_before_pods_are_made() -> None:
     assert (owner["uid"], len(new.pods)) == ("uid-new", 3)
 
 
-def test_a_foreign_service_of_its_name_fails_a_new_job_and_is_not_touched() -> None:
+def test_a_new_job_waits_for_the_name_of_a_service_of_its_task() -> None:
     cluster = ClusterModel(job(*JUDGED))
     stored = cluster.put(foreign("Service", "x-judge"))
     cluster.settle()
-    assert cluster.condition("Failed")["reason"] == "PodNameConflict"
-    assert "Service x-judge exists" in cluster.condition("Failed")["message"]
+    assert (cluster.phase, cluster.condition("Pending")["reason"]) == ("Pending", "PodNameConflict")
+    assert "Service x-judge exists" in cluster.condition("Pending")["message"]
     assert (cluster.objects["Service", "x-judge"], cluster.pods) == (stored, {})
 
 

@@ -158,8 +158,8 @@ class Reason(_Declared):
     POD_NAME_CONFLICT = (
         "PodNameConflict",
         "Warning",
-        "a pod, Service or ConfigMap of a needed name belongs to another owner; it is not touched. "
-        "Failed, or, of a job that has been started, [waiting](lifecycle.md#edited-by-hand)",
+        "a pod, Service or ConfigMap of a needed name belongs to another owner; it is not touched, "
+        "and the job [waits](lifecycle.md#edited-by-hand) until the name is free",
     )
     INVALID_COMPANION = (
         "InvalidCompanion",
@@ -170,8 +170,8 @@ class Reason(_Declared):
     COMPANION_CONFLICT = (
         "CompanionConflict",
         "Warning",
-        "an object of the name of a companion belongs to another owner; it is not touched. Failed, "
-        "or, of a job that has been started, waiting",
+        "an object of the name of a companion belongs to another owner; it is not touched, and the "
+        "job waits until the name is free",
     )
     COMPANION_KIND_MISSING = (
         "CompanionKindMissing",

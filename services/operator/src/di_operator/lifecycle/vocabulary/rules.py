@@ -127,8 +127,8 @@ _BESIDE_PODS: Final = (
     (Seen.SCHEDULING_KIND_MISSING, Reason.SCHEDULING_KIND_MISSING),
     (Seen.SCHEDULING_OBJECT_REFUSED, Reason.SCHEDULING_OBJECT_REFUSED),
 )
-_FOR_GOOD: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
-"""What trying again does not put right; companions may not change."""
+_BY_HAND: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
+"""What no later try puts right, unless a user has done something about it."""
 
 RULES: Final[tuple[Rule, ...]] = (
     # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
@@ -181,29 +181,23 @@ RULES: Final[tuple[Rule, ...]] = (
         reason=Reason.POD_NAME_CONFLICT,
         phases=_UP,
     ),
-    # What the job has done is not thrown away for something that somebody can put right.
-    Rule(
-        seen=Seen.NAME_OF_OTHER,
-        then=Then.HOLD,
-        reason=Reason.POD_NAME_CONFLICT,
-        has_started=True,
-    ),
-    Rule(seen=Seen.NAME_OF_OTHER, then=Then.FAIL, reason=Reason.POD_NAME_CONFLICT),
+    # Whatever has the name can go, or get its owner back: pods of a job that was deleted with
+    # --cascade=orphan run on for as long as somebody wants them.
+    Rule(seen=Seen.NAME_OF_OTHER, then=Then.HOLD, reason=Reason.POD_NAME_CONFLICT),
     # It says nothing about the pods that exist.
     Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=Reason.NODE_LISTS_TOO_LONG),
     # Somebody has deleted it while the job is up: the pods that are there have what they need.
     *(Rule(seen=seen, then=Then.TELL, reason=reason, phases=_UP) for seen, reason in _BESIDE_PODS),
+    # Companions may not change. What a job has done is not thrown away for one, though.
+    Rule(
+        seen=Seen.COMPANION_INVALID,
+        then=Then.FAIL,
+        reason=Reason.INVALID_COMPANION,
+        has_started=False,
+    ),
     *(
-        rule
+        Rule(seen=seen, then=Then.HOLD if seen in _BY_HAND else Then.WAIT, reason=reason)
         for seen, reason in _BESIDE_PODS
-        for rule in (
-            (
-                Rule(seen=seen, then=Then.HOLD, reason=reason, has_started=True),
-                Rule(seen=seen, then=Then.FAIL, reason=reason),
-            )
-            if seen in _FOR_GOOD
-            else (Rule(seen=seen, then=Then.WAIT, reason=reason),)
-        )
     ),
     # It is done last, so all else has happened, and the condition says what the job waits for.
     Rule(seen=Seen.WORKLOAD_REFUSED, then=Then.TELL, reason=Reason.WORKLOAD_REFUSED),
