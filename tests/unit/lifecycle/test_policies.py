@@ -14,6 +14,7 @@ from di_operator.lifecycle import build_status, decide
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policy import Policy, Report
 from di_operator.lifecycle.policy_order import AFTER, BEFORE, POLICIES
+from di_operator.lifecycle.vocabulary.conditions import OWN_ASIDES
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.lifecycle.cluster_model import ClusterModel, running
 
@@ -41,6 +42,11 @@ def test_each_status_field_and_condition_has_one_policy() -> None:
     fields = Counter(key for report in found for key in report.fields)
     types = Counter(each.type for report in found for each in report.conditions)
     assert set((fields + types).values()) == {1}
+
+
+def test_each_condition_of_a_policy_is_taken_back_when_it_is_not_reported() -> None:
+    types = {each.type for report in reports(running()) for each in report.conditions}
+    assert types <= OWN_ASIDES
 
 
 @pytest.mark.parametrize("folder", ["policies", "policies/reports", "repairs", "job_types"])

@@ -29,6 +29,9 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         policy.report(snapshot, verdict, now) for policy in POLICIES if policy.report is not None
     ]
     asides = [*(each for report in reports for each in report.conditions), *verdict.asides]
+    if snapshot.spec is not None:
+        # Of a job whose spec cannot be read it is unknown what still holds.
+        asides.extend(conditions.taken_back(before.conditions, asides))
     status = _status(snapshot, verdict, reports, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     has_more = status != owned or verdict.insist

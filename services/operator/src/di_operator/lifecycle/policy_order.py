@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from di_operator.lifecycle.job_types.choose import JOB_TYPE
+from di_operator.lifecycle.job_types.tasks.success import SUCCESS_POLICY
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policies.blocked_pods import BLOCKED_PODS
@@ -53,6 +54,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     DENIED_PHASE,
     REPLICA_COUNTS,
     JOB_TYPE,
+    SUCCESS_POLICY,
     PLACEMENT,
     TALLY,
     TTL,

@@ -33,7 +33,7 @@ class Verdict:
     whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
     ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
     also when they say the same as before: it happened again. ``asides`` are conditions beside
-    those of phases that turn True with it and stay so. ``restarted`` are tasks (of a coordinated
+    those of phases that turn True with it. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
     ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
     ``lost`` are replicas of elastic tiers that were lost.

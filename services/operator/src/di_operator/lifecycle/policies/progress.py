@@ -24,6 +24,7 @@ from di_operator.lifecycle.vocabulary.conditions import (
     SUCCESS_CRITERIA_MET,
     Aside,
     is_true,
+    kept,
 )
 from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from di_operator.lifecycle.vocabulary.rules import Part
@@ -122,6 +123,7 @@ def report_progress(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Repo
 def _conditions(snapshot: Snapshot, now: datetime) -> Iterator[Aside]:
     """Hung and NoSignal; they stay as they are while reports cannot come."""
     if _policy(snapshot) is not None and snapshot.reports_since is None:
+        yield from kept(snapshot.status.conditions, Problem.HUNG, Problem.NO_SIGNAL)
         return
     window = _window(snapshot)
     problem = window.problem if window is not None and window.left(now) <= 0 else None

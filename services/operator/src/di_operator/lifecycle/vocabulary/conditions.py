@@ -8,7 +8,7 @@ times), because tools such as kstatus take a malformed condition for a job that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,8 @@ from typing import Any
 
 from di_api.phase import Phase
 from di_api.timestamps import format_time
-from di_operator.lifecycle.vocabulary.reasons import Reason
+from di_operator.kueue.side import QUEUED
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 
 SUSPENDED = "Suspended"
 BELOW_MINIMUM = "BelowMinimum"
@@ -24,9 +25,15 @@ BELOW_MINIMUM = "BelowMinimum"
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 """As in batch/v1 Job: the success policy is met, and the other pods have their time to end."""
 REASON_RESUMED = "JobResumed"
+REASON_GONE = "CauseGone"
+"""Of a condition that nothing reports any more."""
 
 # The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
 MAX_MESSAGE = 1024
+
+OWN_ASIDES = frozenset({SUSPENDED, BELOW_MINIMUM, SUCCESS_CRITERIA_MET, QUEUED, *Problem})
+"""Types of the conditions beside those of phases that this operator writes. Each is True for as
+long as decisions report it, and those of others stay as they are."""
 
 _PHASES = frozenset(phase.value for phase in Phase)
 _STATUSES = ("True", "False", "Unknown")
@@ -72,6 +79,21 @@ class Aside:
             return is_true(conditions, self.type)
         found = conditions.get(self.type)
         return found is None or (found["status"], found["reason"]) != ("True", self.reason)
+
+
+def kept(old: Mapping[str, Condition], *kinds: str) -> Iterator[Aside]:
+    """Yield those of the conditions that are True, to stay as they are."""
+    for kind in filter(partial(is_true, old), kinds):
+        reason, message = old[kind]["reason"], old[kind]["message"]
+        yield Aside(type=kind, value=True, reason=reason, message=message)
+
+
+def taken_back(old: Mapping[str, Condition], asides: Iterable[Aside]) -> Iterator[Aside]:
+    """Yield what turns conditions of ours False that are True and that nothing reports any more."""
+    for kind in OWN_ASIDES - {aside.type for aside in asides}:
+        if is_true(old, kind):
+            message = "nothing in the job is about it any more"
+            yield Aside(type=kind, value=False, reason=REASON_GONE, message=message)
 
 
 def advance(

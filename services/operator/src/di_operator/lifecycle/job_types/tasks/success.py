@@ -22,7 +22,8 @@ from di_api.spec import SuccessOperator, SuccessPolicy
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.deletion import delete_pod
-from di_operator.lifecycle.vocabulary.conditions import SUCCESS_CRITERIA_MET, Aside
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import SUCCESS_CRITERIA_MET, Aside, kept
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -54,6 +55,13 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
         ),
         requeue_after=left,
     )
+
+
+def report_criteria(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """The condition SuccessCriteriaMet, once it was written: the grace period counts from it."""
+    if snapshot.spec is None or snapshot.spec.success_policy is None:
+        return NOTHING
+    return Report(conditions=tuple(kept(snapshot.status.conditions, SUCCESS_CRITERIA_MET)))
 
 
 def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> float | None:
@@ -99,3 +107,6 @@ def _succeeded(done: list[str]) -> Verdict:
 def _text(done: list[str]) -> str:
     noun = "task" if len(done) == 1 else "tasks"
     return f"{noun} {', '.join(done)} succeeded"
+
+
+SUCCESS_POLICY: Final = Policy(report=report_criteria)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from di_api.field_error import mapping
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policy import Policy, Report
@@ -15,6 +16,8 @@ _FROM_SPEC: Final = (
     *("placement", "allocation", "placementTime", "replicaSeconds", "batchSize", "avoidedNodes"),
 )
 """Fields that are kept while the spec they are made from cannot be read, also other topics'."""
+_ENDED: Final = ("Succeeded", "Failed")
+"""Phases of pods that a job which has ended still counts: the others are on their way out."""
 
 
 def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
@@ -31,7 +34,8 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
             "taskStatus": _task_status(snapshot, desired),
         }
     if verdict.phase.is_finished:
-        fields["readyReplicas"] = 0
+        counts = mapping(fields.get("taskStatus"))
+        fields |= {"readyReplicas": 0, "taskStatus": _without_active(counts)}
     is_other = snapshot.spec is not None and desired != snapshot.status.desired
     return Report(fields=fields, is_urgent=is_other)
 
@@ -48,6 +52,13 @@ def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, di
         phase = pod.phase if pod is not None else "Pending"
         phases[phase] = phases.get(phase, 0) + 1
     return counts
+
+
+def _without_active(counts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    return {
+        task: {phase: number for phase, number in mapping(found).items() if phase in _ENDED}
+        for task, found in counts.items()
+    }
 
 
 REPLICA_COUNTS: Final = Policy(report=report_counts)
