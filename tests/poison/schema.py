@@ -31,7 +31,7 @@ READ: Final = frozenset(
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "progress", "startTime", "completionTimestamp"),
         *("replicaSeconds", "restarts", "service", "port", "targetPort", "select", "scope"),
-        *("companions", "kind", "apiVersion"),
+        *("companions", "kind", "apiVersion", "completedIndexes"),
         *("podsPerReplica", "leaderTemplatePatch", "replicaAttempts", "templatePatch", "vacant"),
         *(
             "standby",

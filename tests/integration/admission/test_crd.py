@@ -208,6 +208,7 @@ STATUS: dict[str, Any] = {
     "reschedules": 4,
     "replicaAttempts": {"buffer": {"0": 2}},
     "taskStatus": {"learner": {"Running": 1}, "buffer": {"Running": 1, "Pending": 1}},
+    "completedIndexes": {"buffer": "0-3,7"},
     "allocation": ["node-1", "node-2", "node-2"],
     "failures": [
         {

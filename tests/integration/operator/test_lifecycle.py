@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_kube.errors import NotFound
+from di_kube.resources import PODS
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd")
@@ -38,6 +39,26 @@ async def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(testbed: Tes
 
         await testbed.until(service_is_gone, "the Service to go")
         assert set(testbed.created.values()) == {1}
+
+
+@with_testbed
+async def test_a_completed_pod_that_is_evicted_does_not_run_again(
+    testbed: Testbed, namespace: str
+) -> None:
+    async with testbed.operator():
+        await testbed.submit(job("a", task("learn"), task("evaluate", run_for="0")))
+
+        async def is_written() -> bool:
+            return (await testbed.status("a")).get("completedIndexes") == {"evaluate": "0"}
+
+        await testbed.until(is_written, "the index to be written")
+        # As an eviction does: a pod that has ended is gone at once.
+        await testbed.client.delete(PODS, "a-evaluate-0", namespace)
+        await testbed.phase("a", "Running")
+        await testbed.kubelet.finish(namespace, "a-learn-0")
+        status = await testbed.phase("a", "Succeeded")
+        assert (status["restarts"], status["reschedules"]) == (0, 0)
+        assert testbed.created == {"a-learn-0": 1, "a-evaluate-0": 1}
 
 
 @with_testbed

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.observed.completed import read_completed
 from di_operator.lifecycle.read import read_snapshot
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, Crash, job, task
 from tests.unit.lifecycle.kubelet_model import START
@@ -129,6 +130,9 @@ class History:
                 if condition["status"] == "True" and condition["type"] in PHASES
             ]
             assert true == [cluster.phase]
+        for name, done in read_completed(cluster.status.get("completedIndexes")).items():
+            pods = (cluster.pods.get(f"x-{name}-{index}") for index in done)
+            assert {pod["status"]["phase"] for pod in pods if pod is not None} <= {"Succeeded"}
         for name, pod in cluster.pods.items():
             rank = int(pod["metadata"]["annotations"]["diengine/rank"])
             nodes = cluster.env(name)["DI_NODES"].split(",")
@@ -244,6 +248,7 @@ STATUS = st.fixed_dictionaries(
         ),
         "restarts": JSON,
         "taskStatus": JSON,
+        "completedIndexes": JSON | st.dictionaries(st.sampled_from(["learner", "collector"]), JSON),
         "failures": JSON | st.lists(st.fixed_dictionaries({"uid": JSON})),
         "startTime": JSON | st.just("2026-01-01T11:00:00Z"),
         "completionTimestamp": JSON,

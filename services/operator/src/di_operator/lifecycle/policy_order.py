@@ -23,6 +23,7 @@ from di_operator.lifecycle.policies.process_groups import PROCESS_GROUPS
 from di_operator.lifecycle.policies.progress import PROGRESS
 from di_operator.lifecycle.policies.reclaim import RECLAIM
 from di_operator.lifecycle.policies.reports.allocatable import ALLOCATABLE
+from di_operator.lifecycle.policies.reports.completed_indexes import COMPLETED_INDEXES
 from di_operator.lifecycle.policies.reports.denied_phase import DENIED_PHASE
 from di_operator.lifecycle.policies.reports.notify_targets import NOTIFY_TARGETS
 from di_operator.lifecycle.policies.reports.placement import PLACEMENT
@@ -53,6 +54,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     PROCESS_GROUPS,
     DENIED_PHASE,
     REPLICA_COUNTS,
+    COMPLETED_INDEXES,
     JOB_TYPE,
     SUCCESS_POLICY,
     PLACEMENT,

@@ -15,6 +15,7 @@ from di_api.spec import JobSpec, Task, TaskType, Template
 from di_api.stand_ins import StandIns, read_stand_ins, standby_number
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queueing
 from di_operator.lifecycle.job_types.choose import job_type_of
+from di_operator.lifecycle.observed.completed import Completed, asked_for
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader
 from di_operator.lifecycle.observed.snapshot import (
@@ -42,6 +43,8 @@ class _Asked:
     tasks: tuple[Task, ...]
     slots: tuple[Slot, ...]
     queueing: Queueing | None
+    completed: Completed
+    """Those of the status that the spec still has replicas for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +94,8 @@ def read_snapshot(
         for slot in slots
         if slot.name in by_name
     }
-    pods = _sorted(slots, held, status, asked.spec)
+    pods = _sorted(slots, held, status, asked)
+    completed, done = _completed(slots, pods.succeeded, asked.completed)
     others = [pod for pod in by_name.values() if not pod.terminating]
     standby = {pod.name for pod in others if _stands_by(pod, metadata["name"], asked.tasks)}
     return Snapshot(
@@ -118,6 +122,8 @@ def read_snapshot(
         renewed=tuple(pods.renewed),
         displaced=tuple(pods.displaced),
         succeeded=tuple(pods.succeeded),
+        completed_indexes=completed,
+        done=done,
         failed=tuple(pods.failed),
         disrupted=tuple(pods.disrupted),
         terminating=tuple(pods.terminating),
@@ -125,7 +131,7 @@ def read_snapshot(
         standbys=tuple(pod for pod in others if pod.name in standby),
         surplus=tuple(pod for pod in others if pod.name not in standby),
         leaving=tuple(pod for pod in by_name.values() if pod.terminating),
-        missing=tuple(slot for slot in slots if slot.name not in held),
+        missing=tuple(s for s in slots if s.name not in held and s.name not in done),
         predecessors=tuple(predecessors),
         services=tuple(services),
         configmap=configmaps[0] if configmaps else None,
@@ -142,6 +148,7 @@ def _asked(
     job: Object, status: Status, sources: Sources, read: Examine, *, has_started: bool
 ) -> _Asked:
     spec, errors = _read(job, status, read, has_started=has_started)
+    completed = asked_for(status.completed_indexes, spec)
     placement = _placement(spec, status, sources.grant)
     tasks, slots = _slots(job, spec, placement, sources.aggregator)
     queueing = read_queueing(
@@ -164,14 +171,38 @@ def _asked(
         tasks=tasks,
         slots=slots,
         queueing=queueing,
+        completed=completed,
     )
 
 
+def _completed(
+    slots: Iterable[Slot], succeeded: Iterable[Pod], written: Completed
+) -> tuple[Completed, frozenset[str]]:
+    """What has succeeded, by the pods that are there and by what was written: the indexes by task,
+    and the names of the slots."""
+    names = {pod.name for pod in succeeded}
+    if not names and not written:
+        return {}, frozenset()
+    indexes = {task: set(found) for task, found in written.items()}
+    for slot in slots:
+        if slot.part is not Part.TASK:
+            continue
+        if slot.name in names:
+            indexes.setdefault(slot.task.name, set()).add(slot.index)
+        elif _is_completed(slot, written):
+            names.add(slot.name)
+    return {task: frozenset(found) for task, found in indexes.items()}, frozenset(names)
+
+
+def _is_completed(slot: Slot, completed: Completed) -> bool:
+    return slot.part is Part.TASK and slot.index in completed.get(slot.task.name, ())
+
+
 def _sorted(
-    slots: Iterable[Slot], held: Mapping[str, Pod], status: Status, spec: JobSpec | None
+    slots: Iterable[Slot], held: Mapping[str, Pod], status: Status, asked: _Asked
 ) -> _Buckets:
     found = _Buckets()
-    answers = Answers(status.phase, spec.failure_policy if spec else None)
+    answers = Answers(status.phase, asked.spec.failure_policy if asked.spec else None)
     replicas = Counter(slot.task.name for slot in slots)
     counted = status.counted
     for slot in slots:
@@ -179,6 +210,10 @@ def _sorted(
             continue
         if _is_outdated(pod, slot, status):
             found.outdated.append(pod)
+            continue
+        if _is_completed(slot, asked.completed):
+            # Whatever becomes of its pod, and whoever has made another one.
+            found.succeeded.append(pod)
             continue
         answer = None
         if pod.phase == "Failed" or _has_failed_anew(pod, slot, status):

@@ -15,6 +15,7 @@ from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
 from di_operator.kueue.queueing import Queueing
 from di_operator.kueue.side import Side
+from di_operator.lifecycle.observed.completed import Completed
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.status import ReplicaKey, Status
@@ -108,6 +109,11 @@ class Snapshot:
     renewed: tuple[Pod, ...]
     displaced: tuple[Pod, ...]
     succeeded: tuple[Pod, ...]
+    """Those that are there; `done` are all."""
+    completed_indexes: Completed
+    """The local indexes that have succeeded, by task: by the status, and by these pods."""
+    done: frozenset[str]
+    """The names of the slots that have succeeded, whether or not their pods are there."""
     failed: tuple[Pod, ...]
     disrupted: tuple[Pod, ...]
     terminating: tuple[Pod, ...]
@@ -117,6 +123,7 @@ class Snapshot:
     surplus: tuple[Pod, ...]
     leaving: tuple[Pod, ...]
     missing: tuple[Slot, ...]
+    """Those that have no pod, and have not succeeded."""
     predecessors: tuple[Pod, ...]
     services: tuple[Object, ...]
     """One of a job with tasks, one a pod of a job with a coordinator."""
@@ -163,7 +170,7 @@ class Snapshot:
         if not elastic:
             return self.slots
         at_work = {pod.name for pod in self.live if pod.phase == "Running"}
-        at_work.update(pod.name for pod in self.succeeded)
+        at_work |= self.done
         return tuple(s for s in self.slots if s.name not in elastic or s.name in at_work)
 
     def groups_of(self, pods: Iterable[str]) -> frozenset[ReplicaKey]:

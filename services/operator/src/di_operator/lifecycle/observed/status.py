@@ -11,6 +11,7 @@ from di_api.expected_completion import ExpectedCompletion
 from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
 from di_api.timestamps import format_time
+from di_operator.lifecycle.observed.completed import Completed, read_completed
 from di_operator.lifecycle.observed.expected_completion import Mark
 from di_operator.lifecycle.observed.ledger import Ledger, count
 from di_operator.lifecycle.observed.placement import Placement, read_placement
@@ -40,7 +41,7 @@ OWNED_FIELDS = (
     "reschedules",
     *("restartAttempts", "replicaAttempts", "restartedAt"),
     *("jobRestarts", "taskRestarts", "replicaFailures"),
-    "taskStatus",
+    *("taskStatus", "completedIndexes"),
     "replicaStatus",
     "placement",
     "allocation",
@@ -82,6 +83,8 @@ class Status:
     """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
     desired: Mapping[str, int] | None
     """Replicas of each task that this status was written for, None if it does not say."""
+    completed_indexes: Completed
+    """The local indexes of the pods that have succeeded, by task, whether or not they are there."""
     placement: Placement | None
     """Where the allocator placed the replicas that this status was written for."""
     placed_at: datetime | None
@@ -120,6 +123,7 @@ class Status:
             ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),
+            completed_indexes=read_completed(fields.get("completedIndexes")),
             placement=read_placement(fields.get("placement")),
             placed_at=parse_time(fields.get("placementTime")),
             replica_seconds=float(count(fields.get("replicaSeconds"))),

@@ -55,7 +55,7 @@ def _limits(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     }
     if not limited:
         return
-    done = {pod.name for pod in snapshot.succeeded}
+    done = snapshot.done
     active = {slot.task.name for slot in snapshot.awaited if slot.name not in done}
     for name, own in limited.items():
         if name in active:

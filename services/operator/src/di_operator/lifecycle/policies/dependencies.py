@@ -17,7 +17,7 @@ def waiting_tasks(snapshot: Snapshot) -> Mapping[str, str]:
     """
     if snapshot.spec is None:
         return {}
-    up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
+    up = {pod.name for pod in snapshot.ready} | snapshot.done
     needed = (slot for slot in snapshot.slots if slot.is_core)
     unready = {slot.task.name for slot in needed if slot.name not in up}
     waits = {

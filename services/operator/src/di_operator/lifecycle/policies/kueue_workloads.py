@@ -213,7 +213,7 @@ def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
 def _report_ready(snapshot: Snapshot, core: Workload, now: datetime) -> Iterator[Action]:
     """Say whether all pods are ready: Kueue may evict those that are not for too long."""
     needed = [slot for slot in snapshot.slots if slot.is_core]
-    there = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
+    there = {pod.name for pod in snapshot.ready} | snapshot.done
     ready = bool(needed) and all(slot.name in there for slot in needed)
     if ready and not core.pods_ready:
         yield _patch_status(core, reported_ready(core, format_time(now)))
@@ -262,7 +262,7 @@ def _report_extras(
 ) -> Iterator[Action]:
     """Say of as many Workloads that their pods are ready as there are such replicas."""
     name, size = portion.task.name, portion.task.pods_per_replica
-    there = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)}
+    there = {pod.name for pod in snapshot.ready} | snapshot.done
     ready = Counter(slot.replica for slot in snapshot.slots if slot.name in there)
     up = sum(pods >= size for (task, _), pods in ready.items() if task == name) - portion.base
     admitted = [each for each in kept if each.state is State.ADMITTED]

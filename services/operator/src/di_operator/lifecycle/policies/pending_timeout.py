@@ -131,7 +131,7 @@ def _short_of(
     if snapshot.spec is None or snapshot.spec.suspend or _waits_for_nodes(snapshot):
         return None
     waits = waiting_tasks(snapshot)
-    up = {pod.name for pod in (*snapshot.ready, *snapshot.succeeded)} - down
+    up = ({pod.name for pod in snapshot.ready} | snapshot.done) - down
     # Of a coordinated job its coordinator alone: the others come and go as it asks for them. So do
     # replicas of an elastic tier.
     counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA and slot.is_core]

@@ -163,15 +163,14 @@ def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
     for task, group in _groups(snapshot):
         before = snapshot.status.groups.get(task.name)
         slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
-        done = {pod.uid for pod in snapshot.succeeded}
+        done = snapshot.completed_indexes.get(task.name, frozenset())
         members = before.members if before is not None else {}
-        ended = any(read_member(member)[0] in done for member in members.values())
+        ended = not done.isdisjoint(members)
         if before is not None and ended:
             # The program has come to its end in one pod, and does so in the others.
             yield _Step(task=task, before=before, after=before, left=None)
             continue
-        held = {pod.name for pod in snapshot.succeeded}
-        wanted = sum(slot.name not in held for slot in slots)
+        wanted = sum(slot.index not in done for slot in slots)
         terms = Terms(
             wanted=wanted,
             least=_least_members(task, wanted),

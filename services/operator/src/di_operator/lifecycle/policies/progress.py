@@ -190,7 +190,7 @@ def _is_judged(snapshot: Snapshot) -> bool:
         return False
     # Whoever has done all there is to do reports no more.
     watched = _watched(snapshot, policy)
-    done = {pod.name for pod in snapshot.succeeded}
+    done = snapshot.done
     return any(slot.task.name in watched and slot.name not in done for slot in snapshot.slots)
 
 

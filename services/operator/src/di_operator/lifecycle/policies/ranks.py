@@ -45,12 +45,11 @@ def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str
     Whatever would not resolve is written ``localhost``: a rank nobody holds, and a pod that has
     succeeded (cluster DNS forgets it, and nobody comes back under its name).
     """
-    done = {pod.name for pod in snapshot.succeeded}
     by_rank = [NODE_HOLE] * (max(ranks.values(), default=-1) + 1)
     by_task: dict[str, list[str]] = {}
     for slot in snapshot.slots:
         fqdn = pod_fqdn(slot.name, snapshot.name, snapshot.namespace, service_domain)
-        node = NODE_HOLE if slot.name in done else fqdn
+        node = NODE_HOLE if slot.name in snapshot.done else fqdn
         by_rank[ranks[slot.name]] = node
         known = by_task.setdefault(slot.task.name, [])
         # They are indexed by local index, of which some may be vacant.

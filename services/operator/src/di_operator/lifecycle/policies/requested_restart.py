@@ -71,8 +71,10 @@ def _without_pods(snapshot: Snapshot) -> frozenset[str]:
         return frozenset(task.name for task in snapshot.tasks)
     if not phase.is_waiting:
         return frozenset()
-    held = {slot.task.name for slot in snapshot.slots if slot.name in snapshot.held}
-    return frozenset(task.name for task in snapshot.tasks if task.name not in held)
+    begun = {slot.task.name for slot in snapshot.slots if slot.name in snapshot.held}
+    # Those of which some have succeeded have begun, whether or not their pods are there.
+    begun |= snapshot.completed_indexes.keys()
+    return frozenset(task.name for task in snapshot.tasks if task.name not in begun)
 
 
 REQUESTED_RESTART: Final = Policy(judge=judge_request, report=report_requests)

@@ -249,7 +249,7 @@ def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
     Without those that wait for another task, or for a pause to be over, which nobody knows the end
     of; and without those that have succeeded, which no scheduler counts.
     """
-    waits, done = waiting_tasks(snapshot), {pod.name for pod in snapshot.succeeded}
+    waits, done = waiting_tasks(snapshot), snapshot.done
     live = {pod.name for pod in snapshot.live}
     return [
         slot

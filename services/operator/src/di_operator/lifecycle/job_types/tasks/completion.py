@@ -19,14 +19,14 @@ def judge_completion(snapshot: Snapshot) -> Verdict | None:
     (one write more), so that a watcher sees Running on every job that ran.
     """
     elastic = snapshot.elastic
-    up = sum(pod.name not in elastic for pod in (*snapshot.ready, *snapshot.succeeded))
-    if up < len(snapshot.slots) - len(elastic):
+    up = {pod.name for pod in snapshot.ready} | snapshot.done
+    if len(up - elastic) < len(snapshot.slots) - len(elastic):
         return None
     total = len(snapshot.awaited)
     phase = snapshot.status.phase
     if may_follow(phase, Phase.RUNNING):
         return Verdict(phase=Phase.RUNNING, message=_running(snapshot))
-    if phase is Phase.RUNNING and len(snapshot.succeeded) == total:
+    if phase is Phase.RUNNING and len(snapshot.done) == total:
         return Verdict(phase=Phase.SUCCEEDED, message=f"{count_of(total, 'pod')} succeeded")
     return None
 
@@ -43,5 +43,5 @@ def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
 
 def _running(snapshot: Snapshot) -> str:
     text = f"{count_of(len(snapshot.ready), 'pod')} ready"
-    done = len(snapshot.succeeded)
+    done = len(snapshot.done)
     return f"{text}, {done} succeeded already" if done else text

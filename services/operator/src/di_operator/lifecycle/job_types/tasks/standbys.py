@@ -174,7 +174,7 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
         # No pod is made beside those that are to go first.
         stays = pod is not None and (pod.uid not in dead or slot.task.name in begun_anew)
         name = None
-        if stays or (pod is None and not is_seen):
+        if slot.name in snapshot.done or stays or (pod is None and not is_seen):
             name = slot.name
         elif pod is not None or is_counted:
             name = _choose(after, slot, ready[slot.task.name], now)

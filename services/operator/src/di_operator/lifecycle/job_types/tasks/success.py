@@ -38,7 +38,7 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if policy is None or phase is None:
         return None
     left, done = _time_left(snapshot, policy, now), _succeeded_tasks(snapshot, policy)
-    if left is None and (not done or len(snapshot.succeeded) == len(snapshot.awaited)):
+    if left is None and (not done or len(snapshot.done) == len(snapshot.awaited)):
         # All of them: that has always been the end.
         return None
     others = [pod for pod in snapshot.pods if not pod.is_finished]
@@ -77,12 +77,11 @@ def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> floa
 
 def _succeeded_tasks(snapshot: Snapshot, policy: SuccessPolicy) -> list[str]:
     """The tasks that have made the job succeed; none: it has not."""
-    if not snapshot.succeeded:
+    if not snapshot.done:
         # So it is at most looks, and a job may have thousands of pods.
         return []
     wanted = Counter(slot.task.name for slot in snapshot.awaited)
-    have = {pod.name for pod in snapshot.succeeded}
-    found = Counter(slot.task.name for slot in snapshot.slots if slot.name in have)
+    found = Counter(slot.task.name for slot in snapshot.slots if slot.name in snapshot.done)
     done = [name for name in policy.tasks if wanted[name] and found[name] == wanted[name]]
     enough = policy.operator is SuccessOperator.ANY or len(done) == len(policy.tasks)
     return done if enough else []

@@ -41,7 +41,8 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
 
 
 def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Count the replicas of each task by the phase of their pod, Pending without one.
+    """Count the replicas of each task by the phase of their pod: without one Pending, unless they
+    have succeeded.
 
     The sums are what the spec asked for; the next reconcile sees a new spec by them.
     """
@@ -50,6 +51,8 @@ def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, di
         pod = snapshot.held.get(slot.name)
         phases = counts.setdefault(slot.task.name, {})
         phase = pod.phase if pod is not None else "Pending"
+        if slot.name in snapshot.done:
+            phase = "Succeeded"
         phases[phase] = phases.get(phase, 0) + 1
     return counts
 
