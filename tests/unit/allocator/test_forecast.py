@@ -354,3 +354,26 @@ def test_waiting_jobs_start_after_the_ends_that_free_their_nodes() -> None:
     assert surroundings.starts(["uid-y", "uid-x"]) == {"uid-v": None}
     nothing = look_at(jobs=waiting, nodes=[node("a", 4)], pods=[], policy=None, now=NOW)
     assert nothing.starts([]) == {}
+
+
+def test_a_forecast_counts_only_nodes_that_the_job_can_use() -> None:
+    def learner() -> Object:
+        made = task("learner", minReplicas=1, maxReplicas=4)
+        made["template"]["spec"]["nodeSelector"] = {"pool": "a"}
+        return made
+
+    a, b = (
+        {**each, "metadata": {**each["metadata"], "labels": {"pool": each["metadata"]["name"]}}}
+        for each in (node("a", 4), node("b", 8))
+    )
+    placed = {"placement": {"learner": ["a"] * 4}}
+    first = job("first", learner(), status=placed)
+    pods = [_renamed(pod("first", "learner", "a"), f"first-learner-{index}") for index in range(4)]
+    found = look_at(
+        jobs=[first], nodes=[a, b], pods=pods, policy=GoodputPolicy(), now=NOW
+    ).forecast(trial("second", learner()))
+
+    assert len(found.later.task("learner")) == 2
+    assert [(each.key, len(each.after.task("learner"))) for each in found.shifts] == [
+        ("rl/first", 2)
+    ]

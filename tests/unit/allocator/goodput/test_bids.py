@@ -13,6 +13,7 @@ from di_operator.allocator.sizing.bids import make_bids, measured_room
 from di_operator.allocator.sizing.choose import Offer
 from di_operator.allocator.sizing.choose_bids import Bid, Budget, choose_bids
 from di_operator.allocator.sizing.demand import Demand, Option
+from di_operator.allocator.sizing.pools import Pool, pools_of
 from tests.unit.allocator.worlds import GPU, job, nodes, task
 
 DOMINANT: Final = Shares(weights={}, default=1.0, ageing=60.0, dominant=True)
@@ -24,8 +25,13 @@ OFFER: Final = Offer([0.0, 1.0, 2.0], [0.0, 5.0, 6.0])
 def demand() -> Demand:
     """Of a size of four, too, which is not yet on offer."""
     ladder = Ladder(kind="", sizes=(0, 1, 2, 4), per_node=4)
-    option = Option(task=LEARNER, ladder=ladder, present=0, offered=3)
+    option = Option(task=LEARNER, rows=frozenset({0, 1}), ladder=ladder, present=0, offered=3)
     return Demand(job=job("a/x", LEARNER), task=LEARNER, options={"": option}, silent=False)
+
+
+def pool() -> Pool:
+    (found,) = pools_of([demand()])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -42,11 +48,11 @@ def test_only_dominant_shares_divide_more_than_one_resource(
     shares: Shares | None, expected: dict[str, float]
 ) -> None:
     free = FreeCapacity(nodes(2, gpu=8, memory=64))
-    assert measured_room([demand()], free, GPU, shares) == expected
+    assert measured_room(pool(), free, GPU, shares) == expected
 
 
 def test_of_a_resource_without_any_free_there_is_nothing() -> None:
-    assert measured_room([demand()], FreeCapacity(nodes(1, cpu=8)), GPU, None) == {GPU: 0.0}
+    assert measured_room(pool(), FreeCapacity(nodes(2, cpu=8)), GPU, None) == {GPU: 0.0}
 
 
 @pytest.mark.parametrize(

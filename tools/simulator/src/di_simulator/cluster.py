@@ -14,12 +14,12 @@ from typing import Final
 
 from di_operator.allocator.grants.checked_plan import make_plan
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.model.node import NodeInfo
+from di_operator.allocator.model.node import Constraints, NodeInfo
 from di_operator.allocator.model.policy import Policy
 from di_operator.allocator.model.resources import UNIT
 from di_operator.allocator.sharing.queues import Queues, queues_of
 from di_simulator.conditions import Condition, told
-from di_simulator.hardware import GPU, gpus
+from di_simulator.hardware import GPU, POOL, gpus
 from di_simulator.job import SimulatedJob
 from di_simulator.workload import UNSCALED, tenant_of
 
@@ -128,6 +128,7 @@ class Cluster:
                         GPU: UNIT,
                         **{name: amount * UNIT for name, amount in beside.items()},
                     },
+                    constraints=Constraints(selector=((POOL, job.pool),) if job.pool else ()),
                 ),
             ),
             preemptible=True,

@@ -45,6 +45,8 @@ class SimulatedJob:
     """Asked for by its owner; only policies without a model heed it."""
     batch: int | None
     """Fixed by its owner; None: the job chooses."""
+    pool: str = ""
+    """Of nodes that its pods select; empty: any node."""
     completed: float | None = None
     now: float = 0.0
     placement: tuple[int, ...] = ()

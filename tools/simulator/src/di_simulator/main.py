@@ -3,6 +3,7 @@
     di-simulate workloads/workload-1 --policy goodput --output out/simulation
     di-simulate workloads --policy goodput --policy tiresias --policy optimus --plot
     di-simulate workloads/workload-1 --tables made-kinds --cluster slow:8x4,fast:8x4
+    di-simulate workloads/workload-1 --pools a:8x4,b:8x4 --job-pools a,b,any
 
 Workloads are CSV files, or folders of them; names without a file are looked up among the recorded
 ones that come with the package. Policies are those of the operator (entry points
@@ -35,7 +36,7 @@ from rich.table import Table
 from di_operator.allocator.policies.registry import PolicyError
 from di_simulator.application import load_applications
 from di_simulator.conditions import Condition
-from di_simulator.hardware import Group, parse_groups
+from di_simulator.hardware import Group, parse_groups, parse_pools
 from di_simulator.plots import draw_comparison, draw_heat_map, draw_tenants
 from di_simulator.results import Result, Summary
 from di_simulator.simulation import Setting, run
@@ -115,6 +116,11 @@ def _simulate(
 ) -> list[tuple[Setting, Result]]:
     applications = load_applications(options.traces, find_tables(options.tables))
     groups = parse_groups(options.cluster) if options.cluster else None
+    pools: Sequence[str] = ()
+    if options.pools:
+        groups = parse_pools(options.pools)
+        chosen = options.job_pools or [group.pool for group in groups]
+        pools = ["" if name == "any" else name for name in chosen]
     results = []
     columns = (
         TextColumn("{task.description}"),
@@ -138,6 +144,7 @@ def _simulate(
                     remaining_known=options.remaining_known,
                     condition=options.condition,
                     tenants=options.tenants,
+                    pools=pools,
                 )
                 result = run(
                     setting,
@@ -191,6 +198,16 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster",
         metavar="KIND:NODESxGPUS[,...]",
         help="nodes of several kinds, instead of --nodes and --gpus; needs --tables",
+    )
+    parser.add_argument(
+        "--pools",
+        metavar="POOL:NODESxGPUS[,...]",
+        help="nodes in pools that jobs select, instead of --nodes and --gpus",
+    )
+    parser.add_argument(
+        "--job-pools",
+        type=lambda text: text.split(","),
+        help="the pools that jobs select, by turns; any: all nodes; default: each pool in turn",
     )
     parser.add_argument(
         "--tables",

@@ -51,6 +51,8 @@ class Setting:
     """By tenant: what a replica asks for beside its GPU."""
     fixed_batch: bool = False
     """Whether jobs keep the batch that their owners asked for, whatever the policy."""
+    pools: Sequence[str] = ()
+    """Which pool of nodes each job selects, by turns; "" is any node."""
 
     @property
     def shares(self) -> Shares | None:
@@ -78,6 +80,9 @@ def run(
     """
     if any(min(group.nodes, group.gpus) < 1 for group in setting.groups) or not setting.period > 0:
         raise ValueError("nodes, GPUs and period must be above 0")
+    for name in setting.pools:
+        if name and name not in {group.pool for group in setting.groups}:
+            raise ValueError(f"no node is in pool {name}")
     submissions = of_tenants(read_workload(setting.workload), setting.tenants)
     for group in setting.groups:
         for name in sorted({submission.application for submission in submissions}):
@@ -89,6 +94,7 @@ def run(
         applications,
         adaptive=not setting.fixed_batch and setting.policy not in _FIXED,
         knows_kinds=setting.kinds_known,
+        pools=setting.pools,
     )
     clock = _Clock()
     cluster = Cluster(

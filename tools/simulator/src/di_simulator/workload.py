@@ -63,9 +63,11 @@ def make_jobs(
     *,
     adaptive: bool,
     knows_kinds: bool = True,
+    pools: Sequence[str] = (),
 ) -> list[SimulatedJob]:
     """Return the jobs; those that are `adaptive` choose their batch sizes themselves, and
-    those that know kinds of nodes measure themselves on each.
+    those that know kinds of nodes measure themselves on each. The first job selects the first of
+    the `pools`, and so on, again and again from the front; "" is any node.
     """
     return [
         SimulatedJob(
@@ -74,7 +76,8 @@ def make_jobs(
             submitted=submission.time,
             replicas=submission.replicas,
             knows_kinds=knows_kinds,
+            pool=pools[number % len(pools)] if pools else "",
             batch=UNSCALED.get(submission.application) if adaptive else submission.batch,
         )
-        for submission in submissions
+        for number, submission in enumerate(submissions)
     ]

@@ -21,7 +21,8 @@ from di_operator.allocator.admission.in_order import (
 from di_operator.allocator.model.free_capacity import FreeCapacity
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
-from di_operator.allocator.model.resources import total
+from di_operator.allocator.model.resources import Resources, total
+from di_operator.allocator.model.shared_nodes import Rows, joined
 from di_operator.allocator.sharing.fair_shares import EXACT, Amounts, Claim, Shares, entitle, fits
 from di_operator.allocator.sharing.quotas import Allowance, asked_by, within_quotas
 
@@ -61,6 +62,7 @@ def admit_by_shares(
     for _ in {job.namespace for job in jobs.values()}:
         admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
         admission.keep((job for job in jobs.values() if not job.preemptible), previous)
+        admission.capacity.settle()
         admission.give_back(in_order(bounded), held, shares)
         if not any(held.get(key) and not placed for key, placed in admission.answer.items()):
             break
@@ -183,13 +185,50 @@ def _divide(
     parts = _Parts()
     # What could not run if all others were gone keeps nothing from them.
     jobs = [job for job in jobs if all(sum(capacity.slots(t)) >= t.minimum for t in job.tasks)]
-    if not jobs:
-        return parts
-    held = {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
+    usable = {job.key: frozenset[int]().union(*map(capacity.rows, job.tasks)) for job in jobs}
+    together = joined(usable.values())
+    pools: dict[Rows, list[JobInfo]] = {}
+    for job in jobs:
+        pools.setdefault(together[usable[job.key]], []).append(job)
+    # What namespaces are due of one pool counts against their guarantees in the next.
+    taken: dict[str, dict[str, int]] = {}
+    for rows, competing in pools.items():
+        free = total([capacity.free[row] for row in sorted(rows)])
+        counted = [_counted(job, taken.get(job.namespace)) for job in competing]
+        due = _divide_pool(
+            parts, counted, free, held=_held(counted, previous, capacity), shares=shares
+        )
+        for namespace, amounts in due.items():
+            more = {name: int(amount) for name, amount in amounts.items()}
+            taken[namespace] = total((taken.get(namespace, {}), more))
+    return parts
+
+
+def _counted(job: JobInfo, taken: Resources | None) -> JobInfo:
+    if job.account is None or not taken:
+        return job
+    return replace(job, account=replace(job.account, taken=total((job.account.taken, taken))))
+
+
+def _held(
+    jobs: Iterable[JobInfo], previous: Mapping[str, NodeList], capacity: FreeCapacity
+) -> dict[str, NodeList]:
+    return {job.key: _there(previous.get(job.key, WAIT), capacity) for job in jobs}
+
+
+def _divide_pool(
+    parts: _Parts,
+    jobs: list[JobInfo],
+    free: Resources,
+    *,
+    held: Mapping[str, NodeList],
+    shares: Shares,
+) -> Mapping[str, Amounts]:
+    """Divide what is free on the nodes that jobs compete for, into `parts`; returns what
+    namespaces are due."""
     takes = {job.key: _taken(job, held[job.key]) for job in jobs}
     # All that it asks for, also while it runs on less.
     asked = {job.key: _most(takes[job.key], _asked(job)) for job in jobs}
-    free = total(capacity.free)
     room = shares.measured(total(asked.values()), free)
     wanted: dict[str, dict[str, float]] = {}
     for job in jobs:
@@ -222,8 +261,8 @@ def _divide(
         if job.key not in due.turns:
             left[job.namespace] = _less(part, has)
     safe = {job.key for job in parts.safe} - due.turns
-    parts.short = _larger([claim for claim in claims if claim.job.key in safe], held, left)
-    return parts
+    parts.short += _larger([claim for claim in claims if claim.job.key in safe], held, left)
+    return due.rooms
 
 
 def _larger(

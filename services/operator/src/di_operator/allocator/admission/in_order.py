@@ -78,8 +78,12 @@ def admit_waiting(
     Of `capacity`, which is of no use afterwards, a reservation may be taken.
     """
     kept: Reservation | None = None
+    # Nodes of jobs that wait and are not to be overtaken.
+    closed: set[int] = set()
     for job in in_order(jobs):
         if answer[job.key] or (within := allowance.within(job)) is None:
+            continue
+        if closed and any(not closed.isdisjoint(capacity.rows(task)) for task in job.tasks):
             continue
         lifted = kept if kept is not None and kept.outlasts(job) else None
         if lifted is not None:
@@ -92,7 +96,8 @@ def admit_waiting(
         if not is_first or not _could_fit(job, nodes, choose_node):
             continue
         if backfill is Backfill.NONE:
-            break
+            closed.update(*(capacity.rows(task) for task in job.tasks))
+            continue
         running = ((jobs[key], found) for key, found in answer.items() if found)
         kept = reserve_for(within, capacity, nodes, running)
         if kept is not None:

@@ -24,6 +24,7 @@ class _Shape:
     empty: list[int] | None = None
     """None: nobody has asked yet. Who only asks whether something fits needs no list of nodes."""
     per_node: int | None = None
+    rows: frozenset[int] | None = None
     slots: list[int] | None = None
     seen: int = 0
     """How many changes `slots` has taken in."""
@@ -61,6 +62,14 @@ class FreeCapacity:
         """How many replicas each node had room for if all that can move were gone."""
         return self._empty_slots(self._shape(task))
 
+    def rows(self, task: TaskInfo) -> frozenset[int]:
+        """The nodes that would take a replica of the task if all that can move were gone."""
+        shape = self._shape(task)
+        if shape.rows is None:
+            places = self._empty_slots(shape)
+            shape.rows = frozenset(row for row, free in enumerate(places) if free)
+        return shape.rows
+
     def per_node(self, task: TaskInfo) -> int:
         """How many replicas an empty node of the most common size takes; 0: none takes any."""
         shape = self._shape(task)
@@ -83,10 +92,9 @@ class FreeCapacity:
         rows = [self.index.get(name) for name in names]
         return all(row is not None and self.nodes[row].kind == kind for row in rows)
 
-    def amount(self, resource: str, kind: str) -> int:
-        """What is free of a resource on all nodes of one kind together."""
-        pairs = zip(self.nodes, self.free, strict=True)
-        return sum(free.get(resource, 0) for node, free in pairs if node.kind == kind)
+    def amount(self, resource: str, rows: Iterable[int]) -> int:
+        """What is free of a resource on some nodes together."""
+        return sum([self.free[row].get(resource, 0) for row in rows])
 
     def settle(self) -> None:
         """What is taken now stays taken: only what comes after it counts as movable."""

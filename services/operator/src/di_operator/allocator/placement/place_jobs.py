@@ -55,15 +55,15 @@ class Placer:
             or self._find(each)
             or not self._keep(each, shares=True)
         ]
-        queue = [(-each.count, order, each) for order, each in enumerate(rest)]
+        queue = [(*self._precedence(each), order, each) for order, each in enumerate(rest)]
         order = len(queue)
         heapify(queue)
         while queue:
-            _, _, request = heappop(queue)
+            *_, request = heappop(queue)
             nodes = self._find(request)
             if nodes is None:
                 for other in self._clear(request) or ():
-                    heappush(queue, (-other.count, order, other))
+                    heappush(queue, (*self._precedence(other), order, other))
                     order += 1
                 nodes = self._find(request) or self._find(request, shares=True)
             if nodes is not None:
@@ -196,7 +196,20 @@ class Placer:
 
     def _yields(self, key: str, request: PlacementRequest) -> bool:
         other = self._requests[key]
-        return other.movable and other.count < request.count and len(self.placed[key]) == 1
+        if not other.movable:
+            return False
+        mine, theirs = self.capacity.rows(request.task), self.capacity.rows(other.task)
+        # One that runs makes do with less before another one is moved for it.
+        if mine < theirs and not request.current:
+            return True
+        # In one order of all requests, or two would move each other for ever.
+        comes_later = self._precedence(request) < self._precedence(other)
+        is_smaller = other.count < request.count and len(self.placed[key]) == 1
+        return comes_later and is_smaller
+
+    def _precedence(self, request: PlacementRequest) -> tuple[int, int]:
+        """Those that can use the fewest nodes come first, then the largest."""
+        return len(self.capacity.rows(request.task)), -request.count
 
     def _settle(self, request: PlacementRequest, nodes: Mapping[int, int]) -> None:
         for row, count in nodes.items():

@@ -1,10 +1,10 @@
 """Share the cluster by measured progress (after Pollux, OSDI'21), without a random search.
 
-Every job has a curve: its speed by size. Sizes are chosen together, by what they are worth to the
-cluster (`objective`) and what they cost of its scarcest resource (`choose`), then placed with as
-few moves as possible (`place`). Where there are several kinds of nodes, a job has a curve on each
-(`kinds`), and its learners stay on one (`choose_kinds`). Collectors follow their learners
-(`collectors`).
+Every job has a curve: its speed by size. Sizes of the jobs that compete for nodes (`pools`) are
+chosen together, by what they are worth to the cluster (`objective`) and what they cost of the
+scarcest resource (`choose`). Then they are placed with as few moves as possible (`place`). Where
+there are several kinds of nodes, a job has a curve on each (`kinds`), and its learners stay on one
+(`choose_kinds`). Collectors follow their learners (`collectors`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from di_operator.allocator.sizing.choose import Offer, choose
 from di_operator.allocator.sizing.choose_node_kinds import Choice, choose_kinds
 from di_operator.allocator.sizing.choose_shares import choose_by_shares
 from di_operator.allocator.sizing.demand import Demand, Option, quiet_seconds, ranks, scarcest_of
+from di_operator.allocator.sizing.pools import Pool, PoolCapacity, Taken, pools_of
 
 
 class GoodputPolicy:
@@ -183,6 +184,7 @@ class GoodputPolicy:
             if len(found) > 1:
                 options[kind] = Option(
                     task=task,
+                    rows=capacity.rows(task),
                     ladder=Ladder(kind=kind, sizes=found, per_node=per_node[kind]),
                     present=present,
                     offered=sum(size <= limit for size in found),
@@ -199,11 +201,36 @@ class GoodputPolicy:
         allowance: Allowance,
     ) -> list[tuple[str, int]]:
         """Return the kind of nodes and the size of each job."""
-        kinds = capacity.kinds
-        speeds = _speeds(demands, curves)
-        scarce = scarcest_of(demands, capacity)
-        amounts = {kind: capacity.amount(scarce, kind) for kind in kinds}
-        parts = [d.parts(speed, amounts) for d, speed in zip(demands, speeds, strict=True)]
+        speeds = {
+            demand.job.key: speed
+            for demand, speed in zip(demands, _speeds(demands, curves), strict=True)
+        }
+        taken = Taken()
+        found: dict[str, tuple[str, int]] = {}
+        for pool in pools_of(demands):
+            counted = taken.counted(pool)
+            chosen = self._choose_in(
+                counted, [speeds[each.job.key] for each in counted.demands], capacity, allowance
+            )
+            found |= {
+                demand.job.key: picked
+                for demand, picked in zip(counted.demands, chosen, strict=True)
+            }
+            taken.take(counted, chosen)
+        return [found[demand.job.key] for demand in demands]
+
+    def _choose_in(
+        self,
+        pool: Pool,
+        speeds: Sequence[Mapping[str, Curve]],
+        capacity: FreeCapacity,
+        allowance: Allowance,
+    ) -> list[tuple[str, int]]:
+        """The same of the jobs of one pool."""
+        demands, kinds = pool.demands, pool.kinds
+        scarce = scarcest_of(demands, capacity, pool.rows)
+        available = PoolCapacity(pool, capacity, scarce)
+        parts = [d.parts(speed, available.amount) for d, speed in zip(demands, speeds, strict=True)]
         weights = ranks(demands, parts)
         quiet = 0.0 if weights is None else quiet_seconds(demands, speeds)
         offers = []
@@ -214,7 +241,7 @@ class GoodputPolicy:
             else:
                 weight = (1 + demand.job.attained / self._decay_after) ** -self._decay
                 each = max(1, demand.task.resources.get(scarce, 0))
-                fair = sum(amounts.values()) / len(demands) / each
+                fair = available.fair(demand) / each
                 values = self._fair(demand, speed, part, fair)
             weight *= self._priority_weight**demand.job.priority
             offers.append(
@@ -230,20 +257,31 @@ class GoodputPolicy:
             (kind,) = kinds
             options = [demand.options[kind] for demand in demands]
             sole = [offer[kind] for offer in offers]
-            if self._shares is None and not any(demand.job.account for demand in demands):
-                picked = choose(sole, float(amounts[kind]))
+            bounds = available.by_bound()
+            is_bounded = any(demand.job.account for demand in demands) or len(bounds) > 1
+            if self._shares is None and not is_bounded:
+                picked = choose(sole, float(available.amount(pool.rows)))
             else:
-                room = measured_room(demands, capacity, scarce, self._shares)
+                room = measured_room(pool, capacity, scarce, self._shares)
+                draws = [pool.draws(option) for option in options]
                 picked = choose_by_shares(
-                    make_bids(demands, options, sole, room, self._shares),
+                    make_bids(demands, options, sole, room, self._shares, draws=draws),
                     [bisect_right(each.ladder.sizes, each.present) - 1 for each in options],
                     room,
                     self._shares,
                     {demand.job.namespace: allowance.left(demand.job) for demand in demands},
+                    bounds=bounds if len(bounds) > 1 else {},
                 )
             chosen = [Choice(kind, at) for at in picked]
         else:
-            chosen = choose_kinds(offers, {kind: float(each) for kind, each in amounts.items()})
+            chosen = choose_kinds(
+                offers,
+                available.by_bound(),
+                [
+                    {kind: pool.draws(option) for kind, option in demand.options.items()}
+                    for demand in demands
+                ],
+            )
         return [
             (kind, demand.options[kind].ladder.sizes[at])
             for demand, (kind, at) in zip(demands, chosen, strict=True)

@@ -11,22 +11,23 @@ from di_operator.allocator.sharing.fair_shares import Amounts, Shares
 from di_operator.allocator.sizing.choose import Offer
 from di_operator.allocator.sizing.choose_bids import Bid
 from di_operator.allocator.sizing.demand import Demand, Option
+from di_operator.allocator.sizing.pools import Pool
 
 
 def measured_room(
-    demands: Sequence[Demand], capacity: FreeCapacity, scarce: str, shares: Shares | None
+    pool: Pool, capacity: FreeCapacity, scarce: str, shares: Shares | None
 ) -> dict[str, float]:
-    """What there is of the resources that are divided: of the scarcest, or of all asked for."""
+    """What a pool has of the resources that are divided: of the scarcest, or of all asked for."""
     names = {scarce}
     if shares is not None and shares.dominant:
         names = {
             name
-            for demand in demands
+            for demand in pool.demands
             for task in demand.job.tasks
             for name, amount in task.resources.items()
             if amount
         }
-    free = total(capacity.free)
+    free = total([capacity.free[row] for row in pool.rows])
     return {name: float(free.get(name, 0)) for name in sorted(names)}
 
 
@@ -36,18 +37,28 @@ def make_bids(
     offers: Sequence[Offer],
     room: Amounts,
     shares: Shares | None,
+    *,
+    draws: Sequence[tuple[str, ...]] = (),
 ) -> list[Bid]:
     """The sizes on offer, at the price that shares are measured by: with dominant ones, the part
-    of what there is that a size takes most of."""
+    of what there is that a size takes most of. A size takes its cost of each bound that it `draws`
+    on."""
     is_dominant = shares is not None and shares.dominant
     return [
-        _bid(demand.job, option, offer, room if is_dominant else None)
-        for demand, option, offer in zip(demands, options, offers, strict=True)
+        _bid(demand.job, option, offer, room if is_dominant else None, names)
+        for demand, option, offer, names in zip(
+            demands, options, offers, draws or [()] * len(demands), strict=True
+        )
     ]
 
 
-def _bid(job: JobInfo, option: Option, offer: Offer, dominant: Amounts | None) -> Bid:
-    takes = option.takes(job)[: option.offered]
+def _bid(
+    job: JobInfo, option: Option, offer: Offer, dominant: Amounts | None, draws: tuple[str, ...]
+) -> Bid:
+    takes = [
+        size | dict.fromkeys(draws, cost)
+        for size, cost in zip(option.takes(job)[: option.offered], offer.costs, strict=True)
+    ]
     if dominant is None:
         return Bid(job=job, offer=offer, takes=takes)
     prices = [

@@ -1,8 +1,8 @@
 """Which size each job gets, when sizes take several resources, and namespaces have bounds.
 
 As `choose`, whose budget is one number: steps of the upper hulls by slope, then the best single
-steps that still fit. A step has to fit into all that there is of each resource, and into what its
-namespace may still have.
+steps that still fit. A step has to fit into all that there is of each resource and on each bound of
+nodes, and into what its namespace may still have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Bid:
 
 
 class Budget:
-    """What is left of the room, and to namespaces of their quotas."""
+    """What is left of the room, and to namespaces of their quotas. The room is by resource, and by
+    the name of each bound of nodes."""
 
     def __init__(self, room: Amounts, quotas: Mapping[str, Amounts]) -> None:
         self.room = dict(room)
@@ -59,6 +60,11 @@ class Budget:
         """Whether there is so much left."""
         return fits(_more(bid, low, high, self.room), self.room)
 
+    def exceeded(self, bid: Bid, low: int, high: int) -> set[str]:
+        """The parts of the room of which there is less left than that."""
+        more = _more(bid, low, high, self.room)
+        return {name for name, left in self.room.items() if not fits(more, {name: left})}
+
     def take(self, bid: Bid, low: int, high: int) -> None:
         """Let a job grow from a size to another."""
         for left in (self.room, self._quotas.get(bid.job.namespace, {})):
@@ -75,13 +81,18 @@ def choose_bids(bids: Sequence[Bid], budget: Budget) -> list[int]:
         for i in range(len(hull) - 1)
     )
     chosen = [hull[0] for hull in hulls]
+    used_up: set[str] = set()
     for _, row, i in steps:
         bid, low, high = bids[row], hulls[row][i], hulls[row][i + 1]
         # One namespace at its bound is no reason for others to stop.
         if chosen[row] != low or not budget.within_quota(bid, low, high):
             continue
-        if not budget.within_room(bid, low, high):
-            break
+        # Nor is one part of the room that is used up, to those who take nothing of it.
+        if any(more > 0 for more in _more(bid, low, high, used_up).values()):
+            continue
+        if exceeded := budget.exceeded(bid, low, high):
+            used_up |= exceeded
+            continue
         budget.take(bid, low, high)
         chosen[row] = high
     fill_bids(bids, chosen, budget)

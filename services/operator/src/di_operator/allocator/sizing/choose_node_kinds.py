@@ -1,8 +1,10 @@
 """Which kind of node each job gets and how many, when each kind has its own budget.
 
 A job offers sizes on several kinds and gets one of them at most: a knapsack of multiple choice with
-several resources. As in its dual, every kind has a price, at which what the jobs would take for
-themselves (the size whose value exceeds its price most) is about what there is. The steps of all
+several resources. Jobs that can use some nodes of a kind only have a budget of these besides: an
+offer counts against all budgets that it draws on. As in the dual, every budget has a price, at
+which what the jobs would take for themselves (the size whose value exceeds its price most) is about
+what there is. The steps of all
 jobs are then taken by what they bring for their price, to another kind if that is it, as far as
 they fit. At last single jobs are given what they would rather have at these prices, where that is
 worth more than it costs those who make room; for few jobs that brings the answer from 1 % to 0.2 %
@@ -39,14 +41,22 @@ class Choice(NamedTuple):
 
 
 def choose_kinds(
-    offers: Sequence[Mapping[str, Offer]], budgets: Mapping[str, float]
+    offers: Sequence[Mapping[str, Offer]],
+    budgets: Mapping[str, float],
+    draws: Sequence[Mapping[str, tuple[str, ...]]] | None = None,
 ) -> list[Choice]:
-    """Return the choice of each job; the costs on each kind never exceed its budget together.
+    """Return the choice of each job; no budget is ever exceeded by the costs that draw on it.
 
     Every job offers something. The first size of an offer costs nothing, and is worth the same on
     every kind.
+
+    Args:
+        offers: of each job, by kind.
+        budgets: by name.
+        draws: of each job, by kind: the budgets that its offer draws on, no two kinds on the same
+            one. None: each kind has one budget, of its name.
     """
-    market = _Market(offers, budgets)
+    market = _Market(offers, budgets, draws or [{kind: (kind,) for kind in o} for o in offers])
     market.find_prices()
     market.fill()
     market.improve()
@@ -56,10 +66,11 @@ def choose_kinds(
 class _Hull:
     """The sizes of an offer that are the best at some price."""
 
-    __slots__ = ("_falling", "_sizes", "offer")
+    __slots__ = ("_falling", "_sizes", "draws", "offer")
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: Offer, draws: tuple[str, ...]) -> None:
         self.offer = offer
+        self.draws = draws
         self._sizes = upper_hull(offer)
         self._falling = [-slope_of(offer, low, high) for low, high in pairwise(self._sizes)]
 
@@ -75,8 +86,16 @@ class _Hull:
 class _Market:
     """Jobs by their place, and what is chosen for each while an answer is being made."""
 
-    def __init__(self, offers: Sequence[Mapping[str, Offer]], budgets: Mapping[str, float]) -> None:
-        self._hulls = [{kind: _Hull(offer) for kind, offer in each.items()} for each in offers]
+    def __init__(
+        self,
+        offers: Sequence[Mapping[str, Offer]],
+        budgets: Mapping[str, float],
+        draws: Sequence[Mapping[str, tuple[str, ...]]],
+    ) -> None:
+        self._hulls = [
+            {kind: _Hull(offer, names[kind]) for kind, offer in each.items()}
+            for each, names in zip(offers, draws, strict=True)
+        ]
         self._sizes = sum(len(offer.costs) for each in offers for offer in each.values())
         self._prices = dict.fromkeys(budgets, 0.0)
         self._left = dict(budgets)
@@ -86,31 +105,36 @@ class _Market:
         """Bring each price in turn to the lowest at which its budget is kept."""
         for _ in range(_ROUNDS):
             before = dict(self._prices)
-            for kind in self._prices:
-                self._prices[kind] = self._lowest(kind)
+            for name in self._prices:
+                self._prices[name] = self._lowest(name)
             if before == self._prices:
                 break
 
-    def _lowest(self, kind: str) -> float:
-        # What a job would have on the best of the other kinds does not change meanwhile.
+    def _price(self, hull: _Hull) -> float:
+        return sum([self._prices[name] for name in hull.draws])
+
+    def _lowest(self, name: str) -> float:
+        # What a job pays besides, and would have on the best of the other kinds, does not change
+        # meanwhile.
         rivals = [
-            (hull, self._best_elsewhere(hulls, kind))
+            (hull, self._price(hull) - self._prices[name], self._best_elsewhere(hulls, kind))
             for hulls in self._hulls
-            if (hull := hulls.get(kind)) is not None
+            for kind, hull in hulls.items()
+            if name in hull.draws
         ]
-        budget = self._left[kind]
+        budget = self._left[name]
 
         def is_kept(price: float) -> bool:
             taken = 0.0
-            for hull, other in rivals:
-                size = hull.at(price)
-                if hull.gain(size, price) > other:
+            for hull, besides, other in rivals:
+                size = hull.at(price + besides)
+                if hull.gain(size, price + besides) > other:
                     taken += hull.offer.costs[size]
             return taken <= budget
 
         if is_kept(0.0):
             return 0.0
-        low, high = 0.0, max(self._prices[kind], _SMALLEST)
+        low, high = 0.0, max(self._prices[name], _SMALLEST)
         while not is_kept(high):
             low, high = high, high * 2
         while high - low > _EXACT * high:
@@ -123,7 +147,7 @@ class _Market:
         best = hulls[kind].offer.values[0]
         for other, hull in hulls.items():
             if other != kind:
-                price = self._prices[other]
+                price = self._price(hull)
                 best = max(best, hull.gain(hull.at(price), price))
         return best
 
@@ -139,10 +163,11 @@ class _Market:
                 heappush(heap, step)
 
     def _step(self, row: int) -> tuple[float, int, Choice] | None:
-        value, paid = self._value(row), self._prices[self.chosen[row].kind] * self._cost(row)
+        now = self._hulls[row][self.chosen[row].kind]
+        value, paid = self._value(row), self._price(now) * self._cost(row)
         best: tuple[float, int, Choice] | None = None
         for kind, hull in self._hulls[row].items():
-            costs, values, price = hull.offer.costs, hull.offer.values, self._prices[kind]
+            costs, values, price = hull.offer.costs, hull.offer.values, self._price(hull)
             for size in range(1, len(costs)):
                 choice = Choice(kind, size)
                 if not self._fits(row, choice):
@@ -181,30 +206,31 @@ class _Market:
         for row, now in enumerate(self.chosen):
             have = self._gain(row, now)
             for kind, hull in self._hulls[row].items():
-                choice = Choice(kind, hull.at(self._prices[kind]))
+                choice = Choice(kind, hull.at(self._price(hull)))
                 if choice != now:
                     found.append((have - self._gain(row, choice), row, choice))
         return [(row, choice) for _, row, choice in sorted(found)]
 
     def _make_room(self, keeping: int) -> None:
         """Make others than that job go back until no budget is exceeded, if that can be."""
-        for kind in self._left:
-            while self._left[kind] < 0:
+        for name in self._left:
+            while self._left[name] < 0:
                 retreats = [
                     retreat
                     for row, now in enumerate(self.chosen)
-                    if row != keeping and now.kind == kind and now.size
-                    for retreat in self._retreats(row)
+                    if row != keeping and now.size and name in self._hulls[row][now.kind].draws
+                    for retreat in self._retreats(row, name)
                 ]
                 if not retreats:
                     return
                 _, row, choice = min(retreats)
                 self._take(row, choice)
 
-    def _retreats(self, row: int) -> list[tuple[float, int, Choice]]:
-        """What a job could have instead, by what it loses for each part of the room it makes."""
+    def _retreats(self, row: int, budget: str) -> list[tuple[float, int, Choice]]:
+        """What a job could have instead, by what it loses for each part of what the budget
+        lacks."""
         now, cost = self.chosen[row], self._cost(row)
-        have, missing = self._gain(row, now), -self._left[now.kind]
+        have, missing = self._gain(row, now), -self._left[budget]
         found = []
         for kind, hull in self._hulls[row].items():
             for size, needed in enumerate(hull.offer.costs):
@@ -212,7 +238,7 @@ class _Market:
                     if size == now.size:
                         break
                     freed = cost - needed
-                elif not size or needed > self._left[kind]:
+                elif not size or needed > self._free(hull):
                     continue
                 else:
                     freed = cost
@@ -234,15 +260,22 @@ class _Market:
         return self._hulls[row][kind].offer.costs[size]
 
     def _gain(self, row: int, choice: Choice) -> float:
-        return self._hulls[row][choice.kind].gain(choice.size, self._prices[choice.kind])
+        hull = self._hulls[row][choice.kind]
+        return hull.gain(choice.size, self._price(hull))
+
+    def _free(self, hull: _Hull) -> float:
+        return min([self._left[name] for name in hull.draws])
 
     def _fits(self, row: int, choice: Choice) -> bool:
-        free = self._left[choice.kind]
+        hull = self._hulls[row][choice.kind]
+        free = self._free(hull)
         if choice.kind == self.chosen[row].kind:
             free += self._cost(row)
-        return self._hulls[row][choice.kind].offer.costs[choice.size] <= free
+        return hull.offer.costs[choice.size] <= free
 
     def _take(self, row: int, choice: Choice) -> None:
-        self._left[self.chosen[row].kind] += self._cost(row)
+        for name in self._hulls[row][self.chosen[row].kind].draws:
+            self._left[name] += self._cost(row)
         self.chosen[row] = choice
-        self._left[choice.kind] -= self._cost(row)
+        for name in self._hulls[row][choice.kind].draws:
+            self._left[name] -= self._cost(row)

@@ -25,6 +25,8 @@ def choose_by_shares(
     room: Amounts,
     shares: Shares | None,
     quotas: Mapping[str, Amounts],
+    *,
+    bounds: Amounts,
 ) -> list[int]:
     """Return the index of each job's size, as `choose` does.
 
@@ -39,8 +41,9 @@ def choose_by_shares(
         room: what there is, of the resources that shares are measured in.
         shares: of namespaces; None: they have none.
         quotas: by namespace, what its jobs may have together.
+        bounds: what there is on some of the nodes, for jobs that can use no other.
     """
-    whole = Budget(room, quotas)
+    whole = Budget({**room, **bounds}, quotas)
     if shares is None:
         return choose_bids(bids, whole)
     rows: dict[str, list[int]] = {}
@@ -49,7 +52,7 @@ def choose_by_shares(
     wanted: dict[str, Amounts] = {}
     for namespace, found in rows.items():
         own = [bids[row] for row in found]
-        wanted[namespace] = _takes(own, choose_bids(own, Budget(room, quotas)), room)
+        wanted[namespace] = _takes(own, choose_bids(own, Budget({**room, **bounds}, quotas)), room)
     claims = [
         Claim(job=bid.job, least=bid.takes[1] if len(bid.takes) > 1 else {}, holds=at > 0)
         for bid, at in zip(bids, present, strict=True)
@@ -57,11 +60,12 @@ def choose_by_shares(
     due = entitle(wanted, claims, shares, room)
     chosen = [int(bid.job.key in due.turns and whole.within_quota(bid, 0, 1)) for bid in bids]
     least = tuple(chosen)
-    beside = whole.less(bids, chosen)
     for namespace, found in rows.items():
+        beside = whole.less(bids, chosen)
+        left = {name: beside.room[name] for name in bounds}
         rest = [row for row in found if not chosen[row]]
         own = [bids[row] for row in rest]
-        picked = choose_bids(own, beside.of_room(due.rooms[namespace]))
+        picked = choose_bids(own, beside.of_room({**due.rooms[namespace], **left}))
         for row, at in zip(rest, picked, strict=True):
             chosen[row] = at
     fill_bids(bids, chosen, whole.less(bids, chosen))

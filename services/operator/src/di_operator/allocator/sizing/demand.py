@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -22,6 +22,8 @@ class Option:
 
     task: TaskInfo
     """The task whose size is chosen; where there are several kinds of nodes, kept to this one."""
+    rows: frozenset[int]
+    """The nodes that it can use, by their row in the free capacity."""
     ladder: Ladder
     present: int
     offered: int
@@ -59,9 +61,18 @@ class Demand:
     silent: bool
     """It has had its time to report, and has not."""
 
-    def parts(self, speeds: Mapping[str, Curve], amounts: Mapping[str, int]) -> list[Part]:
-        """The job's speeds on each kind, by what there is of the kind among those it may have."""
-        whole = sum([amounts[kind] for kind in self.options])
+    @property
+    def rows(self) -> frozenset[int]:
+        """The nodes that it can use, of all kinds."""
+        first, *rest = [option.rows for option in self.options.values()]
+        return first.union(*rest) if rest else first
+
+    def parts(
+        self, speeds: Mapping[str, Curve], amount: Callable[[frozenset[int]], int]
+    ) -> list[Part]:
+        """The job's speeds on each kind, by the amount that its nodes of the kind have."""
+        amounts = {kind: amount(option.rows) for kind, option in self.options.items()}
+        whole = sum(amounts.values())
         return [
             Part(
                 share=amounts[kind] / whole if whole else 1 / len(self.options),
@@ -72,14 +83,15 @@ class Demand:
         ]
 
 
-def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity) -> str:
-    """The resource that would run out first if all got the most that they are offered."""
+def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity, rows: Iterable[int]) -> str:
+    """The resource that would run out first on some nodes if all got the most that they are
+    offered."""
     wanted: Counter[str] = Counter()
     for demand in demands:
         most = max([option.ladder.sizes[-1] for option in demand.options.values()])
         for name, amount in demand.task.resources.items():
             wanted[name] += most * amount
-    return scarcest(wanted, total(capacity.free))
+    return scarcest(wanted, total([capacity.free[row] for row in rows]))
 
 
 def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[str, float] | None:
