@@ -46,6 +46,7 @@ from di_operator.lifecycle.write_errors import (
     on_error,
 )
 from di_server.jobs.profilings import Report, status_patch
+from tests.schemas import dropped, status_schema
 from tests.unit.lifecycle.kubelet_model import START, KubeletModel, Object
 
 SETTINGS = Settings(
@@ -245,7 +246,9 @@ class ClusterModel(KubeletModel):
         raise AssertionError(f"no fixed point after {limit} reconciles: {decision}")
 
     def patch_status(self, patch: Mapping[str, Any]) -> Self:
-        """Merge into the status as the API server does."""
+        """Merge into the status as the API server does, and refuse what it would drop."""
+        lost = dropped(status_schema("dijobs-crd.yaml"), patch)
+        assert not lost, f"the CRD lacks {', '.join(lost)}"
         self.writes.append("status")
         self.job["status"] = _merged(self.job.get("status", {}), patch)
         self._touch(self.job)
