@@ -342,10 +342,18 @@ def test_a_spec_that_admission_refuses_is_not_forecast() -> None:
 
 def test_high_priority_starts_before_an_older_waiting_job() -> None:
     waiting = job("w", task("learner", 3), phase="Pending")
-    surroundings = here(held("x", 2), waiting)
+    running = held("x", 2)
+    # What has high priority itself makes no way.
+    running["spec"]["priority"] = "high"
     tried = trial("t", task("learner", 3))
-    assert surroundings.first_end(tried.raised(), ["uid-x"]) == "uid-x"
-    assert here(held("x", 2), waiting).first_end(tried, ["uid-x"]) is None
+    assert here(running, waiting).first_end(tried.raised(), ["uid-x"]) == "uid-x"
+    assert here(running, waiting).first_end(tried, ["uid-x"]) is None
+
+
+def test_a_forecast_names_jobs_of_lower_priority_that_make_way() -> None:
+    found = here(held("x", 4)).forecast(trial("t", task("learner", 3)).raised())
+    assert found.starts
+    assert [(each.key, each.change) for each in found.shifts] == [("rl/x", Change.STOP)]
 
 
 def test_waiting_jobs_start_after_the_ends_that_free_their_nodes() -> None:

@@ -218,3 +218,67 @@ def test_an_unreadable_waiting_pod_is_named() -> None:
     broken = waiting(2, 5)
     broken["spec"]["containers"][0]["resources"]["requests"][SLOT] = "many"
     assert {one.name for one in snapshot(others=[broken]).unreadable.values()} == {"web"}
+
+
+def fixed(**spec: Any) -> Object:
+    """A job of one learner that is not preemptible; its pod takes one slot."""
+    made = task("learner", 1)
+    made["template"]["spec"]["nodeSelector"] = {"metadata.name": "b"}
+    return job("f", made, phase="Starting", preemptible=False, **spec)
+
+
+def refused(priority: int = 0) -> Object:
+    made = pod("f", "learner", "")
+    made["status"] = {"phase": "Pending", "conditions": [REFUSED]}
+    made["spec"] = {"priority": priority}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("spec", "priority", "left"),
+    [
+        ({"priority": "high"}, 0, 3),
+        ({}, 0, 4),
+        # As a pod of another owner.
+        ({}, 1, 3),
+        ({"priority": "high"}, -1, 4),
+        # The rest of a gang has a reservation of its own.
+        ({"priority": "high", "scheduling": {"gang": True}}, 0, 3),
+    ],
+    ids=["high", "normal", "class of its own", "lower class of its own", "a gang"],
+)
+def test_a_refused_pod_of_a_job_gets_room_from_jobs_of_lower_priority(
+    spec: Object, priority: int, left: int
+) -> None:
+    found = snapshot(running(**WHERE), fixed(**spec), pods=[*learners(), refused(priority)])
+    assert free(found.nodes)["b"] == left
+    answer = FitPolicy().optimize(found.jobs, found.nodes, found.held)
+    assert list(answer["rl/x"]).count("b") <= left
+
+
+def test_a_high_job_gets_no_room_from_another_of_high_priority() -> None:
+    high = running(**WHERE)
+    high = high | {"spec": high["spec"] | {"priority": "high"}}
+    found = snapshot(high, fixed(priority="high"), pods=[*learners(), refused()])
+    assert free(found.nodes)["b"] == 4
+
+
+def test_room_for_a_job_is_given_back_when_its_pod_is_bound_or_it_ends() -> None:
+    reader = ClusterReader(read_spec)
+    body, high = running(**WHERE), fixed(priority="high")
+    pods = numbered([*learners(), refused()])
+    reader.take(
+        Changes.all(jobs=[body, high], departed=[], nodes=[node("b", 5)], pods=pods, others=[])
+    )
+
+    def left() -> int:
+        return free(reader.read(granted={}, now=NOW).nodes)["b"]
+
+    assert left() == 4
+    bound = pods[-1] | {"spec": {"nodeName": "b"}, "status": {"phase": "Running"}}
+    reader.put_pod(bound)
+    assert left() == 4
+    reader.put_pod(pods[-1])
+    reader.remove_pod(pods[-1])
+    reader.remove_job(high)
+    assert left() == 5

@@ -18,6 +18,7 @@ from di_operator.allocator.admission.in_order import (
     admit_waiting,
     in_order,
 )
+from di_operator.allocator.admission.preemption import Preemption, all_or_nothing, least_size
 from di_operator.allocator.model.free_capacity import FreeCapacity
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
@@ -70,6 +71,8 @@ def admit_by_shares(
     allowance = Allowance()
     for key, placed in admission.answer.items():
         allowance.take(jobs[key], placed)
+    # A high priority takes nothing from another namespace's part.
+    admission.by_priority(jobs, allowance, lambda job, other: job.namespace == other.namespace)
     admit_waiting(
         jobs,
         nodes,
@@ -83,12 +86,8 @@ def admit_by_shares(
 
 
 @dataclass(slots=True)
-class _Admission:
-    """An answer that is being made, and what is free beside it."""
-
-    capacity: FreeCapacity
-    answer: dict[str, NodeList]
-    choose_node: ChooseNode
+class _Admission(Preemption):
+    """An answer that is being made by shares."""
 
     def keep(self, jobs: Iterable[JobInfo], previous: Mapping[str, NodeList]) -> None:
         """Leave jobs where they are, as far as that is still possible."""
@@ -118,8 +117,8 @@ class _Admission:
 
         Nobody makes way in vain. Returns those of `lent` who still run.
         """
-        for wanted in (_all_or_nothing(job), _least(job)):
-            if (left := self._in_place_of(lent, wanted)) is not None:
+        for wanted in (all_or_nothing(job), least_size(job)):
+            if (left := self._of_others(lent, wanted)) is not None:
                 return left
         return lent
 
@@ -129,40 +128,17 @@ class _Admission:
         if not had:
             return lent
         self.capacity.book(job, had, -1)
-        left = self._in_place_of(lent, _all_or_nothing(job))
+        left = self._of_others(lent, all_or_nothing(job))
         if left is None:
             self.capacity.book(job, had)
             return lent
         return left
 
-    def _in_place_of(self, lent: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
-        """Place a job at the expense of those of other namespaces; returns who of `lent` still
-        runs, None if it would be in vain."""
-        others = [other for other in reversed(lent) if other.namespace != job.namespace]
-        gone = self._displaced(job, others)
-        return None if gone is None else [other for other in lent if other.key not in gone]
-
-    def _displaced(self, job: JobInfo, others: list[JobInfo]) -> set[str] | None:
-        """Place a job; returns who made way for it, None if all of them would in vain."""
-        had = {other.key: self.answer[other.key] for other in others}
-        for other in others:
-            self.capacity.book(other, had[other.key], -1)
-        fits = admit_one(self.capacity, job, self.choose_node)
-        self.capacity.book(job, fits, -1)
-        for other in others:
-            self.capacity.book(other, had[other.key])
-        if not fits:
-            return None
-        gone: list[JobInfo] = []
-        while not (placed := admit_one(self.capacity, job, self.choose_node)):
-            gone.append(others[len(gone)])
-            self.capacity.book(gone[-1], had[gone[-1].key], -1)
-        self.answer[job.key] = placed
-        for other in gone:
-            # Some went that were on other nodes.
-            stays = self.capacity.take_all(other, had[other.key])
-            self.answer[other.key] = had[other.key] if stays else WAIT
-        return {other.key for other in gone if not self.answer[other.key]}
+    def _of_others(self, lent: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
+        """Place a job at the expense of those of other namespaces; returns which of `lent` still
+        run, None if it would be in vain."""
+        left = self.in_place_of([one for one in lent if one.namespace != job.namespace], job)
+        return None if left is None else [one for one in lent if self.answer[one.key]]
 
 
 def _is_enough(replicas: int, had: NodeList, job: JobInfo) -> bool:
@@ -236,7 +212,7 @@ def _divide_pool(
         for name in room:
             known[name] += asked[job.key].get(name, 0)
     claims = [
-        Claim(job=job, least=_measured(_asked(_least(job)), room), holds=bool(held[job.key]))
+        Claim(job=job, least=_measured(_asked(least_size(job)), room), holds=bool(held[job.key]))
         for job in jobs
     ]
     due = entitle(wanted, claims, shares, room)
@@ -327,14 +303,3 @@ def _within(claim: Claim, room: Amounts) -> JobInfo | None:
                 over[name] -= more * amount
         tasks.append(replace(task, replicas=task.minimum + more))
     return replace(claim.job, tasks=tuple(tasks))
-
-
-def _all_or_nothing(job: JobInfo) -> JobInfo:
-    return replace(job, tasks=tuple(replace(task, minimum=task.replicas) for task in job.tasks))
-
-
-def _least(job: JobInfo) -> JobInfo:
-    return replace(
-        job,
-        tasks=tuple(replace(task, replicas=min(task.minimum, task.replicas)) for task in job.tasks),
-    )

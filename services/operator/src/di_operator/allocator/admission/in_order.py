@@ -1,8 +1,7 @@
 """Admission in order, all or nothing: what `fit` and `binpack` have in common.
 
-Who has nodes keeps them while they last. The others come by priority, then age. A job gets the
-replicas it asks for, or as many as there is room for, but at least every task's minimum; if that
-is not to be had, nothing.
+Jobs that wait come by priority, then age. A job gets the replicas it asks for, or as many as fit,
+but at least every task's minimum; if that does not fit, nothing.
 """
 
 from __future__ import annotations
@@ -27,39 +26,6 @@ class ChooseNode(Protocol):
 def tightest(capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
     """The node with the fewest places left; the first of equals."""
     return min((free, row) for row, free in enumerate(slots) if free)[1]
-
-
-def admit(
-    jobs: Mapping[str, JobInfo],
-    nodes: Mapping[str, NodeInfo],
-    previous: Mapping[str, NodeList],
-    *,
-    choose_node: ChooseNode,
-    backfill: Backfill = Backfill.ALL,
-) -> dict[str, NodeList]:
-    """Return the nodes of every job, empty for those that wait.
-
-    Nobody overtakes a job that waits but as `backfill` says, unless it could never fit.
-    """
-    capacity = FreeCapacity(nodes)
-    answer = dict.fromkeys(jobs, WAIT)
-    # What cannot be moved counts first, whatever its priority.
-    allowance = Allowance.beside_fixed(jobs, previous)
-    for job in in_order(jobs):
-        key = job.key
-        had = previous.get(key, WAIT)
-        if not had or (job.preemptible and not allowance.allows(job, had)):
-            continue
-        if capacity.take_all(job, had):
-            answer[key] = had
-            if job.preemptible:
-                allowance.take(job, had)
-        elif not job.preemptible:
-            allowance.take(job, had, -1)
-    admit_waiting(
-        jobs, nodes, capacity, answer, allowance, choose_node=choose_node, backfill=backfill
-    )
-    return answer
 
 
 def admit_waiting(

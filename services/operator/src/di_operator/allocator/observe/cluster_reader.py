@@ -21,14 +21,15 @@ from typing import Any
 
 from di_api.field_error import InvalidSpec
 from di_api.names import KIND
-from di_api.ownership import controller_uid, is_managed_elsewhere
-from di_api.spec import CleanPodPolicy, JobSpec
+from di_api.ownership import controller_uid
+from di_api.spec import JobSpec
 from di_api.wording import reason_of
 from di_operator.allocator.admission.admitted import within_admitted
 from di_operator.allocator.admission.guarantees import bar_gangs
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.model.resources import Resources, total
 from di_operator.allocator.observe.changes import Changes, asks_for_nodes
+from di_operator.allocator.observe.decided_jobs import gives_way, is_ours
 from di_operator.allocator.observe.failures import with_growth, without_avoided
 from di_operator.allocator.observe.gangs import keep_room, rest_of, was_let_go, without
 from di_operator.allocator.observe.inventory import (
@@ -358,8 +359,9 @@ class ClusterReader:
             key = job.known.info.key
             if key not in jobs:
                 continue
-            priority = job.priority if jobs[key].preemptible else UNTOUCHED
-            yield Holder(priority=priority, job=jobs[key], held=held[key])
+            info = jobs[key]
+            priority = job.priority if info.preemptible else UNTOUCHED
+            yield Holder(priority=priority, urgency=info.priority, job=info, held=held[key])
 
     def _look_at(self, uid: str, now: datetime) -> None:
         """Read a job and its pods again."""
@@ -372,6 +374,7 @@ class ClusterReader:
         self._pool.passing.put(uid, ())
         self._besides.put(uid, ())
         self._own.put(uid, ())
+        self._reservations.put_job(uid, ())
         if job is not None:
             # Its fields may be packed, and are read several times.
             job = dict(job)
@@ -397,7 +400,7 @@ class ClusterReader:
             spec = within_admitted(with_growth(spec, status.ledger), status.raw.get("admitted"))
             own = read_own_pods(pods, job, spec)
             why = self._failing.why(uid)
-            if why is not None or not _is_ours(job, spec, status, own):
+            if why is not None or not is_ours(job, spec, status, own):
                 self._reckon_with(uid, job, spec, status, own)
                 self._keep_for_gang(uid, job, spec, status, own)
                 if why is not None:
@@ -446,18 +449,21 @@ class ClusterReader:
         self, uid: str, job: Object, spec: JobSpec, status: Status, own: OwnPods
     ) -> None:
         self._name(uid, own)
-        if _gives_way(job, spec, status):
+        if gives_way(job, spec, status):
             self._pool.passing.put(uid, (*own.staying, *own.ending))
             return
         self._pool.staying.put(uid, own.staying)
         self._pool.passing.put(uid, own.ending)
         self._count_besides(uid, job, [taken for _, taken in own.staying])
+        # For the rest of a gang capacity is reserved whatever its priority is.
+        if not spec.scheduling.gang:
+            self._reservations.put_job(uid, own.refused)
 
     def _keep_for_gang(
         self, uid: str, job: Object, spec: JobSpec, status: Status, own: OwnPods
     ) -> None:
         is_gang = spec.scheduling.gang and not spec.preemptible
-        gone = status.is_finished or _gives_way(job, spec, status)
+        gone = status.is_finished or gives_way(job, spec, status)
         if not is_gang or gone or not was_let_go(status, own):
             return
         known = read_job(job, spec, report=None)
@@ -483,17 +489,3 @@ def _spec(job: Object, read_spec: ReadSpec) -> JobSpec | None:
         return read_spec(job)
     except InvalidSpec:
         return None
-
-
-def _gives_way(job: Object, spec: JobSpec, status: Status) -> bool:
-    """Whether the pods of a job are about to be deleted."""
-    cleaned = status.is_finished and spec.clean_pod_policy is not CleanPodPolicy.NONE
-    return cleaned or spec.suspend or "deletionTimestamp" in job["metadata"]
-
-
-def _is_ours(job: Object, spec: JobSpec, status: Status, own: OwnPods) -> bool:
-    if "deletionTimestamp" in job["metadata"] or spec.suspend or status.is_finished:
-        return False
-    if is_managed_elsewhere(job):
-        return False
-    return spec.preemptible or (spec.scheduling.gang and not was_let_go(status, own))

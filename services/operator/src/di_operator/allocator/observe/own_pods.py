@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from di_api.spec import JobSpec, tasks_by_pod
+from di_api.spec import JobSpec, Priority, tasks_by_pod
 from di_api.wording import reason_of
 from di_operator.allocator.model.resources import PODS, UNIT, Resources, pod_request
 from di_operator.allocator.observe.inventory import (
@@ -17,7 +17,9 @@ from di_operator.allocator.observe.inventory import (
     node_of_pod,
 )
 from di_operator.allocator.observe.node_usage import Entry
+from di_operator.allocator.observe.reservations import WaitingPod
 from di_operator.lifecycle.job_types.requests import pod_spec
+from di_operator.lifecycle.observed.pods import refusal_of
 
 Object = Mapping[str, Any]
 
@@ -38,6 +40,8 @@ class OwnPods:
     present: Counter[tuple[str, str]] = field(default_factory=Counter)
     priority: int | None = None
     """The highest of these, as Kubernetes has it; None: there are none."""
+    refused: list[WaitingPod] = field(default_factory=list)
+    """Those of a job that is not preemptible for which the scheduler finds no node."""
     unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
     def bound(self, task: str) -> int:
@@ -63,15 +67,26 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods
             found.priority = priority if found.priority is None else max(found.priority, priority)
             # By the name, which nobody can change; the label is anybody's.
             found.present[task_of(own), node or ""] += 1
-        if not node:
+        is_refused = not spec.preemptible and bool(refusal_of(pod))
+        if not node and not is_refused:
             continue
         asked = pod_spec(name, spec, own)
         try:
             if id(asked) not in requests:
                 requests[id(asked)] = asked, pod_request(asked)
             taken = requests[id(asked)][1]
+            if not node:
+                found.refused.append(_waiting(pod, asked, spec))
         except MAKES_NO_SENSE as error:
             found.unreadable[pod["metadata"]["uid"]] = Unreadable.of("Pod", pod, reason_of(error))
             taken = A_POD
-        (found.ending if is_ending else found.staying).append((node, taken))
+        if node:
+            (found.ending if is_ending else found.staying).append((node, taken))
     return found
+
+
+def _waiting(pod: Object, asked: Object, spec: JobSpec) -> WaitingPod:
+    """A pod of a job, with the requests of its template. Raises as `WaitingPod.read` does."""
+    seen = {**asked, "priority": pod["spec"].get("priority") or 0}
+    found = WaitingPod.read({"metadata": pod["metadata"], "spec": seen})
+    return replace(found, urgency=int(spec.priority is Priority.HIGH))

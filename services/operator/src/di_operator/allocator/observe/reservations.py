@@ -1,8 +1,9 @@
-"""Room for pods of others that wait, kept back before policies share the rest.
+"""Free capacity for pods that wait, reserved before policies share the rest.
 
-The scheduler refuses them, for jobs that may shrink have the room. Where a waiting pod would fit if
-the jobs below its priority were gone, that much of a node is not the jobs' to have any more; the
-policy shrinks, moves or stops them, and the scheduler binds the pod.
+They belong to other owners, or to DIJobs that are not preemptible. The scheduler refuses them
+because preemptible jobs have the capacity. If a waiting pod would fit without the jobs below its
+priority, that much of a node is reserved. The policy shrinks, moves or stops these jobs, and the
+scheduler binds the pod.
 """
 
 from __future__ import annotations
@@ -25,12 +26,20 @@ PATIENCE: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPod:
-    """A pod of somebody else's that its scheduler finds no node for."""
+    """A pod that the allocator does not place and its scheduler finds no node for."""
 
     uid: str
     priority: int
+    """As Kubernetes has it."""
+    urgency: int = 0
+    """The `priority` of its DIJob, 1 for high: it decides between equal priorities. 0 of others."""
     task: TaskInfo
     """What it takes, and where it may go."""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """By which it comes before others, and takes from jobs."""
+        return self.priority, self.urgency
 
     @classmethod
     def read(cls, pod: Mapping[str, Any]) -> WaitingPod:
@@ -60,8 +69,15 @@ class Holder:
 
     priority: int
     """That of its pods, as Kubernetes has it; UNTOUCHED of a job that gives up nothing."""
+    urgency: int = 0
+    """The `priority` of the job, 1 for high."""
     job: JobInfo
     held: NodeList
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Only pods of a higher one take from it."""
+        return self.priority, self.urgency
 
 
 def reserve(
@@ -78,12 +94,12 @@ def reserve(
         holders: the jobs that have some of it.
     """
     above, beside = FreeCapacity(nodes), FreeCapacity(nodes)
-    left = sorted(holders, key=lambda holder: -holder.priority)
+    left = sorted(holders, key=lambda holder: holder.rank, reverse=True)
     for holder in left:
         beside.book(holder.job, holder.held)
     kept: dict[str, dict[str, int]] = {}
-    for pod in sorted(pods, key=lambda pod: (-pod.priority, pod.uid))[:MOST]:
-        while left and left[0].priority >= pod.priority:
+    for pod in sorted(pods, key=lambda pod: (-pod.priority, -pod.urgency, pod.uid))[:MOST]:
+        while left and left[0].rank >= pod.rank:
             above.book(left[0].job, left[0].held)
             del left[0]
         rows = [row for row, places in enumerate(above.slots(pod.task)) if places]
@@ -98,15 +114,27 @@ def reserve(
 
 
 class Reservations:
-    """The pods of others that wait, and since when each of them could have been bound."""
+    """The pods that wait, and since when each of them could have been bound."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, WaitingPod] = {}
         self._fitting: dict[str, datetime] = {}
+        # By the UID of a job: those that are of its pods.
+        self._of_jobs: dict[str, frozenset[str]] = {}
 
     def put(self, pod: WaitingPod) -> None:
         """Take in a pod that waits."""
         self._waiting[pod.uid] = pod
+
+    def put_job(self, uid: str, pods: Iterable[WaitingPod]) -> None:
+        """Take in which pods of a job wait."""
+        waiting = {pod.uid: pod for pod in pods}
+        for gone in self._of_jobs.pop(uid, frozenset()) - waiting.keys():
+            # Since when it could have been bound is kept: it may be put again before the next look.
+            self._waiting.pop(gone, None)
+        if waiting:
+            self._of_jobs[uid] = frozenset(waiting)
+            self._waiting |= waiting
 
     def remove(self, uid: str) -> None:
         """Take in that a pod waits no longer."""
@@ -121,6 +149,7 @@ class Reservations:
         now: datetime,
     ) -> dict[str, dict[str, int]]:
         """Return the room to be kept now, by node; `free` has what nobody takes at this moment."""
+        self._fitting = {uid: at for uid, at in self._fitting.items() if uid in self._waiting}
         if not self._waiting:
             return {}
         room = FreeCapacity(free)

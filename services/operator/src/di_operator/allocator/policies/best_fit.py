@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from di_operator.allocator.admission.backfill import Backfill, read_backfill
+from di_operator.allocator.admission.by_priority import admit
 from di_operator.allocator.admission.by_shares import admit_by_shares
-from di_operator.allocator.admission.in_order import admit, tightest
+from di_operator.allocator.admission.in_order import tightest
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
@@ -15,7 +16,8 @@ from di_operator.allocator.sharing.queues import read_queues
 
 
 class FitPolicy:
-    """Best fit by priority, then age; nobody is moved, but for what was lent to its namespace.
+    """Best fit by priority, then age. A job is stopped only for one of higher priority, or to give
+    back what was lent to its namespace.
 
     Args:
         backfill: whether later jobs may start while an earlier one waits for more room than there

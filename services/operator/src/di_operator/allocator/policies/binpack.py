@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from di_operator.allocator.admission.backfill import Backfill, read_backfill
+from di_operator.allocator.admission.by_priority import admit
 from di_operator.allocator.admission.by_shares import admit_by_shares
-from di_operator.allocator.admission.in_order import admit
 from di_operator.allocator.model.free_capacity import FreeCapacity
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.model.node import NodeInfo

@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_operator.allocator.admission.in_order import admit, in_order, tightest
+from di_operator.allocator.admission.by_priority import admit
+from di_operator.allocator.admission.in_order import in_order, tightest
 from di_operator.allocator.goodput.collecting import throughput
 from di_operator.allocator.goodput.curves import Curve, Curves
 from di_operator.allocator.goodput.kinds import Known, Ladder, known_speeds, scaled
