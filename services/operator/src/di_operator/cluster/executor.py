@@ -123,8 +123,8 @@ class Executor:
     ) -> list[Fault]:
         """Execute `actions` of `job`, and return the refusals that concern the job.
 
-        Stops after a label and stage that contain a refused action, and when `is_wanted`, which is called
-        after each action, returns False.
+        Stops after a label and stage that contain a refused action, and when `is_wanted`, which is
+        called after each action, returns False.
 
         Raises:
             NotLeading: the lease was lost; nothing further was written.
