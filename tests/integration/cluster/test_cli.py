@@ -31,6 +31,7 @@ from di_kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from di_kube.sync import SyncKubeClient
+from tests.fakes.history import answering
 from tests.integration.conftest import ApiServer
 from tests.integration.operator_testbed import Testbed, job, task, with_testbed
 from tests.integration.service_accounts import token_of
@@ -208,6 +209,37 @@ def test_a_deletion_is_waited_for_by_a_watch(di: Di, kube_config: KubeConfig) ->
             code, out, _ = di("wait", "a", "--for", "delete", "--timeout", "60")
         thread.join()
     assert (code, out) == (ExitCode.DONE, "dijob/a: delete\n")
+
+
+def test_a_rollback_is_done_while_the_status_changes_and_not_after_another_change(
+    di: Di, kube_config: KubeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_changed_meanwhile(change: Object, subresource: str | None) -> Callable[..., bool]:
+        def answer(*_: object, **__: object) -> bool:
+            kube.patch(DIJOBS, "a", change, di.namespace, subresource=subresource)
+            return True
+
+        return answer
+
+    with SyncKubeClient(config=kube_config, timeout=60) as kube, answering() as history:
+        monkeypatch.setenv("DI_HISTORY_URL", history.url)
+        made = kube.create(DIJOBS, job("a", task("learn"), task("collect", 2)), di.namespace)
+        earlier = {**made["spec"], "backoffLimit": 9}
+        history.answers[f"/v1/jobs/{di.namespace}/a/revisions/1"] = {"spec": earlier}
+        other = is_changed_meanwhile({"spec": {"suspend": True}}, None)
+        monkeypatch.setattr("typer.confirm", other)
+        code, _, said = di("rollback", "a", "--to", "1")
+        assert code == ExitCode.FAILED
+        assert said.splitlines() == [
+            "error: dijob/a was changed meanwhile; nothing was rolled back",
+            "  its spec has the generation 2, and had 1",
+            "  try: di history a shows the change; then di rollback again",
+        ]
+        report = is_changed_meanwhile({"status": {"progress": {"step": 5}}}, "status")
+        monkeypatch.setattr("typer.confirm", report)
+        assert di("rollback", "a", "--to", "1")[0] == ExitCode.DONE
+        found = kube.get(DIJOBS, "a", di.namespace)
+        assert (found["spec"], found["status"]["progress"]) == (earlier, {"step": 5})
 
 
 def test_a_login_makes_a_token_for_di_server_and_nobody_else(di: Di, tmp_path: Path) -> None:

@@ -181,10 +181,11 @@ def test_a_rollback_to_the_present_spec_does_nothing(di: Di, service: Service) -
     assert said.lines == ["dijob/cartpole has the spec of revision 1 already"]
 
 
-def test_a_rollback_patch_tests_the_resource_version() -> None:
-    found = {"metadata": {"resourceVersion": "7"}, "spec": {"b": 2}}
+def test_a_rollback_patch_tests_the_spec_that_was_shown() -> None:
+    found = {"metadata": {"uid": "u", "generation": 7}, "spec": {"b": 2}}
     assert patch_to(found, {"spec": {"a": 1}}) == [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/generation", "value": 7},
         {"op": "replace", "path": "/spec", "value": {"a": 1}},
     ]
     assert difference(found, {"spec": {"a": 1}}) == [

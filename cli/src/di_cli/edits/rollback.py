@@ -14,11 +14,13 @@ Object = Mapping[str, Any]
 def patch_to(job: Object, manifest: Object) -> list[dict[str, Any]]:
     """The JSON patch that gives a job the spec of one of its revisions, replicas included.
 
-    It fails if the job changes before it is applied: what was shown would not be what happens.
+    It fails if the spec changes before it is applied: what was shown would not be what happens. A
+    change of the status, such as a report of progress every second, does no harm.
     """
-    version = job["metadata"]["resourceVersion"]
     return [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "test", "path": f"/metadata/{field}", "value": job["metadata"][field]}
+        for field in ("uid", "generation")
+    ] + [
         {"op": "replace", "path": "/spec", "value": manifest["spec"]},
     ]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +13,8 @@ from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError
 from di_cli.output import print_lines, say, suggest
-from di_cli.session import open_session
+from di_cli.session import Session, open_session
+from di_kube.errors import Invalid
 from di_kube.resources import DIJOBS
 from di_kube.wire import JSON_PATCH
 
@@ -48,9 +51,10 @@ def rollback(
             manifest = kept.json(session.namespace, name, f"/revisions/{to}", uid=uid)
         patch = patch_to(job, manifest)
         # Checked, and filled in, as it would be; nothing is stored.
-        tried = session.client.patch(
-            DIJOBS, name, patch, session.namespace, content_type=JSON_PATCH, dry_run=True
-        )
+        with _unless_changed(session, job):
+            tried = session.client.patch(
+                DIJOBS, name, patch, session.namespace, content_type=JSON_PATCH, dry_run=True
+            )
         lines = difference(job, tried)
         if not lines:
             say(f"dijob/{name} has the spec of revision {to} already")
@@ -63,13 +67,32 @@ def rollback(
             f"roll dijob/{name} back to revision {to}?", default=False
         ):
             raise CommandError(f"dijob/{name} was not changed")
-        session.client.patch(
-            DIJOBS,
-            name,
-            patch,
-            session.namespace,
-            content_type=JSON_PATCH,
-            field_manager=_MANAGER,
-        )
+        with _unless_changed(session, job):
+            session.client.patch(
+                DIJOBS,
+                name,
+                patch,
+                session.namespace,
+                content_type=JSON_PATCH,
+                field_manager=_MANAGER,
+            )
         say(f"dijob/{name} rolled back to revision {to}")
         suggest(f"di watch {name}", f"di history {name}")
+
+
+@contextmanager
+def _unless_changed(session: Session, job: Mapping[str, Any]) -> Iterator[None]:
+    """Explain a refused patch if its reason is that somebody else changed the spec: the API server
+    says of a failed test only that the request is wrong."""
+    try:
+        yield
+    except Invalid:
+        name, seen = job["metadata"]["name"], job["metadata"]
+        now = session.job(name)["metadata"]
+        if (now["uid"], now["generation"]) == (seen["uid"], seen["generation"]):
+            raise
+        raise CommandError(
+            f"dijob/{name} was changed meanwhile; nothing was rolled back",
+            where=f"its spec has the generation {now['generation']}, and had {seen['generation']}",
+            remedy=f"di history {name} shows the change; then di rollback again",
+        ) from None
