@@ -253,6 +253,35 @@ def test_jobs_are_listed_by_pages_newest_first(writer: Writer, reader: Reader) -
     assert reader.jobs(Wanted(namespace="other")) == []
 
 
+def test_entries_of_one_second_are_in_the_order_in_which_they_happened(
+    writer: Writer, reader: Reader
+) -> None:
+    def entry(version: int, phase: str, at: int) -> Entry:
+        data = {"phase": phase}
+        key = f"phase/{version}"
+        return Entry(job="u1", key=key, kind=EntryKind.PHASE, at=at, version=version, data=data)
+
+    second = T0 - T0 % 1000
+    writer.write(
+        [
+            seen(),
+            entry(11, "Running", second),
+            entry(10, "Starting", second),
+            # Its own time is exact; the whole second of the one before it is later than it was.
+            entry(9, "Rescheduling", second + 400),
+            entry(8, "Running", second - 1000),
+            # Another process saw the same phase at a later version.
+            entry(12, "Running", second + 2000),
+        ]
+    )
+
+    found = reader.timeline("u1")
+
+    assert [each["phase"] for each in found] == ["Running", "Rescheduling", "Starting", "Running"]
+    times = [each["at"] for each in found]
+    assert times == sorted(times)
+
+
 @pytest.mark.proves("history.md#what-is-kept/failures-restarts")
 def test_a_failure_has_the_last_lines_of_its_pod(writer: Writer, reader: Reader) -> None:
     failure = Entry(

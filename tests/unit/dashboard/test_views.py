@@ -205,6 +205,15 @@ def test_phases_are_made_of_events_and_conditions() -> None:
     assert phases(body, *told) == ["Pending", "Starting", "Restarting", "Running"]
 
 
+def test_the_present_phase_is_the_last_of_its_second() -> None:
+    body = job("a", "Running")
+    (condition,) = body["status"]["conditions"]
+    clock = condition["lastTransitionTime"][11:19]
+    told = [event("JobRunning", "09:30:00")]
+    told += [event(reason, clock) for reason in ("JobRescheduling", "JobStarting")]
+    assert phases(body, *told)[-1] == "Running"
+
+
 def test_live_changes_precede_events_of_the_same_time() -> None:
     body = job("a", "Running")
     changes = tuple(

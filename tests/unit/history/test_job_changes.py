@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -228,7 +229,14 @@ def test_an_unseen_deletion_has_an_earliest_time() -> None:
     found = job_gone(job(), SEEN, not_before=NOON)
     assert found == [
         JobGone(uid=UID, at=SEEN),
-        Entry(job=UID, key="deleted", kind=EntryKind.DELETED, at=SEEN, data={"after": NOON}),
+        Entry(
+            job=UID,
+            key="deleted",
+            kind=EntryKind.DELETED,
+            at=SEEN,
+            version=11,
+            data={"after": NOON},
+        ),
     ]
 
 
@@ -259,3 +267,26 @@ def test_an_old_job_has_a_gap_at_its_first_sight() -> None:
 def test_an_odd_job_raises_nothing(odd: dict[str, Any]) -> None:
     job_changes(None, odd, SEEN)
     job_changes(odd, job(11, **RUNNING), SEEN)
+
+
+def test_phases_of_one_second_are_different_entries_in_the_order_of_versions() -> None:
+    def at_once(version: int, phase: str) -> Any:
+        return job(version, phase=phase, conditions=[condition(phase, "True", 20)])
+
+    jobs = [at_once(9 + i, p) for i, p in enumerate(("Running", "Rescheduling", "Running"))]
+    found = [
+        each
+        for before, after in pairwise(jobs)
+        for each in job_changes(before, after, SEEN)
+        if isinstance(each, Entry)
+    ]
+    assert [(each.data["phase"], each.version) for each in found] == [
+        ("Rescheduling", 10),
+        ("Running", 11),
+    ]
+    assert len({each.key for each in found}) == 2
+
+
+def test_a_placement_on_no_node_before_and_after_is_no_change() -> None:
+    before, after = job(11, placement={}), job(12, placement={"learner": []})
+    assert entries(job_changes(before, after, SEEN)) == []

@@ -24,6 +24,16 @@ _TICKS: Final = 6
 _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800)
 _DAY: Final = 86_400
 _PHASE_REASONS: Final = {f"Job{phase}": phase for phase in Phase}
+_CYCLE: Final = (
+    Phase.PENDING.value,
+    Phase.RESTARTING.value,
+    Phase.RESCHEDULING.value,
+    Phase.STARTING.value,
+    Phase.RUNNING.value,
+    Phase.SUCCEEDED.value,
+    Phase.FAILED.value,
+)
+"""The order in which a job takes phases between two times in which it runs."""
 _ENDS: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 _LONGEST: Final = 300
 _SOON: Final = 5.0
@@ -198,21 +208,28 @@ def _phases(
     told: list[tuple[datetime | None, str]] = [
         (parse_time(metadata.get("creationTimestamp")), Phase.PENDING.value)
     ]
-    told += kept
     for event in events:
         phase = _PHASE_REASONS.get(str(event.get("reason")))
         if phase is not None and mapping(event.get("involvedObject")).get("kind") == "DIJob":
             told += [(parse_time(event.get("firstTimestamp")), phase), (last_seen(event), phase)]
+    told = [*sorted(((at, phase) for at, phase in told if at), key=_of_one_cycle), *kept]
     for each in map(mapping, items(status.get("conditions"))):
         if each.get("type") in tuple(Phase) and each.get("status") == "True":
             told.append((parse_time(each.get("lastTransitionTime")), str(each["type"])))
     told += _forgotten(status, told)
-    order = {phase.value: index for index, phase in enumerate(Phase)}
+    # Of one second the sources count in the order in which they were added: Events, the history,
+    # which knows the order of its own, and the condition, which is the present phase.
     before = sorted(
         ((at, phase) for at, phase in told if at and (not seen or at <= seen[0][0])),
-        key=lambda each: (each[0], order.get(each[1], 0)),
+        key=lambda each: each[0],
     )
     return [*before, *seen]
+
+
+def _of_one_cycle(told: tuple[datetime, str]) -> tuple[datetime, int]:
+    """Sort Events of one second as a job goes through its phases: none says which came first."""
+    at, phase = told
+    return at, _CYCLE.index(phase) if phase in _CYCLE else 0
 
 
 def _forgotten(

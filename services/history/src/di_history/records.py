@@ -90,7 +90,9 @@ class Entry:
 
     Attributes:
         key: unique in the job.
-        version: the same key with a higher version replaces it, as a repeated Event does.
+        version: resourceVersion of the object that showed it. It orders the entries of one second,
+            which is as exact as most times are. The same key with a higher version replaces the
+            entry, as a repeated Event does.
     """
 
     job: str

@@ -48,7 +48,7 @@ def job_changes(before: Object | None, after: Object, seen: Millis) -> list[Reco
         *_scalings(old, after, seen),
         *_phase(uid, was, status, version, seen),
         *_conditions(uid, was, status, version, seen),
-        *_failures(uid, was, status, seen),
+        *_failures(uid, was, status, version, seen),
         *_restarts(uid, was, status, version, seen),
         *_allocation(uid, was, status, version, seen),
         *_sample(uid, was, status),
@@ -61,7 +61,14 @@ def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> l
     data = {} if not_before is None else {"after": not_before}
     return [
         JobGone(uid=uid, at=at),
-        Entry(job=uid, key="deleted", kind=EntryKind.DELETED, at=at, data=data),
+        Entry(
+            job=uid,
+            key="deleted",
+            kind=EntryKind.DELETED,
+            at=at,
+            version=version_of(last) + 1,
+            data=data,
+        ),
     ]
 
 
@@ -81,6 +88,7 @@ def gap(before: Object, after: Object, since: Millis, until: Millis) -> list[Rec
             key=f"gap/{version_of(before)}",
             kind=EntryKind.GAP,
             at=until,
+            version=version_of(before),
             data={"from": since, "changed": names},
         )
     ]
@@ -149,6 +157,7 @@ def _scalings(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
                 key=f"scaling/{number}/{task}",
                 kind=EntryKind.SCALING,
                 at=at or seen,
+                version=version_of(after),
                 data={"task": task, "before": old[task], "after": new[task], "who": who},
             )
 
@@ -177,9 +186,11 @@ def _phase(uid: str, before: Object, after: Object, version: int, seen: Millis) 
     at = millis(condition.get("lastTransitionTime"))
     yield Entry(
         job=uid,
-        key=f"phase/{phase}/{at or version}",
+        # Its second says nothing: a job enters the same phase twice within one.
+        key=f"phase/{version}",
         kind=EntryKind.PHASE,
         at=at or seen,
+        version=version,
         data={
             "phase": phase,
             "before": str(before.get("phase") or ""),
@@ -201,9 +212,10 @@ def _conditions(
         at = millis(condition.get("lastTransitionTime"))
         yield Entry(
             job=uid,
-            key=f"condition/{kind}/{status}/{at or version}",
+            key=f"condition/{kind}/{version}",
             kind=EntryKind.CONDITION,
             at=at or seen,
+            version=version,
             data={
                 "type": kind,
                 "status": status,
@@ -213,7 +225,9 @@ def _conditions(
         )
 
 
-def _failures(uid: str, before: Object, after: Object, seen: Millis) -> Iterator[Record]:
+def _failures(
+    uid: str, before: Object, after: Object, version: int, seen: Millis
+) -> Iterator[Record]:
     known = {each.get("uid") for each in map(mapping, items(before.get("failures")))}
     for failure in map(mapping, items(after.get("failures"))):
         pod_uid = failure.get("uid")
@@ -224,6 +238,7 @@ def _failures(uid: str, before: Object, after: Object, seen: Millis) -> Iterator
             key=f"failure/{pod_uid}",
             kind=EntryKind.FAILURE,
             at=millis(failure.get("time")) or seen,
+            version=version,
             data={
                 "pod": str(failure.get("pod") or ""),
                 "uid": pod_uid,
@@ -258,16 +273,16 @@ def _restarts(
 def _allocation(
     uid: str, before: Object, after: Object, version: int, seen: Millis
 ) -> Iterator[Record]:
-    old, new = before.get("placement"), after.get("placement")
+    old, new = _nodes(before.get("placement")), _nodes(after.get("placement"))
     if old == new:
         return
-    at = millis(after.get("placementTime"))
     yield Entry(
         job=uid,
-        key=f"allocation/{at or version}",
+        key=f"allocation/{version}",
         kind=EntryKind.ALLOCATION,
-        at=at or seen,
-        data={"before": _nodes(old), "after": _nodes(new)},
+        at=millis(after.get("placementTime")) or seen,
+        version=version,
+        data={"before": old, "after": new},
     )
 
 
@@ -275,6 +290,8 @@ def _nodes(placement: object) -> dict[str, Any]:
     """Return the number of replicas per node, by task: its size does not grow with the replicas."""
     found: dict[str, dict[str, int]] = {}
     for task, nodes in mapping(placement).items():
+        if not items(nodes):
+            continue
         counts = found.setdefault(str(task), {})
         for node in map(str, items(nodes)):
             counts[node] = counts.get(node, 0) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,6 +41,10 @@ class Wanted:
     since: Millis | None = None
     before: tuple[Millis, str] | None = None
     limit: int = 100
+
+
+_ORDER: Final = (entries.c.at // 1000, entries.c.version, entries.c.at, entries.c.key)
+"""Most times are whole seconds; within one the API server's versions tell what came first."""
 
 
 class Reader:
@@ -96,13 +100,10 @@ class Reader:
         query = (
             select(entries.c.kind, entries.c.at, entries.c.data)
             .where(*where)
-            .order_by(entries.c.at.desc(), entries.c.key.desc())
+            .order_by(*(each.desc() for each in _ORDER))
             .limit(MOST_ENTRIES)
         )
-        found = [
-            {"kind": each["kind"], "at": each["at"], **orjson.loads(each["data"])}
-            for each in reversed(self._all(query))
-        ]
+        found = [*_in_order(self._all(query)[::-1])]
         failed = {each["uid"] for each in found if each["kind"] == EntryKind.FAILURE}
         lines = self._last_lines(job) if failed else {}
         for each in found:
@@ -282,3 +283,18 @@ class Reader:
 def _of_placements() -> list[Any]:
     names = ("pod", "pod_uid", "task", "rank", "node", "gpus", "since", "until")
     return [placements.c[name] for name in (*names, "outcome", "reason", "exit_code")]
+
+
+def _in_order(rows: Iterable[Mapping[str, Any]]) -> Iterator[Object]:
+    """Yield the entries of rows, in order of `at` too. A phase that was stored twice, because two
+    processes saw the job at different versions, is one entry.
+    """
+    last, phase = 0, None
+    for row in rows:
+        last = max(last, int(row["at"]))
+        entry = {"kind": row["kind"], "at": last, **orjson.loads(row["data"])}
+        if row["kind"] == EntryKind.PHASE:
+            if entry.get("phase") == phase:
+                continue
+            phase = entry.get("phase")
+        yield entry
