@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from di_cli.exit_codes import ExitCode
+from di_cli.hints import scoped
 from di_kube.errors import ApiError
 
 _CODES = {
@@ -39,7 +40,11 @@ class CommandError(Exception):
     def lines(self) -> list[str]:
         """As it is shown."""
         where = [f"  {line}" for line in self.where.splitlines() if line.strip()]
-        return [f"error: {self.what}", *where, *([f"  try: {self.remedy}"] if self.remedy else [])]
+        return [
+            f"error: {self.what}",
+            *where,
+            *([f"  try: {scoped(self.remedy)}"] if self.remedy else []),
+        ]
 
 
 def from_api(error: ApiError, what: str = "") -> CommandError:

@@ -16,6 +16,7 @@ from typing_extensions import override
 from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_cli.hints import remember
 from di_cli.render.table import printable
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -132,6 +133,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; what goes wrong is told on stderr, in three lines. Returns the exit code."""
+    remember(None, None)
     try:
         code = app(list(arguments) or ["--help"], standalone_mode=False, prog_name=_program())
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from di_cli.hints import scoped
 from di_cli.render.table import Table, draw
 
 Object = dict[str, Any]
@@ -75,12 +76,12 @@ def say(text: str) -> None:
 def suggest(*commands: str) -> None:
     """Name the next useful commands, where a person reads it."""
     if on_terminal():
-        sys.stderr.write(f"next: {'   '.join(commands)}\n")
+        sys.stderr.write(f"next: {'   '.join(map(scoped, commands))}\n")
 
 
 def note(text: str) -> None:
     """Tell a person, or a log, something beside the output."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{scoped(text)}\n")
 
 
 def _cleaned(obj: Object) -> Object:

@@ -14,6 +14,7 @@ from di_cli.access.kubeconfig import Access, read_access
 from di_cli.access.local_runs import end_of_run, meant_runs, the_one
 from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
+from di_cli.hints import remember
 from di_cli.output import note
 from di_cli.views.queued import Places, is_queued, places
 from di_kube.config import ConfigError
@@ -142,6 +143,7 @@ def _opened(
     job: str | None = None,
     connections: int = 2,
 ) -> Iterator[Session]:
+    remember(namespace, context)
     try:
         access = read_access(context, file=run.kubeconfig if run else None)
         time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=monotonic)

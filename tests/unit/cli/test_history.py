@@ -73,7 +73,7 @@ def test_the_history_as_json_is_complete(di: Di, service: Service) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "hint"),
     [
-        (404, ExitCode.NOT_FOUND, "di list"),
+        (404, ExitCode.NOT_FOUND, "di -n rl list"),
         (403, ExitCode.NOT_ALLOWED, "--clusterrole view --serviceaccount rl:default"),
         (503, ExitCode.UNAVAILABLE, "try again"),
     ],

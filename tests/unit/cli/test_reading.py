@@ -116,7 +116,7 @@ def test_why_shows_cause_evidence_and_remedy(di: Di) -> None:
         "  restarts  3 (backoffLimit 3)",
         "  last log  Traceback",
         "            KeyError: 'x'",
-        "  remedy    di logs cartpole --previous: correct what ended it",
+        "  remedy    di logs cartpole --rank 0: correct what ended it",
     ]
     assert json.loads(di("why", "cartpole", "--json").out)["cause"] == "BackoffLimit"
     di.world.logs[name] = ["unable to retrieve container logs for containerd://8aae"]

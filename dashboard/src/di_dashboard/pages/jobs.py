@@ -13,6 +13,7 @@ from markupsafe import Markup
 from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_api.wording import span
+from di_cli.hints import with_options
 from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
 from di_cli.views.times import clock, local
@@ -73,6 +74,7 @@ def job(namespace: str, name: str) -> str:
         row=shown,
         mood=mood_of(shown.phase, shown.reason),
         why=why,
+        remedy=with_options(why.remedy, f"-n {namespace}"),
         when=[
             f"{clock(each.at)}, {span((now - each.at).total_seconds())} ago" if each.at else ""
             for each in why.evidence

@@ -8,6 +8,7 @@ from tests.unit.api.explain.cluster import (
     POD,
     STORY,
     TAINTED,
+    Object,
     condition,
     event,
     facts,
@@ -112,7 +113,7 @@ def test_an_explanation_shows_the_first_failed_pod_and_its_log_tail() -> None:
     assert shown["restarts"] == "3 (backoffLimit 3)"
     assert shown["node"] == "gpu-1 is ready"
     assert shown["last log"].splitlines() == [f"line {number}" for number in range(10, 30)]
-    assert found.remedy == "di logs cartpole --previous: correct what ended it"
+    assert found.remedy == "di logs cartpole: correct what ended it"
 
 
 def test_a_similar_job_name_is_suggested() -> None:
@@ -129,3 +130,26 @@ def test_a_job_that_runs_again_shows_its_requested_restart() -> None:
     assert {each.label: each.text for each in found.evidence}["restarted"] == (
         "a restart was asked for"
     )
+
+
+def test_the_remedy_names_the_command_that_has_the_log() -> None:
+    """Of the present run, of the run before, or of a pod that is gone."""
+    failed = job("Running", status={"failures": [{"pod": POD, "time": time(46), "exitCode": 3}]})
+    story = f"restart 1 of 3; pod {POD} failed first: exit code 3"
+    failed["status"]["conditions"] = [condition("Restarting", value=True, message=story)]
+    failed["status"]["phase"] = "Restarting"
+
+    def remedy(*pods: Object) -> str:
+        return explain(facts(failed, *pods)).remedy.partition(":")[0]
+
+    ended = {"exitCode": 3, "reason": "Error"}
+    ranked = pod(phase="Failed", ended=ended)
+    ranked["metadata"]["annotations"] = {"diengine/rank": "2"}
+    assert remedy(ranked) == "di logs cartpole --rank 2"
+    assert remedy(pod(phase="Running", last=ended)) == "di logs cartpole --previous"
+    ranked["status"]["containerStatuses"][0]["name"] = "shipper"
+    assert remedy(ranked) == "di logs cartpole --rank 2 -c shipper"
+    gone = "di logs cartpole --ended (where di-history is installed)"
+    assert remedy() == gone
+    # Its successor has no such run.
+    assert remedy(pod(phase="Pending")) == gone

@@ -13,6 +13,7 @@ from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.gather import gather
+from di_cli.hints import scoped
 from di_cli.output import print_lines, suggest
 from di_cli.render.table import printable
 from di_cli.session import open_session
@@ -60,7 +61,7 @@ def _paragraph(found: Explanation, facts: Facts) -> list[str]:
         lines.append(f"  {each.label.ljust(width)}{printable(first)}{when}")
         lines += [f"  {''.ljust(width)}{printable(line)}" for line in others]
     if found.remedy:
-        lines.append(f"  {_REMEDY.label.ljust(width)}{printable(found.remedy)}")
+        lines.append(f"  {_REMEDY.label.ljust(width)}{printable(scoped(found.remedy))}")
     return lines
 
 

@@ -231,7 +231,7 @@ FAILURE_CAUSES: Final = (
         pattern=r"CrashLoopBackOff",
         sources=_SAID - {Source.EVENT},
         summary="container {container} of {pod} ends again and again",
-        remedy="di logs {job} --previous: correct what ends it",
+        remedy="{logs}: correct what ends it",
     ),
     FailureCause(
         cause=Cause.PROGRAM_FAILED,
@@ -239,7 +239,7 @@ FAILURE_CAUSES: Final = (
         codes=frozenset(range(1, 256)),
         sources=_OF_ENDS,
         summary="the program of {pod} failed",
-        remedy="di logs {job} --previous: correct what ended it",
+        remedy="{logs}: correct what ended it",
     ),
 )
 

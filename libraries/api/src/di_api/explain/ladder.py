@@ -16,6 +16,7 @@ from di_api.explain.facts import Facts
 from di_api.explain.failure_causes import FAILURE_CAUSES, FailureCause, first_failure_cause
 from di_api.explain.history import event_signs, past_signs, probe_signs
 from di_api.explain.job import Job, text_of
+from di_api.explain.log_command import log_command
 from di_api.explain.places import any_of_its_kind
 from di_api.explain.queued import elsewhere, queued
 from di_api.explain.reasons import REASONS
@@ -355,6 +356,7 @@ def _values(job: Job, sign: Sign) -> dict[str, str]:
         "pod": sign.pod or "a pod",
         "node": sign.node or _node_in(sign.text) or "of a pod",
         "container": sign.container or "di-container",
+        "logs": log_command(job, sign),
     }
 
 

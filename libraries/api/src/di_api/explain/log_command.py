@@ -1,0 +1,51 @@
+"""The command that shows the log of a run of a container that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from di_api.explain.facts import Object
+from di_api.explain.job import Job, text_of
+from di_api.explain.signs import Sign, name_of
+from di_api.field_error import items, mapping
+from di_api.names import ANNOTATION_RANK, DI_CONTAINER
+
+
+def log_command(job: Job, sign: Sign) -> str:
+    """Return the command for the log of the run that a sign is about: of the pod's present run, of
+    the run before it, or of a pod that is gone, which only the history keeps.
+    """
+    name = job.facts.name
+    if not sign.pod:
+        return f"di logs {name}"
+    pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
+    previous = None if pod is None else _is_of_previous_run(pod, sign)
+    if pod is None or previous is None:
+        return f"di logs {name} --ended (where di-history is installed)"
+    rank = text_of(mapping(mapping(pod.get("metadata")).get("annotations")).get(ANNOTATION_RANK))
+    words = [f"di logs {name}"]
+    words += [f"--rank {rank}"] if rank else []
+    words += [f"-c {sign.container}"] if sign.container not in ("", DI_CONTAINER) else []
+    words += ["--previous"] if previous else []
+    return " ".join(words)
+
+
+def _is_of_previous_run(pod: Object, sign: Sign) -> bool | None:
+    """Return whether the container has been started again since; None if this pod has no run that
+    ended so.
+    """
+    for container in _containers(pod):
+        if sign.container and container.get("name") != sign.container:
+            continue
+        for state, is_previous in (("state", False), ("lastState", True)):
+            ended = mapping(mapping(container.get(state)).get("terminated"))
+            code = ended.get("exitCode")
+            if code is not None and code != 0 and sign.exit_code in (None, code):
+                return is_previous
+    return None
+
+
+def _containers(pod: Object) -> Iterator[Object]:
+    status = mapping(pod.get("status"))
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        yield from map(mapping, items(status.get(kind)))
