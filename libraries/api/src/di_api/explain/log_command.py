@@ -12,8 +12,9 @@ from di_api.names import ANNOTATION_RANK, DI_CONTAINER
 
 
 def log_command(job: Job, sign: Sign) -> str:
-    """Return the command for the log of the run that a sign is about: of the pod's present run, of
-    the run before it, or of a pod that is gone, which only the history keeps.
+    """Return the command for the log of the container run that a sign describes.
+
+    This is the pod's present run or the one before it. Only the history keeps logs of deleted pods.
     """
     name = job.facts.name
     if not sign.pod:
