@@ -1,1 +1,1 @@
-"""di: DIJobs from the command line."""
+"""The command `di`: DIJobs from the command line."""

@@ -1,4 +1,4 @@
-"""What goes into an archive is read here, as far as the user may read it; Secrets never are."""
+"""Reads the content of an archive, with the user's permissions; never reads Secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from di_kube.resources import EVENTS, PODS
 
 MOST_JOBS: Final = 50
 MOST_LOGS: Final = 100
-"""Containers whose logs are read, those of the release first."""
+"""Maximum number of containers whose logs are read, those of the release first."""
 LINES: Final = 500
 """Of each log, the last ones."""
 _MOST_OF_A_LOG: Final = 1 << 20
@@ -74,7 +74,7 @@ def collect(session: Session, names: list[str], system: str | None = None) -> Ma
 
 
 class _Logs:
-    """Reads logs, so many; what it does not read is noted."""
+    """Reads a limited number of logs, and records those left out."""
 
     def __init__(self, session: Session, reader: Reader) -> None:
         self._client = session.client
@@ -84,7 +84,9 @@ class _Logs:
     def of(
         self, folder: str, namespace: str, pods: Iterable[Mapping[str, Any]]
     ) -> Mapping[str, list[str]]:
-        """The last lines of all containers, those that failed before the present ones too."""
+        """Return the last lines of all containers, including those before a restart after a
+        failure.
+        """
         found: dict[str, list[str]] = {}
         for pod in pods:
             for container, previous in _containers(pod):
@@ -106,7 +108,9 @@ class _Logs:
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Those that have run, by name, and whether as what ran before."""
+    """Yield the containers that have run: the name, and whether it is the run before the last
+    restart.
+    """
     status = mapping(pod.get("status"))
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in map(mapping, items(status.get(kind))):
@@ -144,7 +148,7 @@ def _pod_spec(deployment: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _release(facts: Facts) -> Object:
-    """What the release consists of; of the CRD what is not the same everywhere."""
+    """Return the parts of the release; of the CRD only what can differ."""
     definitions = [
         {**each, "spec": {"conversion": mapping(each.get("spec")).get("conversion")}}
         for each in facts.definition.found

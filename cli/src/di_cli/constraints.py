@@ -1,4 +1,4 @@
-"""Quotas and priorities: what else decides on a job's pods, beside the room on nodes."""
+"""Quotas and priorities, which decide on a job's pods besides the capacity of nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ Object = Mapping[str, Any]
 
 
 def ruling_of(session: Session, trial: Trial, placed: Mapping[str, int]) -> Ruling:
-    """What the quotas of the job's namespace have against its pods: those that were placed, by
-    task, or without any the fewest that it begins with."""
+    """Return what the quotas of the job's namespace refuse: for the placed pods, by task, or
+    without any for the minimum that it begins with.
+    """
     namespace = trial.key.partition("/")[0]
     try:
         quotas = session.client.list(QUOTAS, namespace)[0]
@@ -37,13 +38,13 @@ def ruling_of(session: Session, trial: Trial, placed: Mapping[str, int]) -> Ruli
 def below(
     session: Session, trial: Trial, present: Present, high_class: str
 ) -> tuple[list[Object], str]:
-    """The pods of no job that the cluster's scheduler may take away to make room for the job's, and
-    what cannot be told, in words.
+    """Return the pods outside of jobs that the cluster's scheduler can preempt for the job's, and
+    what is unknown, as text.
 
     Args:
         session: of the user.
         trial: the job.
-        present: what there is.
+        present: the present objects.
         high_class: PriorityClass of jobs with high priority; empty: none.
     """
     names = _classes(trial, high_class)
@@ -52,7 +53,7 @@ def below(
     except Forbidden:
         if names != {""}:
             return [], "whether others would be preempted: you may not list PriorityClasses"
-        # Without a class of its own it has that of the cluster, which is mostly none.
+        # Without a class of its own it has the cluster's default, which is usually none.
         classes = []
     known = {str(each["metadata"]["name"]): each for each in classes}
     default = next((name for name, each in known.items() if each.get("globalDefault")), "")
@@ -66,7 +67,7 @@ def below(
 
 
 def on_nodes(pods: list[Object], nodes: set[str]) -> int:
-    """How many of the pods are on these nodes."""
+    """Return how many of the pods are on these nodes."""
     return sum(_node(pod) in nodes for pod in pods)
 
 
@@ -78,7 +79,7 @@ def _pods(trial: Trial, placed: Mapping[str, int]) -> Iterator[Pods]:
     for task in spec.tasks:
         least = task.min_replicas or task.replicas if trial.asks_allocator else task.replicas
         count = placed.get(task.name, 0) if placed else least * task.pods_per_replica
-        # One for each template that there is, and most tasks have one.
+        # One for each different template; most tasks have one.
         templates = [mapping(task.template_of(index).get("spec")) for index in range(count)]
         counts = Counter(map(id, templates))
         for template in {id(each): each for each in templates}.values():
@@ -90,7 +91,7 @@ def _of(task: str, pod: Object, count: int) -> Pods:
 
 
 def _amounts(pod: Object) -> dict[str, Decimal]:
-    # As in forecasting.
+    # Imported here for the same reason as in forecasting.
     from di_operator.allocator.model.resources import PODS, UNIT, pod_request  # noqa: PLC0415
 
     found = pod_request(pod)
@@ -98,7 +99,7 @@ def _amounts(pod: Object) -> dict[str, Decimal]:
 
 
 def _by_limits(pod: Object) -> Object:
-    """The pod as if it asked for the limits of its containers."""
+    """Return the pod as if it requested the limits of its containers."""
 
     def limited(container: Object) -> Object:
         limits = mapping(mapping(container.get("resources")).get("limits"))
@@ -109,7 +110,7 @@ def _by_limits(pod: Object) -> Object:
 
 
 def _classes(trial: Trial, high_class: str) -> set[str]:
-    """The names of the PriorityClasses of the job's pods; empty: none is named."""
+    """Return the names of the PriorityClasses of the job's pods; empty if none is named."""
     spec = trial.spec
     templates = (
         [spec.coordinated.coordinator.template]

@@ -1,4 +1,4 @@
-"""Errors as a person reads them: what, where, and what to do; three lines at most."""
+"""Errors for people: what failed, where, and what to do, in at most three lines."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _CODES = {
     "NotAllowed": ExitCode.NOT_ALLOWED,
     "ApiServerAway": ExitCode.UNAVAILABLE,
 }
-"""By the cause of a refusal."""
+"""Exit codes by the cause of a refusal."""
 _FIELDS_SHOWN = 20
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked for.
+    """A command that failed.
 
     Attributes:
-        what: went wrong.
-        where: it did, or in whose words; a line for each field that is wrong.
+        what: what failed.
+        where: the place, or a quoted message; a line for each wrong field.
         remedy: what to do.
-        code: of the command.
+        code: exit code of the command.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class CommandError(Exception):
         super().__init__(what)
 
     def lines(self) -> list[str]:
-        """As it is shown."""
+        """Return the lines to print."""
         where = [f"  {line}" for line in self.where.splitlines() if line.strip()]
         return [
             f"error: {self.what}",
@@ -48,8 +48,8 @@ class CommandError(Exception):
 
 
 def from_api(error: ApiError, what: str = "") -> CommandError:
-    """What the API server's refusal is to a person; `what` was asked for, if not by its name."""
-    # Some milliseconds of each command, which those that succeed need not pay.
+    """Return the error for an API server's refusal; `what` was requested, if not by its name."""
+    # Some milliseconds per command, which successful ones need not spend.
     from di_api.explain import explain_refusal  # noqa: PLC0415
 
     found = explain_refusal(

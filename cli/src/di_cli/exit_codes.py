@@ -1,4 +1,4 @@
-"""What the exit code of a command says; docs/reference/cli.md has the same table."""
+"""Exit codes of commands; docs/reference/cli.md has the same table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """An exit code, with what it says."""
+    """An exit code with its meaning."""
 
     meaning: str
 

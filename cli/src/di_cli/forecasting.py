@@ -1,6 +1,6 @@
-"""The operator's allocator, at work on what the user sees of the cluster.
+"""Forecasts by the operator's allocator, applied to the objects that the user can read.
 
-Its package is the operator's, and imported by the commands that forecast alone.
+The allocator is in the operator's package, which only commands with forecasts import.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 _ASSUMED: Final = "goodput"
-"""The chart's own choice."""
+"""The chart's default policy."""
 _UNIT: Final = 1000
-"""The allocator reckons in thousandths."""
+"""The allocator computes in thousandths."""
 _MOST_ENDS: Final = 64
-"""Ends that are gone through; each asks the policy about all jobs."""
+"""Maximum number of future ends that are simulated; each calls the policy for all jobs."""
 _MOST_WORK: Final = 20_000
-"""Jobs that the policy is asked about for that; about a second or two."""
+"""Maximum number of jobs in all these calls; about a second or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocator:
-    """What the operator was told to decide by.
+    """The operator's settings for the allocator.
 
     Attributes:
         policy: its name; empty: there is no allocator.
         arguments: of the policy.
-        kind_label: the label whose value is a node's kind; None: all nodes are alike.
+        kind_label: the label whose value is the node type; None: all nodes are equal.
         high_class: PriorityClass of the pods of jobs with high priority; empty: none.
-        known: whether that was read off the cluster.
+        known: whether they were read from the cluster.
     """
 
     policy: str = _ASSUMED
@@ -62,7 +62,7 @@ class Allocator:
 
 
 def is_installed() -> bool:
-    """Whether the operator's package is there."""
+    """Return whether the operator's package is installed."""
     return find_spec("di_operator") is not None
 
 
@@ -76,8 +76,9 @@ def check_installed(command: str) -> None:
 
 
 def read_allocator(session: Session, system: str | None, policy: str | None) -> Allocator:
-    """What the operator's ConfigMap says, where the user may read it. `policy` comes before that:
-    a name, or a name and its arguments as JSON, `fit:{"backfill": false}`."""
+    """Return the settings in the operator's ConfigMap, if the user can read it. `policy` overrides
+    it: a name, or a name and its arguments as JSON, `fit:{"backfill": false}`.
+    """
     try:
         found = session.client.get(CONFIGMAPS, OPERATOR_NAME, system or SYSTEM_NAMESPACE)
         settings = mapping(found.get("data"))
@@ -108,7 +109,9 @@ def read_allocator(session: Session, system: str | None, policy: str | None) -> 
 def simulate(
     session: Session, manifest: Object, present: Present, allocator: Allocator
 ) -> Simulation:
-    """Try a job in the cluster as it is. Raises CommandError for one that would be refused."""
+    """Simulate a job in the present cluster. Raises CommandError for a job that would be
+    refused.
+    """
     from di_operator.allocator.forecast.hypothetical_job import Trial  # noqa: PLC0415  # not for every command
 
     now = session.now()
@@ -163,8 +166,9 @@ def _placed_pods(outcome: Outcome) -> dict[str, int]:
 def _preempting(
     session: Session, trial: Trial, own: Forecast, present: Present, allocator: Allocator
 ) -> tuple[Outcome | None, int, str]:
-    """What becomes of a job of the cluster's scheduler if that takes pods of lower priority away;
-    how many there are on the nodes that it comes to; and what cannot be told."""
+    """Return the outcome for a job of the cluster's scheduler if that preempts pods of lower
+    priority, the number of such pods on its nodes, and what is unknown.
+    """
     if own.starts or own.impossible or (allocator.policy and trial.asks_allocator):
         return None, 0, ""
     lower, unknown = below(session, trial, present, allocator.high_class)
@@ -180,10 +184,11 @@ def _preempting(
 def expected_starts(
     session: Session, present: Present, allocator: Allocator
 ) -> dict[str, End | None]:
-    """After which end each job that waits starts, by UID; None: when the allocator looks next.
+    """Return by UID the end after which each waiting job starts; None: at the allocator's next
+    round.
 
-    Jobs of which that cannot be told are left out: those that do not wait for room, and those whose
-    room nobody says to leave.
+    Jobs without a forecast are left out: those that do not wait for capacity, and those whose
+    capacity has no known end.
     """
     ends = _ends(present, session.now())
     found = _surroundings(session, present, allocator).starts([end.uid for end in ends])
@@ -192,7 +197,7 @@ def expected_starts(
 
 
 def queue_states(session: Session, present: Present, allocator: Allocator) -> list[Queue]:
-    """What namespaces have of what the allocator's queues allow them."""
+    """Return what namespaces have of their allocator queues."""
     return [
         Queue(
             namespace=each.namespace,
@@ -212,7 +217,7 @@ def _in_units(amount: int | None) -> float | None:
 
 
 def _ends(present: Present, now: datetime) -> list[End]:
-    """Those that are gone through, the next first."""
+    """Return the future ends that are simulated, the next first."""
     most = min(_MOST_ENDS, max(1, _MOST_WORK // max(1, len(present.jobs))))
     return ends_of(present.jobs, now)[:most]
 

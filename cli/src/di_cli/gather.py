@@ -1,4 +1,4 @@
-"""All that an explanation of a job is made from, as far as the user may read it."""
+"""Reads the input of an explanation of a job, with the user's permissions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from di_cli.views.pods import in_order, name_of
 from di_kube.errors import ApiError, NotFound
 
 _LOGS = 3
-"""Pods whose logs are looked at."""
+"""Maximum number of pods whose logs are read."""
 _LINES = 20
 
 
 def gather(session: Session, name: str) -> Facts:
-    """Read all that an explanation is made from; what the user may not read is left out."""
+    """Read the input of an explanation; objects that the user cannot read are left out."""
     try:
         job = session.job(name)
     except NotFound:

@@ -1,4 +1,4 @@
-"""di: the command. Each of its commands is a function of a module that is imported when used."""
+"""The command di. Each subcommand is a function of a module that is imported on use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEFT_TO_IT: Final = {
     "ignore_unknown_options": True,
     "help_option_names": [],
 }
-"""All words of that command are another package's to read."""
+"""Settings of a command that passes all words to another package."""
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "submit": ("run.submit", "submit"),
@@ -64,7 +64,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class _Commands(TyperGroup):
-    """A group that imports the one command that is used."""
+    """A group that imports only the used command."""
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
@@ -144,7 +144,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Abort:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read it has seen enough; the interpreter's own last flush would fail again.
+        # The reader of the output has closed it; the interpreter's final flush would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except Exception as error:
@@ -165,7 +165,7 @@ def _usage(error: typer.TyperException) -> CommandError:
 
 
 def _mistake(error: Exception) -> CommandError:
-    """An error that nobody has thought of is told as one of ours, which it is."""
+    """Return an unexpected error as a defect of ours."""
     if os.environ.get("DI_DEBUG"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -177,5 +177,5 @@ def _mistake(error: Exception) -> CommandError:
 
 
 def _program() -> str:
-    """As the user called it: `di`, or `kubectl di` as a plug-in."""
+    """Return the name of the program: `di`, or `kubectl di` as a plug-in."""
     return "kubectl di" if os.path.basename(sys.argv[0]).startswith("kubectl-di") else "di"

@@ -1,4 +1,4 @@
-"""What a command prints, in the form that was asked for; footers on a terminal alone."""
+"""Output of commands in the requested format; hints only on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class Output(StrEnum):
-    """How objects are printed."""
+    """Output format of objects."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -25,17 +25,17 @@ class Output(StrEnum):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is for people."""
+        """Return whether the format is for people."""
         return self in (Output.TABLE, Output.WIDE)
 
 
 def on_terminal() -> bool:
-    """Whether a person reads it."""
+    """Return whether the output is a terminal."""
     return sys.stdout.isatty()
 
 
 def print_table(table: Table) -> None:
-    """Print rows below each other, in colour on a terminal."""
+    """Print a table, in color on a terminal."""
     sys.stdout.write(draw(table, coloured=on_terminal()))
 
 
@@ -46,9 +46,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_objects(objects: Sequence[Object], output: Output, *, as_list: bool) -> None:
-    """Print objects for programs: as they are at the API server, but for who manages which field.
+    """Print objects for programs: as the API server returns them, without managedFields.
 
-    `as_list` makes a List of them, as of several kubectl does.
+    `as_list` prints a List, as kubectl does for several.
     """
     if output is Output.NAME:
         print_lines(f"dijob/{each['metadata']['name']}" for each in objects)
@@ -59,7 +59,7 @@ def print_objects(objects: Sequence[Object], output: Output, *, as_list: bool) -
 
 
 def print_value(body: Any, output: Output) -> None:
-    """Print what a program reads, as YAML or else as JSON."""
+    """Print data for programs, as YAML or else as JSON."""
     if output is not Output.YAML:
         print_lines([json.dumps(body, indent=2, ensure_ascii=False)])
         return
@@ -69,12 +69,12 @@ def print_value(body: Any, output: Output) -> None:
 
 
 def say(text: str) -> None:
-    """Tell what was done."""
+    """Print what was done."""
     print_lines([text])
 
 
 def suggest(*commands: str) -> None:
-    """Name the next useful commands, where a person reads it."""
+    """Print useful next commands on a terminal."""
     if on_terminal():
         sys.stderr.write(f"next: {'   '.join(map(scoped, commands))}\n")
 

@@ -1,4 +1,4 @@
-"""What there is in the cluster now, as far as the user may read it."""
+"""The present objects of the cluster, as far as the user can read them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from di_kube.resources import DIJOBS, NODES, PODS, Resource
 
 Object = dict[str, Any]
 _LIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that have ended take no room."""
+"""Selector of pods that have not ended, because ended pods use no capacity."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Present:
-    """Objects as they are at the API server.
+    """Objects from the API server.
 
     Attributes:
         pods: those that have not ended.
-        unread: what the user may not read, in words.
+        unread: what the user cannot read, as text.
     """
 
     nodes: list[Object] = field(default_factory=list)
@@ -37,7 +37,7 @@ def read_present(session: Session) -> Present:
 
 
 def read_nodes_and_pods(session: Session) -> Present:
-    """Read no jobs."""
+    """Read nodes and pods, without jobs."""
     found = Present()
     try:
         found.nodes = session.client.list(NODES)[0]

@@ -1,4 +1,4 @@
-"""What the API server says, also where it refuses: an answer, and a note of what was not read."""
+"""Reads from the API server that return refusals as results, and record what was not readable."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from di_kube.resources import Resource
 from di_kube.wire import Target
 
 _SECONDS: Final = 5.0
-"""For each request: who waits for what is broken says nothing."""
+"""Timeout of each request in seconds, short so that a diagnosis does not hang."""
 
 Object = dict[str, Any]
 Read: TypeAlias = Callable[[], list[Object]]
 
 
 class Reader:
-    """Asks, and takes every answer.
+    """Sends requests, and returns every response.
 
     Attributes:
-        unread: what was not read and why, in words, of all that was asked for by name (`noted`).
+        unread: what was not readable and why, for all requests passed to `noted`.
     """
 
     def __init__(self, session: Session) -> None:
@@ -34,7 +34,7 @@ class Reader:
     def list(
         self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
     ) -> Answer:
-        """A collection."""
+        """Return the response to a list."""
         return self.taken(
             lambda: self._client.list(
                 resource, namespace, label_selector=selector, timeout=_SECONDS
@@ -42,7 +42,7 @@ class Reader:
         )
 
     def get(self, resource: Resource, name: str) -> Answer:
-        """One object of the cluster."""
+        """Return the response for one cluster-scoped object."""
         return self.taken(lambda: [self._client.get(resource, name, timeout=_SECONDS)])
 
     def create(
@@ -53,7 +53,7 @@ class Reader:
         *,
         dry_run: bool = False,
     ) -> Answer:
-        """What is made: nothing that is kept."""
+        """Return the response to a create that stores nothing permanent."""
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         return self.taken(
             lambda: [
@@ -62,27 +62,27 @@ class Reader:
         )
 
     def path(self, path: str, target: Target) -> Answer:
-        """What is at a path; an object, if it is one."""
+        """Return the response to a path, with an object if it is one."""
         return self.taken(
             lambda: _objects(b"\n".join(self._client.lines(path, target, silence=_SECONDS)))
         )
 
     @staticmethod
     def taken(read: Read) -> Answer:
-        """What was read, or why it was not."""
+        """Return the result of a read, or its error, as a response."""
         try:
             return Answer(found=tuple(read()))
         except ApiError as error:
             return Answer(code=error.code, words=error.message)
 
     def noted(self, what: str, answer: Answer) -> tuple[Any, ...]:
-        """The objects of an answer; that there are none since it was refused is noted."""
+        """Return the objects of a response, and record a refusal."""
         if not answer.is_good:
             self.note(what, answer.words)
         return answer.found
 
     def note(self, what: str, why: str) -> None:
-        """Say that something was not read."""
+        """Record that something was not readable."""
         self.unread.append(f"{what}: {why}")
 
 

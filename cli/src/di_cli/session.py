@@ -1,4 +1,4 @@
-"""What every command has: the API server, a namespace, and the time by the API server's clock."""
+"""The session of a command: API server, namespace, and the API server's clock."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 TIMEOUT = 20.0
-"""Seconds that a request may take."""
+"""Timeout of a request in seconds."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One command's use of the API server.
+    """One command's access to the API server.
 
     Attributes:
-        client: to it, as the user.
-        access: where it is.
-        namespace: that is asked about.
+        client: has the user's permissions.
+        access: configuration.
+        namespace: of the command.
         time: of the API server.
-        run: on this machine, if it is the API of one.
+        run: the local run, if this is its API.
     """
 
     client: SyncKubeClient
@@ -50,35 +50,36 @@ class Session:
     run: Run | None = None
 
     def now(self) -> datetime:
-        """By the API server's clock: ages are right on any machine."""
+        """Return the time by the API server's clock, so that ages are right on any machine."""
         return self.time.now()
 
     @property
     def is_over(self) -> bool:
-        """Whether it was about a run on this machine that is over: nothing answers any more."""
+        """Return whether the session's local run has ended, so that its API does not respond."""
         return self.run is not None and not self.run.is_under_way
 
     def job(self, name: str) -> Object:
-        """A job of the namespace."""
+        """Return a job of the namespace."""
         return self.client.get(DIJOBS, name, self.namespace)
 
     def jobs(self, *, all_namespaces: bool = False, selector: str | None = None) -> list[Object]:
-        """The jobs of the namespace, or of all."""
+        """Return the jobs of the namespace, or of all."""
         namespace = None if all_namespaces else self.namespace
         return self.client.list(DIJOBS, namespace, label_selector=selector)[0]
 
     def pods(self, job: str) -> list[Object]:
-        """The pods of a job."""
+        """Return the pods of a job."""
         return self.client.list(PODS, self.namespace, label_selector=f"{LABEL_JOB}={job}")[0]
 
     def events(self, job: str) -> list[Object]:
-        """The events of a job and its pods, also of those that are gone."""
+        """Return the events of a job and its pods, deleted pods included."""
         found, _ = self.client.list(EVENTS, self.namespace)
         return [event for event in found if _is_about(event.get("involvedObject") or {}, job)]
 
     def places(self, jobs: Iterable[Object], *, all_namespaces: bool = False) -> Places:
-        """Where those of the jobs stand that wait in queues of Kueue; as far as the user may read
-        Workloads, of which nothing is read where no job waits in a queue."""
+        """Return the places of waiting jobs in queues of Kueue, as far as the user can read
+        Workloads; without a waiting job nothing is read.
+        """
         if not any(map(is_queued, jobs)):
             return {}
         try:
@@ -88,7 +89,7 @@ class Session:
             return {}
 
     def nodes(self) -> list[Object]:
-        """Those of the cluster; none where the user may not read them."""
+        """Return the cluster's nodes; empty without permission to read them."""
         try:
             return self.client.list(NODES)[0]
         except ApiError:
@@ -104,14 +105,14 @@ def open_session(
     local: bool | None = False,
     connections: int = 2,
 ) -> Iterator[Session]:
-    """Open one. What the API server refuses comes out as a CommandError.
+    """Open a session. Refusals of the API server are raised as CommandError.
 
     Args:
         namespace: absent: that of the context.
         context: absent: the current one.
-        job: that is asked about, where it is one.
-        local: whether a run on this machine is meant; None: if the job runs here.
-        connections: that may be open at once.
+        job: the job of the command, if there is one.
+        local: whether it is about a local run; None: if the job runs locally.
+        connections: maximum number of open connections.
     """
     run = the_one(meant_runs(job, namespace=namespace, context=context, local=local))
     if run is not None and job is not None and local is None:
@@ -124,7 +125,7 @@ def open_session(
 def open_sessions(
     namespace: str | None = None, context: str | None = None, *, local: bool | None = None
 ) -> Iterator[list[Session]]:
-    """Open one for each API that has jobs to list: the cluster's, or one for each run here."""
+    """Open a session for each API with jobs to list: the cluster's, or one for each local run."""
     runs = meant_runs(None, namespace=namespace, context=context, local=local)
     with ExitStack() as opened:
         if local or runs:
@@ -169,7 +170,8 @@ def _opened(
 
 
 def _is_about(involved: Object, job: str) -> bool:
-    """Whether an event is about the job or a pod of it; those of pods that are gone have no label
-    any more, and their names begin with the job's."""
+    """Return whether an event is about the job or a pod of it. The labels of a deleted pod are
+    gone, but its name begins with the job's.
+    """
     name, kind = str(involved.get("name") or ""), involved.get("kind")
     return (kind == "DIJob" and name == job) or (kind == "Pod" and name.startswith(f"{job}-"))

@@ -1,4 +1,4 @@
-"""What `di doctor` looks at is read here: a request each, none of which changes anything."""
+"""Reads the input of `di doctor`: one request each, none of which changes anything."""
 
 from __future__ import annotations
 
@@ -42,21 +42,22 @@ from di_kube.resources import (
 from di_kube.wire import Target
 
 OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
-"""Label of all that the chart makes."""
+"""Label of all objects of the chart."""
 _OF_NODES: Final = "kube-node-lease"
 _VERSION: Final = Resource(group="", version="v1", plural="version", kind="version")
 _TEMPLATE: Final = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "example/none"}]}}
 REFUSED_JOB: Final[dict[str, Any]] = {
     "apiVersion": API_VERSION,
     "kind": KIND,
-    # The CRD has nothing against this name; its pods' names would be too long, says the webhook.
+    # The CRD allows this name; the webhook refuses it, because the names of its pods would be too
+    # long.
     "metadata": {"name": "p" * 60},
     "spec": {"tasks": [{"type": "learner", "template": _TEMPLATE}]},
 }
 
 
 def survey(session: Session, system: str | None = None) -> Facts:
-    """Look at everything that the user may look at.
+    """Read everything that the user can read.
 
     Args:
         session: with the namespace of the user's jobs.
@@ -79,7 +80,7 @@ def survey(session: Session, system: str | None = None) -> Facts:
     where = system or _namespace_of(deployments, validating)
     if deployments.is_refused and system is None:
         deployments = reader.list(DEPLOYMENTS, where, selector=OF_RELEASES)
-    # Pods first: a job that is made meanwhile has its pods after it.
+    # Pods first: a job that is created meanwhile gets its pods after it.
     pods = reader.list(PODS, session.namespace, selector=f"{LABEL_OPERATOR}={OPERATOR_NAME}")
     return Facts(
         namespace=session.namespace,
@@ -107,12 +108,12 @@ def survey(session: Session, system: str | None = None) -> Facts:
 
 
 def local_now() -> datetime:
-    """By the clock of this machine."""
+    """Return the time of this machine's clock."""
     return datetime.now(UTC)
 
 
 def _server(reader: Reader, namespace: str) -> Answer:
-    """di-server's own word whether it is ready; plain HTTP where it serves no other."""
+    """Return di-server's readiness; over plain HTTP if it serves no other."""
     found = Answer(code=404)
     for scheme, port in (("https", SERVER_TLS_PORT), ("http", SERVER_PORT)):
         name = f"{scheme}:{SERVER_NAME}:{port}"
@@ -144,7 +145,7 @@ def _killed_runs() -> tuple[str, ...]:
 
 
 def _program() -> str:
-    """The version of `di`; empty where it runs without being installed."""
+    """Return the version of `di`; empty if it is not installed as a package."""
     try:
         return version("di-cli")
     except PackageNotFoundError:

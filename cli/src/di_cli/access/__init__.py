@@ -1,1 +1,1 @@
-"""How a user reaches the API server and di-server: kubeconfig, contexts, tokens."""
+"""Access to the API server and di-server: kubeconfig, contexts, tokens."""

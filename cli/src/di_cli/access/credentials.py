@@ -1,4 +1,4 @@
-"""Tokens for di-server, kept until they expire in a file that only its user can read."""
+"""Tokens for di-server, stored until they expire in a file that only its user can read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from di_cli.errors import CommandError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A token, and where it is shown.
+    """A token, and the server that it is for.
 
     Attributes:
-        cluster: the API server that made it.
+        cluster: the API server that issued it.
         namespace: of the jobs that it is for.
         server: base URL of di-server.
         expires: RFC 3339.
-        authority: PEM to know di-server by; empty means the system's.
-        tls_server_name: name expected in its certificate; empty means the URL's host.
+        authority: CA certificates of di-server, PEM; empty means the system's.
+        tls_server_name: expected name in its certificate; empty means the URL's host.
     """
 
     cluster: str
@@ -37,10 +37,10 @@ class Login:
 
 
 def authority_pem(file: Path | None) -> str:
-    """What the file has, if TLS can use it; empty without a file: the system's authorities.
+    """Return the file's content, if it has valid certificates; empty without a file: the system's.
 
     Raises:
-        CommandError: it cannot be read, or is none.
+        CommandError: the file is unreadable or invalid.
     """
     if file is None:
         return ""
@@ -53,7 +53,7 @@ def authority_pem(file: Path | None) -> str:
 
 
 def keep(login: Login) -> None:
-    """Write it, whole or not at all; nobody else can read it at any moment."""
+    """Store a login in one step; no other user can read it at any moment."""
     path = _path(login.cluster, login.namespace)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(f".{os.getpid()}")
@@ -69,7 +69,7 @@ def keep(login: Login) -> None:
 
 
 def login_for(cluster: str, namespace: str, now: datetime) -> Login | None:
-    """What is kept and still holds; one that has expired is deleted."""
+    """Return the stored login, if it is valid; an expired one is deleted."""
     path = _path(cluster, namespace)
     try:
         found = Login(**json.loads(path.read_text()))
@@ -83,7 +83,7 @@ def login_for(cluster: str, namespace: str, now: datetime) -> Login | None:
 
 
 def forget(cluster: str, namespace: str) -> None:
-    """Delete it."""
+    """Delete the stored login."""
     with suppress(FileNotFoundError):
         _path(cluster, namespace).unlink()
 

@@ -1,4 +1,4 @@
-"""What di-history keeps, asked for with a token of its audience."""
+"""Client of di-history, with a token of its audience."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from di_cli.exit_codes import ExitCode
 
 SERVER_VARIABLE: Final = "DI_HISTORY_URL"
 _PORT: Final = 8080
-"""On which the pod listens for those whom the API server brings in."""
+"""Port of the pod for connections through the API server."""
 _SECONDS: Final = 20.0
 _MOST_BYTES: Final = 64 << 20
 _CODES: Final = {
@@ -39,13 +39,13 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A di-history that answers.
+    """Access to a di-history that responds.
 
     Attributes:
         server: base URL.
-        authority: PEM to know it by; empty means the system's.
-        tls_server_name: name expected in its certificate; empty means the URL's host.
-        seconds: for which it is waited for.
+        authority: its CA certificates, PEM; empty means the system's.
+        tls_server_name: expected name in its certificate; empty means the URL's host.
+        seconds: timeout of a request.
     """
 
     server: str
@@ -56,22 +56,24 @@ class History:
     seconds: float = _SECONDS
 
     def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
-        """What is kept of a job.
+        """Return the stored data of a job.
 
         Raises:
-            CommandError: nothing, or who asks may not see it.
+            CommandError: there is none, or the user has no permission.
         """
         found: Object = json.loads(self._ask(namespace, job, rest, query))
         return found
 
     def text(self, namespace: str, job: str, rest: str, **query: str) -> str:
-        """A log of a job's pod; raises as `json` does."""
+        """Return a log of a job's pod; raises as `json` does."""
         return self._ask(namespace, job, rest, query).decode("utf-8", "replace")
 
     def lines(self, namespace: str, job: str, rest: str, **query: str) -> Iterator[str]:
-        """A log's lines as they come, of any length; raises as `json` does, later lines too."""
+        """Yield a log's lines as they arrive, of any length; raises as `json` does, also between
+        lines.
+        """
         with self._open(_path(namespace, job, rest), query, namespace) as response:
-            # Else it would be closed with its last byte, before the last line is taken out.
+            # Otherwise it would be closed with its last byte, before the last line is read.
             response.auto_close = False
             raw = cast("BinaryIO", response)
             for line in TextIOWrapper(raw, encoding="utf-8", errors="replace"):
@@ -81,8 +83,9 @@ class History:
         return self.get(_path(namespace, job, rest), query, namespace)
 
     def get(self, path: str, query: Mapping[str, str], namespace: str) -> bytes:
-        """The answer to any path below `/v1`; `namespace` is whose token is shown. Raises as `json`
-        does."""
+        """Return the response to any path below `/v1`; `namespace` selects the token. Raises as
+        `json` does.
+        """
         with self._open(path, query, namespace) as response:
             return response.read(_MOST_BYTES)
 
@@ -90,7 +93,7 @@ class History:
     def _open(
         self, path: str, query: Mapping[str, str], namespace: str
     ) -> Iterator[urllib3.HTTPResponse]:
-        """An answer that is none of a refusal, with its body still to be read."""
+        """Yield a successful response with an unread body."""
         context = ssl.create_default_context(cadata=self.authority or None)
         name = self.tls_server_name
         expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
@@ -150,10 +153,10 @@ def _path(namespace: str, job: str, rest: str) -> str:
 
 @contextmanager
 def reached(server: str | None, *, context: str | None) -> Iterator[str]:
-    """The base URL of di-history while the body runs: the one that is said, or a port-forward.
+    """Yield the base URL of di-history while the body runs: the given one, or a port-forward.
 
     Raises:
-        CommandError: a token would be shown to everybody on the way, or there is no way.
+        CommandError: plain HTTP would reveal the token, or there is no connection.
     """
     server = server or os.environ.get(SERVER_VARIABLE)
     if server is None:
@@ -173,7 +176,7 @@ def reached(server: str | None, *, context: str | None) -> Iterator[str]:
 
 @contextmanager
 def _forwarded(context: str | None) -> Iterator[int]:
-    """Kubectl's port-forward to its pod, on a free port of this machine."""
+    """Run kubectl's port-forward to its pod; yield the local port."""
     program = shutil.which("kubectl")
     chosen = ["--context", context] if context else []
     words = ["--namespace", SYSTEM_NAMESPACE, "port-forward", f"deployment/{HISTORY_NAME}"]
@@ -196,7 +199,7 @@ def _forwarded(context: str | None) -> Iterator[int]:
 
 
 def _port_of(process: subprocess.Popen[str]) -> int:
-    """The port that it says it listens on."""
+    """Return the local port in the output of the port-forward."""
     said: SimpleQueue[str] = SimpleQueue()
     assert process.stdout is not None, "it is a pipe"
     assert process.stderr is not None, "it is a pipe"

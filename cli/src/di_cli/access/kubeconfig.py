@@ -1,7 +1,7 @@
-"""The kubeconfig as kubectl reads it: files, contexts, namespaces.
+"""Parser of the kubeconfig with kubectl's rules: files, contexts, namespaces.
 
-Users with a certificate or a token are read here, since the official client takes a quarter of a
-second to be imported; those with a plug-in or a password are left to it.
+Users with a certificate or a token are parsed here, because the import of the official client takes
+a quarter of a second; it handles those with a plug-in or a password.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LEFT_TO_OTHERS: Final = ("exec", "auth-provider", "username")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the API server is, as whom, and in which namespace.
+    """The API server, the user, and the namespace.
 
     Attributes:
-        config: how to reach it.
+        config: access to the API server.
         namespace: of the context; "default" if it has none.
         context: its name; empty inside a pod.
     """
@@ -42,7 +42,7 @@ def read_access(context: str | None = None, *, file: Path | None = None) -> Acce
     """Read `file`, else $KUBECONFIG, else ~/.kube/config, else the pod's own service account.
 
     Raises:
-        ConfigError: nothing usable was found; the message says which file and what is wrong.
+        ConfigError: there is no usable configuration; the message has the file and the fault.
     """
     files = str(file) if file else os.environ.get("KUBECONFIG") or _DEFAULT
     merged = _merged(files)
@@ -69,7 +69,7 @@ def read_access(context: str | None = None, *, file: Path | None = None) -> Acce
 
 
 def context_names() -> list[str]:
-    """Those of the kubeconfig; none if it cannot be read."""
+    """Return the contexts of the kubeconfig; empty if it is unreadable."""
     try:
         return sorted(_merged(os.environ.get("KUBECONFIG") or _DEFAULT)["contexts"])
     except ConfigError:
@@ -77,7 +77,7 @@ def context_names() -> list[str]:
 
 
 def _merged(files: str) -> dict[str, Any]:
-    """All files in one; what the first of them says of a name holds, as for kubectl."""
+    """Merge all files; the first entry of a name counts, as for kubectl."""
     merged: dict[str, Any] = {"current-context": "", **{key: {} for key in LISTS}}
     for file in files.split(os.pathsep):
         path = Path(os.path.expanduser(file))
@@ -96,7 +96,7 @@ def _merged(files: str) -> dict[str, Any]:
 
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths of files are from the folder of the kubeconfig that names them."""
+    """Resolve paths of files relative to the folder of their kubeconfig."""
     paths = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
     return entry | {key: str(folder / entry[key]) for key in paths if entry.get(key)}
 

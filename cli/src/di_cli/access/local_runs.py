@@ -1,6 +1,7 @@
-"""Which runs on this machine a command means: those that `di run` has under way.
+"""Selection of the local runs that a command is about, from the runs of `di run`.
 
-Their records are of di-local (docs/how-to/local.md, "Where things are"); without it there are none.
+Their records belong to di-local (docs/how-to/local.md, "Where things are"); without that package
+there are none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def known_runs() -> list[Run]:
-    """All of this user, the latest first, those that are over too."""
+    """Return all runs of this user, the latest first, ended ones included."""
     try:
         from di_local import runs  # noqa: PLC0415  # another package, which need not be there
     except ImportError:
@@ -33,20 +34,20 @@ def known_runs() -> list[Run]:
 def meant_runs(
     job: str | None, *, namespace: str | None, context: str | None, local: bool | None
 ) -> list[Run]:
-    """The runs that a command is about; none means the cluster.
+    """Return the runs that a command is about; empty means the cluster.
 
-    A context is a cluster's, and a $KUBECONFIG that is a run's own means that run. Else a job that
-    runs here is meant before one of the cluster; who names no job means the cluster, if there
-    is one.
+    A context selects a cluster, and a $KUBECONFIG of a run selects that run. Otherwise a running
+    local job comes before one in the cluster; without a job's name the cluster is selected, if
+    there is one.
 
     Args:
         job: its name; None means all.
-        namespace: that was asked for.
-        context: that was asked for.
-        local: True, False: only here, only in the cluster; None: wherever it is.
+        namespace: as requested.
+        context: as requested.
+        local: True, False: only local, only in the cluster; None: either.
 
     Raises:
-        CommandError: it is to be here, and is not.
+        CommandError: a local run is requested, and there is none.
     """
     if local and context is not None:
         raise CommandError(
@@ -72,7 +73,7 @@ def meant_runs(
 
 
 def the_one(runs: Sequence[Run]) -> Run | None:
-    """The only one of them, or none.
+    """Return the only run, or None.
 
     Raises:
         CommandError: there are several.
@@ -89,7 +90,7 @@ def the_one(runs: Sequence[Run]) -> Run | None:
 
 
 def end_of_run(job: str) -> str:
-    """Where the logs of the job's last run are, if that is over; else nothing."""
+    """Return where the logs of the job's last run are, if it has ended; else an empty string."""
     for run in known_runs():
         if run.job == job:
             over = f"its run on this machine is over; logs: {run.directory}"

@@ -1,4 +1,4 @@
-"""Scaling by di-server's REST API, with a token of its audience."""
+"""Scaling through di-server's REST API, with a token of its audience."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _CODES: Final = {
 
 
 def scale_by_rest(login: Login, job: str, task: str, delta: int) -> int:
-    """Add replicas of a task, or remove some; returns how many it has then.
+    """Add replicas of a task, or remove some; return the new number.
 
-    Tried again under one Idempotency-Key where no answer came, so that it takes effect once.
+    Without a response it is retried with the same Idempotency-Key, so that it takes effect once.
 
     Args:
-        login: with which token, and where.
+        login: token and server.
         job: `<namespace>.<name>`.
         task: its name.
         delta: how many more; fewer if negative, not 0.

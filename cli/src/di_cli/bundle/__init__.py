@@ -1,1 +1,1 @@
-"""What goes into an archive for support, and in which form: pure."""
+"""Content and format of an archive for support. Pure functions."""

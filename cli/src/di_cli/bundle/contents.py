@@ -1,4 +1,4 @@
-"""The files of an archive: redacted, and no more of them than fit."""
+"""The files of an archive: redacted, and within a maximum size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_cli.bundle.redact import known_secrets, redacted
 from di_cli.bundle.secrets import cleaned
 
 MOST_BYTES: Final = 32 << 20
-"""Of all files, before they are compressed."""
+"""Maximum bytes of all files before compression."""
 MOST_OF_ONE: Final = 4 << 20
 _CUT: Final = "... what was before is left out: it is too long"
 _ABOUT: Final = """\
@@ -27,11 +27,11 @@ look before you pass it on.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What was read, as it was.
+    """The unredacted input of an archive.
 
     Attributes:
         objects: by path in the archive.
-        texts: logs, likewise.
+        texts: logs, by path in the archive.
         unread: what could not be read, and why.
     """
 
@@ -41,7 +41,9 @@ class Material:
 
 
 def files(material: Material, *, most: int = MOST_BYTES) -> dict[str, bytes]:
-    """The archive's files by path, what explains most first; README names what has no room."""
+    """Return the archive's files by path, the most informative first; README names those
+    left out.
+    """
     texts = {path: _text(lines) for path, lines in material.texts.items()}
     known = known_secrets([*material.objects.values(), *texts.values(), *material.unread])
     made: dict[str, bytes] = {}
@@ -60,7 +62,9 @@ def files(material: Material, *, most: int = MOST_BYTES) -> dict[str, bytes]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    """The last lines that have room in one file, whole ones: half a secret would be none."""
+    """Return the last lines that fit into one file, as whole lines, because half a secret could be
+    missed.
+    """
     kept: list[str] = []
     room = MOST_OF_ONE
     for line in reversed(lines):

@@ -1,7 +1,7 @@
-"""Texts without secrets that are known from elsewhere, in a time that grows with the text alone.
+"""Redaction of known secrets in texts, in time linear in the text.
 
-A log may repeat hundreds of thousands of tokens, each of them known. To look for one after the
-other would cost their number times the length of the text.
+A log can repeat hundreds of thousands of tokens, all of them known. A search for one after the
+other would take their number times the length of the text.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import Final
 
 REDACTED: Final = "[redacted]"
 SHORTEST: Final = 5
-"""Characters of a secret that is looked for; shorter ones are in every other word."""
+"""Minimum length of a secret that is searched for; shorter ones occur in ordinary words."""
 _PREFIX: Final = 64
-"""Characters by which a longer secret is found."""
+"""Length of the prefix by which a longer secret is found."""
 _ALIKE: Final = 4
-"""Longer secrets that begin alike and are compared in full."""
+"""Maximum number of secrets with the same prefix that are compared in full."""
 _FEW: Final = 32
-"""Secrets that are looked for one after the other, which is faster while they are few."""
+"""Number of secrets up to which a search for one after the other is faster."""
 
 
 class KnownSecrets:
-    """Secrets, and what of a text is one of them.
+    """Known secrets, and their redaction in texts.
 
     Attributes:
-        looks: comparisons so far, of at most 64 characters each.
+        looks: number of comparisons so far, of at most 64 characters each.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """`secrets` shorter than five characters are not looked for."""
+        """`secrets` shorter than five characters are ignored."""
         found = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
         self.looks = 0
         self._few = found if len(found) <= _FEW else None
         self._short: set[str] = set()
-        # By their first 64 characters: those that are longer, the longest first.
+        # Longer secrets by their first 64 characters, the longest first.
         self._long: dict[str, list[str]] = {}
         # By the first characters: the lengths to compare, the longest first.
         self._lengths: dict[str, list[int]] = {}
@@ -48,10 +48,10 @@ class KnownSecrets:
                 lengths.append(length)
 
     def without(self, text: str) -> str:
-        """Return the text with its secrets redacted; two that overlap or touch become one.
+        """Return the text with its secrets redacted; two that overlap or touch are redacted as one.
 
-        Where more than four secrets have their first 64 characters in common, what begins so is
-        redacted as far as the longest of them reaches.
+        If more than four secrets share their first 64 characters, every text with that beginning is
+        redacted for the length of the longest of them.
         """
         if self._few is not None:
             for secret in self._few:
@@ -76,7 +76,7 @@ class KnownSecrets:
         return "".join((*parts, text[done:begin], REDACTED, text[end:]))
 
     def _size(self, text: str, at: int, lengths: list[int]) -> int:
-        """Characters of the longest secret at a place; 0: there is none."""
+        """Return the length of the longest secret at a position; 0: there is none."""
         for length in lengths:
             self.looks += 1
             part = text[at : at + length]

@@ -1,4 +1,4 @@
-"""Objects without what is secret in them."""
+"""Redaction of secrets in objects."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ from di_cli.bundle.secrets import (
 _LEFT_OUT: Final = frozenset(
     {"managedFields", "kubectl.kubernetes.io/last-applied-configuration", "imagePullSecrets"}
 )
-"""Fields and annotations: repetitions of the object, and names of registries' Secrets."""
+"""Fields and annotations that are left out: repetitions of the object, and names of registries'
+Secrets.
+"""
 _DEEPEST: Final = 100
 _NONE_KNOWN: Final = KnownSecrets()
 
 
 def redacted(value: Any, known: KnownSecrets = _NONE_KNOWN) -> Any:
-    """An object without its secrets; texts without those that are known from elsewhere too.
+    """Return an object without its secrets, and without known secrets in its strings.
 
-    A Secret is nothing but its kind.
+    Of a Secret only the kind remains.
     """
     return _redacted(value, known, 0)
 
 
 def known_secrets(values: Iterable[Any]) -> KnownSecrets:
-    """All that is secret in objects and texts, and how else it may look: a program may print what
-    its environment has."""
+    """Return all secrets in objects and texts, in all their encodings, because a program can print
+    its environment.
+    """
     return KnownSecrets(
         form for value in values for secret in _secrets(value, 0) for form in forms_of(secret)
     )
@@ -100,7 +103,7 @@ def _is_secret(owner: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def _after_flags(words: Sequence[Any]) -> list[int]:
-    """Which of the words follow a flag that says that they are secret."""
+    """Return the indexes of words that follow a flag for a secret."""
     return [
         index
         for index, word in enumerate(words)
@@ -112,7 +115,9 @@ def _after_flags(words: Sequence[Any]) -> list[int]:
 
 
 def _as_json(text: str) -> Any:
-    """The object or list that a text is, as an annotation or a file of a ConfigMap may be."""
+    """Return the object or list that a text encodes, as an annotation or a file of a
+    ConfigMap can.
+    """
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

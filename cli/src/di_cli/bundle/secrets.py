@@ -1,8 +1,8 @@
-"""What of a text is secret, by its shape, or by the name that stands before it.
+"""Detection of secrets in a text, by their form, or by the name before them.
 
-The names and shapes are those that people use for passwords, tokens and keys; what is secret and
-looks like nothing of that kind is known only if it also stands somewhere under such a name. Every
-pattern takes linear time: a log may be one line of megabytes, written to cost much.
+Names and forms are those that are common for passwords, tokens and keys. A secret of another form
+is known only if it also appears somewhere under such a name. Every pattern takes linear time,
+because a log can be one line of megabytes, written to be expensive.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from di_cli.bundle.known import REDACTED, SHORTEST, KnownSecrets
 _NONE_KNOWN: Final = KnownSecrets()
 _SHORTEST_NUMBER: Final = 8
 _LONGEST_KEY: Final = 8192
-"""Characters of a private key."""
+"""Maximum length of a private key."""
 LONGEST_LINE: Final = 1 << 16
-"""Characters of a line; the rest of it is left out."""
-# Programs that generate texts speak of tokens all the time: of how many, in the plural.
+"""Maximum length of a line in characters; the rest is left out."""
+# Programs that generate texts often log numbers of tokens, in the plural.
 _WORDS: Final = (
     r"passw(?:or)?d|passphrase|pwd|secret|token(?!s|iz)|credential|api[-_.]?key|access[-_.]?key|"
     r"private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|authorization|cookie|"
@@ -45,7 +45,7 @@ _HINTS: Final = (
     ),
     *("dockerc", "bearer", "basic"),
 )
-"""A line without any of them has no name of a secret; that is cheap to see."""
+"""A line without any of these contains no name of a secret; this check is cheap."""
 _NAME: Final = re.compile(rf"{_WORDS}|(?:^|[-_.])(?:{_ENDS})$", re.IGNORECASE)
 _HARMLESS: Final = frozenset(
     {
@@ -53,7 +53,9 @@ _HARMLESS: Final = frozenset(
         *("serviceaccounttoken", "automountserviceaccounttoken"),
     }
 )
-"""Field names of Kubernetes that name a Secret, or a key of a ConfigMap, and not what is in it."""
+"""Field names of Kubernetes that refer to a Secret, or a key of a ConfigMap, and not to its
+content.
+"""
 _VALUE: Final = (
     r"""(?P<value>\\"[^"\\\n]*\\"|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|(?!\\["'])[^\s"']+|["'][^\s"']+)"""
 )
@@ -70,19 +72,19 @@ _FLAG: Final = re.compile(
 )
 _KEY: Final = r"[A-Z ]{0,20}PRIVATE KEY-----"
 _SHAPES: Final = (
-    # A URL with a password, scheme://user:password@host. Where no @ follows, the rest is consumed:
+    # A URL with a password, scheme://user:password@host. Without an @ the rest is consumed, because
     # it would be read again at each :// in it.
     re.compile(
         r"(?P<before>://)(?:(?P<value>[^\s\"'/:]*+:[^\s\"']*)(?=@)|[^\s\"'/:]*+:[^\s\"']*+)"
     ),
-    # A private key; of one without an end so much as the largest has. In either case what was read
-    # is consumed.
+    # A private key; if its end is missing, as much as the largest has. In either case the text is
+    # consumed.
     re.compile(
         rf"(?P<before>)(?P<value>-----BEGIN {_KEY}"
         rf"(?:[\s\S]{{0,{_LONGEST_KEY}}}?(?:-----END {_KEY}|\Z)|[\s\S]{{{_LONGEST_KEY}}}))"
     ),
-    # JSON web tokens, in words that a dot follows: no other is looked through for where one begins.
-    # Then those of AWS, and of GitHub, GitLab, Hugging Face, OpenAI and Slack.
+    # JSON web tokens, which are searched only in words before a dot. Then those of AWS, and of
+    # GitHub, GitLab, Hugging Face, OpenAI and Slack.
     re.compile(
         r"(?P<before>(?<![\w-])(?=[\w-]++\.[\w-])[\w-]*?)"
         r"(?P<value>\beyJ[\w-]{5,}+\.[\w-]++\.?+[\w-]*+)"
@@ -95,21 +97,21 @@ _SHAPES: Final = (
 _NOTHING: Final = frozenset({"", REDACTED, "true", "false", "null", "None", "none", "nil"})
 _QUOTES: Final = "\\\"'"
 _AFTER: Final = re.compile(r"[,;&)}\]]")
-"""What may follow an unquoted value, or be part of it."""
+"""Characters that can follow an unquoted value, or be part of it."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what has that name (of a variable, a key or a field) is secret."""
+    """Return whether the value with that name (of a variable, a key or a field) is secret."""
     return name.lower() not in _HARMLESS and _NAME.search(name) is not None
 
 
 def is_secret_flag(word: str) -> bool:
-    """Whether the word after this one is: `--token x`."""
+    """Return whether the word after this flag is secret: `--token x`."""
     return word.startswith("-") and "=" not in word and _NAME.search(word) is not None
 
 
 def cleaned(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
-    """A text without its secrets, and without those that are known from elsewhere."""
+    """Return a text without its secrets, and without known ones."""
     text = known.without(text)
     for shape in _SHAPES:
         text = shape.sub(_without, text)
@@ -117,7 +119,7 @@ def cleaned(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
 
 
 def in_text(text: str) -> Iterator[str]:
-    """The secrets of a text."""
+    """Yield the secrets of a text."""
     for shape in _SHAPES:
         yield from (found["value"] for found in shape.finditer(text) if found["value"])
     for line in filter(_is_suspect, text.splitlines()):
@@ -134,7 +136,9 @@ def in_text(text: str) -> Iterator[str]:
 
 
 def forms_of(secret: str) -> Iterator[str]:
-    """How a secret may look elsewhere: as it is, a line of it, in JSON, in a URL, in base64."""
+    """Yield the forms in which a secret can appear: unchanged, a line of it, in JSON, in a URL, in
+    base64.
+    """
     for line in {secret, *secret.splitlines()}:
         told = line.strip()
         if told in _NOTHING or (told.isdecimal() and len(told) < _SHORTEST_NUMBER):
@@ -151,7 +155,7 @@ def forms_of(secret: str) -> Iterator[str]:
             if len(form) >= SHORTEST:
                 yield form
     if "://" not in secret and ":" in secret:
-        # The user and the password of a URL.
+        # User and password of a URL.
         yield from forms_of(secret.partition(":")[2])
 
 

@@ -1,1 +1,1 @@
-"""The commands, by topic; each module is imported when its command is used."""
+"""The commands, by topic; each module is imported only for its command."""

@@ -1,7 +1,7 @@
-"""di exec, attach, cp and port-forward: di finds the pod, kubectl does the rest.
+"""di exec, attach, cp and port-forward: di selects the pod, kubectl does the rest.
 
-Terminals, their sizes, streams and tar are kubectl's business, which it does well; it takes the
-place of this process, so signals and exit codes are its own.
+kubectl handles terminals, their sizes, streams and tar well; it replaces this process, so signals
+and exit codes are its own.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def port_forward(
 def _choose(
     session: Session, job: str, task: str | None, rank: int | None, container: str
 ) -> tuple[str, str]:
-    """The pod that is meant, and its container: the first by rank that runs."""
+    """Return the selected pod, and its container: the first running one by rank."""
     pods = [
         pod
         for pod in in_order(session.pods(job))

@@ -1,4 +1,4 @@
-"""Reading the manifests that commands are given: files, stdin, or examples that come with `di`."""
+"""Reading of manifests: from files, stdin, or the examples that come with `di`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 
 
 def examples() -> list[str]:
-    """The names of the examples."""
+    """Return the names of the examples."""
     return sorted(each.stem for each in _EXAMPLES.glob("*.yaml"))
 
 
 def complete_manifest(incomplete: str) -> list[str]:
-    """What a shell completes: examples, beside its own files."""
+    """Return the examples for shell completion, besides the shell's own files."""
     return [name for name in examples() if name.startswith(incomplete)]
 
 
 def documents_of(file: str) -> list[object]:
-    """The YAML documents of a file, of stdin (`-`), or of an example where there is no file of
-    that name. Raises ManifestError."""
+    """Return the YAML documents of a file, of stdin (`-`), or of an example if there is no file
+    with that name. Raises ManifestError.
+    """
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(MOST_BYTES + 1)

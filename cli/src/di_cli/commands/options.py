@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and what a shell completes them with."""
+"""Arguments and options that several commands share, and their shell completion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMPLETION_SECONDS: Final = 2.0
 
 
 def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of the namespace's jobs; none if they cannot be had at once."""
+    """Return the names of the namespace's jobs; empty if they are not available at once."""
     from di_cli.access.local_runs import meant_runs  # noqa: PLC0415
     from di_cli.errors import CommandError  # noqa: PLC0415
     from di_cli.session import open_session  # noqa: PLC0415
@@ -24,7 +24,7 @@ def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
     namespace, context = given.get("namespace"), given.get("context")
     runs = meant_runs(None, namespace=namespace, context=context, local=context is None)
     names = {run.job for run in runs}
-    # What cannot be reached has no names to offer.
+    # An unreachable cluster offers no names.
     with suppress(CommandError), open_session(namespace, context) as session:
         found, _ = session.client.list(DIJOBS, session.namespace, timeout=_COMPLETION_SECONDS)
         names |= {str(job["metadata"]["name"]) for job in found}

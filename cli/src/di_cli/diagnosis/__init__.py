@@ -1,4 +1,6 @@
-"""What is wrong with an installation, by what was read of it: pure, one topic a module."""
+"""Checks of an installation, from data that was read of it: pure functions, one topic per
+module.
+"""
 
 from di_cli.diagnosis.checks import Report, count, diagnose
 from di_cli.diagnosis.facts import Answer, Facts

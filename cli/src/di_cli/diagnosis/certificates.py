@@ -1,4 +1,4 @@
-"""Whether the authorities that the API server and pods are told are there, agree, and last."""
+"""Check that the CA certificates of the API server and of pods exist, agree, and are valid."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 SOON: Final = timedelta(days=30)
-"""Long after the operator should have replaced one: it does with a third of its life left."""
+"""Remaining time below which a certificate is reported; the operator should replace it earlier,
+with a third of its lifetime left.
+"""
 _RENEWAL: Final = "the operator's leader renews them: see the topic operator"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at each place where an authority is told."""
+    """Check each place with a CA certificate."""
     places = [*_of_webhooks(facts), *_of_conversion(facts)]
     for answer, what in ((facts.mutating, "mutating"), (facts.validating, "validating")):
         if not answer.is_good:
@@ -46,7 +48,7 @@ def _of_webhooks(facts: Facts) -> Iterator[tuple[str, str]]:
         for configuration in answer.found:
             name = mapping(configuration.get("metadata")).get("name")
             for hook in map(mapping, items(configuration.get("webhooks"))):
-                # Never called, so nothing has to be trusted: the topic webhook reports it.
+                # Never called, so it needs no trust: the topic webhook reports it.
                 if not items(hook.get("rules")):
                     continue
                 client = mapping(hook.get("clientConfig"))
@@ -96,7 +98,7 @@ def _of_bundle(text: str, place: str, now: datetime) -> Iterator[Finding]:
 
 
 def _ends(text: str) -> list[datetime]:
-    """When the certificates of authorities in PEM end; none if there are none."""
+    """Return the expiry times of CA certificates in PEM; empty if there are none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(cadata=text)

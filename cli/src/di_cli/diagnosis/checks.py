@@ -1,4 +1,4 @@
-"""All topics, in the order in which they are shown."""
+"""All topics, in display order."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ CHECKS: Final[Mapping[str, Check]] = {
     "metrics": metrics.check,
     "local": local.check,
 }
-"""By topic."""
+"""Checks by topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found of a topic; nothing: all is well."""
+    """The findings of a topic; empty: no problem."""
 
     topic: str
     findings: tuple[Finding, ...]
 
 
 def diagnose(facts: Facts) -> list[Report]:
-    """Look at every topic; where the API server says nothing at all, at nothing else."""
+    """Check every topic; if the API server does not respond, only that is reported."""
     if facts.is_unreachable:
         return [Report(topic="cluster", findings=tuple(cluster.check(facts)))]
     return [Report(topic=topic, findings=tuple(check(facts))) for topic, check in CHECKS.items()]
 
 
 def count(reports: list[Report], severity: Severity) -> int:
-    """How many findings are so bad."""
+    """Return the number of findings with this severity."""
     return sum(each.severity is severity for report in reports for each in report.findings)

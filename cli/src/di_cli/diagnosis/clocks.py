@@ -1,4 +1,4 @@
-"""Whether clocks agree: this machine's, the nodes' and the operator's with the API server's."""
+"""Check that the clocks of this machine, the nodes and the operator agree with the API server's."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from di_cli.diagnosis.facts import Answer, Facts
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 NOTICED: Final = 30.0
-"""Seconds from which times that are shown confuse."""
+"""Difference in seconds from which displayed times are confusing."""
 HARMFUL: Final = 300.0
-"""Seconds from which tokens and certificates may count as expired, or as not valid yet."""
+"""Difference in seconds from which tokens and certificates can count as expired, or not
+valid yet.
+"""
 AHEAD: Final = 5.0
-"""Seconds by which a Lease may be renewed in the future: answers' dates are of whole seconds."""
+"""Tolerance in seconds for a Lease that is renewed in the future: dates of responses have whole
+seconds.
+"""
 _SHOWN: Final = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at them."""
+    """Check the clocks."""
     difference = (facts.local_now - facts.now).total_seconds()
     if abs(difference) >= NOTICED:
         found = fault if abs(difference) >= HARMFUL else warning

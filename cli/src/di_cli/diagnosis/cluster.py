@@ -1,4 +1,4 @@
-"""Whether the API server answers, and is new enough."""
+"""Check that the API server responds, and has a supported version."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from di_cli.diagnosis.facts import Facts
 from di_cli.diagnosis.finding import Finding, fault, unread
 
 OLDEST: Final = (1, 30)
-"""Version of Kubernetes that docs/how-to/operations.md asks for."""
+"""Minimum version of Kubernetes in docs/how-to/operations.md."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at it."""
+    """Check the API server."""
     answer = facts.version
     if answer.code == 0:
         yield fault(

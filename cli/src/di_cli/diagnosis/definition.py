@@ -1,4 +1,4 @@
-"""Whether the cluster knows DIJobs, in the version that all use."""
+"""Check that the cluster has the CRD of DIJobs, with the current version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INSTALL: Final = "helm upgrade --install it, or apply charts/di-orchestrator/fi
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at the CRD; who may not, learns of a missing one by what becomes of jobs."""
+    """Check the CRD; without permission to read it, a missing one shows in requests for jobs."""
     if facts.definition.is_missing or facts.jobs.is_missing:
         yield fault(
             "the cluster knows no DIJobs: their CRD is not installed",

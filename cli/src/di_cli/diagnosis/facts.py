@@ -1,4 +1,4 @@
-"""What was read of an installation; what could not be read says why."""
+"""Data that was read of an installation; unreadable data has the reason."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Object: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API server said when it was asked for something.
+    """A response of the API server.
 
     Attributes:
-        found: the objects; one, where one was asked for.
-        code: HTTP status; 0 when no answer came.
-        words: its own, where it refused.
+        found: the objects; one, if one was requested.
+        code: HTTP status; 0 without a response.
+        words: message of a refusal.
     """
 
     found: tuple[Object, ...] = ()
@@ -26,17 +26,17 @@ class Answer:
 
     @property
     def is_good(self) -> bool:
-        """Whether it is what was asked for."""
+        """Return whether it succeeded."""
         return 200 <= self.code < 300
 
     @property
     def is_refused(self) -> bool:
-        """Whether the user may not ask that."""
+        """Return whether the user has no permission."""
         return self.code in (401, 403)
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no such object, or no such kind."""
+        """Return whether there is no such object, or no such kind."""
         return self.code == 404
 
 
@@ -45,7 +45,7 @@ NOTHING = Answer(code=0, words="it was not asked for")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is looked at.
+    """The input of all checks.
 
     Attributes:
         namespace: of the user's jobs.
@@ -53,18 +53,18 @@ class Facts:
         now: by the API server's clock.
         local_now: by that of this machine, at the same moment.
         program: version of `di`.
-        version: of the API server, as `/version` has it.
+        version: of the API server, from `/version`.
         rights: SelfSubjectRulesReview of `namespace`.
         definition: the CRD of DIJobs.
         mutating, validating: webhook configurations of releases.
         deployments: of releases.
         leases: of `system`.
-        refusal: the answer to a job that the webhook alone would refuse, in a dry run.
-        server: the answer of di-server's `/readyz`, by way of the API server.
+        refusal: the response to a dry run of a job that only the webhook refuses.
+        server: the response of di-server's `/readyz`, through the API server.
         nodes, node_leases: of the cluster.
-        quotas, jobs, pods: of `namespace`; of the pods those of jobs.
-        metrics: use of the namespace's pods, by metrics.k8s.io.
-        killed_runs: directories of runs on this machine that are over and were not closed.
+        quotas, jobs, pods: of `namespace`; only pods of jobs.
+        metrics: use of the namespace's pods, from metrics.k8s.io.
+        killed_runs: directories of ended local runs that were not closed.
     """
 
     namespace: str
@@ -91,5 +91,7 @@ class Facts:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether the API server says nothing to this user. Some let nobody read their version."""
+        """Return whether the API server gives this user no response. Some servers forbid reading
+        the version.
+        """
         return not self.version.is_good and self.version.code != 403

@@ -1,4 +1,4 @@
-"""One thing that is wrong, or could not be looked at."""
+"""A finding: a problem, or a check that was not possible."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from di_cli.diagnosis.facts import Answer
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     FAULT = "fault"
     """Something does not work."""
     WARNING = "warning"
-    """It works, and somebody should look at it."""
+    """Something works, but needs attention."""
     UNREAD = "unread"
-    """The user may not look at it, or nothing answered: no fault by itself."""
+    """The user has no permission, or there was no response: not a fault by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found.
+    """One finding.
 
     Attributes:
-        severity: how bad it is.
-        what: it is, in one sentence.
-        where: the object, or somebody's own words.
+        severity: of the problem.
+        what: the problem, in one sentence.
+        where: the object, or a quoted message.
         remedy: what to do.
     """
 
@@ -37,17 +37,17 @@ class Finding:
 
 
 def fault(what: str, *, where: str = "", remedy: str = "") -> Finding:
-    """Something does not work."""
+    """Return a finding that something does not work."""
     return Finding(severity=Severity.FAULT, what=what, where=where, remedy=remedy)
 
 
 def warning(what: str, *, where: str = "", remedy: str = "") -> Finding:
-    """Somebody should look at it."""
+    """Return a finding that something needs attention."""
     return Finding(severity=Severity.WARNING, what=what, where=where, remedy=remedy)
 
 
 def unread(answer: Answer, what: str) -> Finding:
-    """It was asked for, and nothing came that says how it is."""
+    """Return a finding that a check was not possible, from the response."""
     if answer.is_refused:
         return Finding(severity=Severity.UNREAD, what=f"you may not read {what}")
     return Finding(severity=Severity.UNREAD, what=f"{what}: no answer", where=answer.words)

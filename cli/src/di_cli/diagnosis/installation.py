@@ -1,4 +1,4 @@
-"""Whether the release is there, in one version, and its pods are ready."""
+"""Check that the release is complete, has one version, and that its pods are ready."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "webhook": "jobs are stored without a review by the webhook",
     "server": "jobs cannot be scaled by REST, and report nothing",
 }
-"""What is missing where one of them is."""
+"""Effect of each component's absence."""
 _LABEL: Final = "app.kubernetes.io"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at the Deployments, and at the versions that they and the CRD say."""
+    """Check the Deployments, and their versions and the CRD's."""
     if not facts.deployments.is_good:
         yield unread(facts.deployments, "Deployments")
         return

@@ -1,4 +1,4 @@
-"""Jobs that somebody has forgotten, or that do not get on, and what is left of others."""
+"""Check for jobs that no operator handles or that make no progress, and for leftovers of others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 UNSEEN: Final = timedelta(seconds=30)
-"""In which an operator looks at a new job, whatever it has to do."""
+"""Time within which an operator reconciles a new job, however busy it is."""
 DELETED: Final = timedelta(minutes=10)
 WAITING: Final = timedelta(hours=1)
 SUSPENDED: Final = timedelta(days=7)
 MANY: Final = 200
-"""Finished jobs that nothing deletes: the operator keeps all of them in memory."""
+"""Number of finished jobs from which their missing deletion is reported: the operator keeps all of
+them in memory.
+"""
 _PROBLEMS: Final = (
     *("ReconcileFailed", "SpecInvalid", "PodsRefused", "NotAllocatable", "ReportRejected", "Hung"),
     "NotifyTargetUnknown",
@@ -28,7 +30,7 @@ _SHOWN: Final = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at the jobs of the namespace."""
+    """Check the jobs of the namespace."""
     if not facts.jobs.is_good:
         if not facts.jobs.is_missing:
             yield unread(facts.jobs, f"the jobs of namespace {facts.namespace}")
@@ -127,7 +129,7 @@ def _older(job: Object, now: datetime, limit: timedelta) -> bool:
 
 
 def _since(job: Object) -> datetime | None:
-    """Since when the job is in its phase."""
+    """Return since when the job has been in its phase."""
     return parse_time(condition_of(job, _phase(job)).get("lastTransitionTime"))
 
 

@@ -1,4 +1,4 @@
-"""Runs on this machine that were killed: nobody has cleared away after them."""
+"""Check for killed local runs, whose remains were not removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from di_cli.diagnosis.finding import Finding, warning
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at what they left."""
+    """Check for remains."""
     for directory in facts.killed_runs:
         yield warning(
             "a run on this machine ended without clearing away after itself",

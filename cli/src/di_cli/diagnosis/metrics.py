@@ -1,4 +1,4 @@
-"""Whether the cluster measures what pods use."""
+"""Check that the cluster measures the resource use of pods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from di_cli.diagnosis.finding import Finding, unread, warning
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at metrics.k8s.io."""
+    """Check metrics.k8s.io."""
     if facts.metrics.is_missing or facts.metrics.code == 503:
         yield warning(
             "the cluster does not say what pods use: di top shows what was asked for alone",

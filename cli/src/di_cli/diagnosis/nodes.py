@@ -1,4 +1,4 @@
-"""Whether nodes take pods."""
+"""Check that nodes accept pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN: Final = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at their conditions."""
+    """Check the conditions of nodes."""
     if not facts.nodes.is_good:
         yield unread(facts.nodes, "nodes")
         return

@@ -1,4 +1,4 @@
-"""Whether an operator leads, by its Lease."""
+"""Check that an operator is leader, by its Lease."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from di_cli.diagnosis.facts import Facts
 from di_cli.diagnosis.finding import Finding, fault, unread
 
 _USUAL_DURATION = 15.0
-"""Seconds, where the Lease does not say."""
+"""Seconds, if the Lease has no duration."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at it."""
+    """Check the Lease."""
     if not facts.leases.is_good:
         yield unread(facts.leases, f"the Leases of namespace {facts.system}")
         return

@@ -1,4 +1,4 @@
-"""Whether the namespace has room left in its quotas."""
+"""Check that the namespace has quota left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from di_cli.diagnosis.finding import Finding, unread, warning
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at what is used up; a limit of 0 is meant so."""
+    """Check for used-up quotas; a limit of 0 is intended."""
     if not facts.quotas.is_good:
         yield unread(facts.quotas, f"the quotas of namespace {facts.namespace}")
         return

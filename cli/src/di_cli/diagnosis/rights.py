@@ -1,4 +1,4 @@
-"""What the user may do in the namespace, by the rules that the API server tells."""
+"""Check the user's permissions in the namespace, by the API server's rules."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NEEDED: Final = (
     ("get", "", "pods/log", "di logs"),
     ("list", "", "events", "di events"),
 )
-"""Verb, API group, resource, and what needs it."""
+"""Verb, API group, resource, and the commands that need it."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Compare what there is with what is needed."""
+    """Compare the existing permissions with the needed ones."""
     if not facts.rights.is_good:
         yield unread(facts.rights, "your rights")
         return
@@ -52,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _allows(rule: Mapping[str, Any], verb: str, group: str, resource: str) -> bool:
-    # Of named objects alone: not what a command needs.
+    # For named objects only: not sufficient for a command.
     if items(rule.get("resourceNames")):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Whether di-server answers, by way of the API server."""
+"""Check that di-server responds, through the API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at its answer."""
+    """Check its response."""
     answer, where = facts.server, f"Service {facts.system}/{SERVER_NAME}"
     if answer.is_good:
         return

@@ -1,4 +1,4 @@
-"""What `di doctor` has found, as lines for people and as an object for programs."""
+"""Output of `di doctor`: lines for people, and an object for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES: Final = (
 
 
 def lines(reports: Sequence[Report]) -> Iterator[str]:
-    """A line for each topic that is well, and up to three for each finding."""
+    """Yield a line for each topic without problems, and up to three for each finding."""
     width = max((len(report.topic) for report in reports), default=0)
     for report in reports:
         if not report.findings:
@@ -34,7 +34,7 @@ def lines(reports: Sequence[Report]) -> Iterator[str]:
 
 
 def summary(reports: Sequence[Report]) -> str:
-    """How many of each."""
+    """Return the numbers of findings by severity."""
     found = [finding.severity for report in reports for finding in report.findings]
     counts = [(found.count(severity), one, more) for severity, one, more in _NAMES]
     told = [f"{count} {one if count == 1 else more}" for count, one, more in counts if count]
@@ -42,7 +42,7 @@ def summary(reports: Sequence[Report]) -> str:
 
 
 def as_object(reports: Sequence[Report]) -> dict[str, Any]:
-    """For programs."""
+    """Return the findings for programs."""
     return {
         "topics": [report.topic for report in reports],
         "findings": [

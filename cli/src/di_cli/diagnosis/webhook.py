@@ -1,4 +1,4 @@
-"""Whether the webhook judges jobs: one that it alone refuses is shown to it, in a dry run."""
+"""Check that the webhook validates jobs, by the dry run of a job that only the webhook refuses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PUBLISHED = (
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Look at what became of that job, and at the configuration."""
+    """Check the result of that dry run, and the configuration."""
     answer = facts.refusal
     look = f"kubectl get pods -n {facts.system} -l app.kubernetes.io/component=webhook"
     without_rules = [*_without_rules(facts)]
     if answer.is_good:
-        # Else the reason follows below.
+        # Otherwise the reason follows below.
         if not without_rules:
             yield warning(
                 f"jobs of namespace {facts.namespace} are stored without a review by the webhook",
@@ -53,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_rules(facts: Facts) -> Iterator[str]:
-    """Names of the validating configurations that have a webhook without rules."""
+    """Yield the names of the validating configurations that have a webhook without rules."""
     for configuration in facts.validating.found:
         hooks = map(mapping, items(configuration.get("webhooks")))
         if any(not items(hook.get("rules")) for hook in hooks):

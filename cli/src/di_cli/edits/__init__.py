@@ -1,1 +1,3 @@
-"""What a command changes: patches and manifests, made from objects and words; pure."""
+"""The changes by commands: patches and manifests, computed from objects and arguments. Pure
+functions.
+"""

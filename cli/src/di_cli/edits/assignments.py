@@ -1,6 +1,6 @@
-"""`KEY=VALUE` of `di set`: which fields of a job may change, and the patch that changes them.
+"""`KEY=VALUE` arguments of `di set`: the mutable fields of a job, and the patch that changes them.
 
-What may change is declared with the fields themselves; the API server has the last word.
+The fields themselves declare whether they are mutable; the API server makes the final check.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _TASKS: Final = "tasks[]."
 
 
 class AssignmentError(ValueError):
-    """A field that may not change, or a value that is none."""
+    """The field is immutable or unknown, or the value is invalid."""
 
 
 def fields() -> list[str]:
-    """Those that may change, as they are written: `suspend`, `tasks.TASK.replicas`."""
+    """Return the mutable fields, as they are written: `suspend`, `tasks.TASK.replicas`."""
     found = (
         each
         for each in may_change(JobSpec, with_lists=True)
@@ -35,9 +35,9 @@ def fields() -> list[str]:
 
 
 def patch(job: Object, texts: Sequence[str]) -> list[Operation]:
-    """The JSON patch that makes all assignments of a job, or none.
+    """Return the JSON patch of all assignments to a job.
 
-    It fails with a conflict unless the job is as it was read. Raises AssignmentError.
+    It fails with a conflict if the job has changed since it was read. Raises AssignmentError.
     """
     version = mapping(job.get("metadata")).get("resourceVersion")
     spec: dict[str, Any] = deepcopy(dict(mapping(job.get("spec"))))
@@ -53,7 +53,7 @@ def patch(job: Object, texts: Sequence[str]) -> list[Operation]:
 
 
 def assigned(job: Object, texts: Sequence[str]) -> dict[str, Any]:
-    """A job that is not stored yet, with fields of its spec assigned. Raises AssignmentError."""
+    """Return an unstored job with assigned fields of its spec. Raises AssignmentError."""
     spec: dict[str, Any] = deepcopy(dict(mapping(job.get("spec"))))
     for text in texts:
         key, equals, value = text.partition("=")
@@ -83,7 +83,7 @@ def _operations(spec: dict[str, Any], key: str, value: object) -> Iterator[Opera
 def _at(
     owner: dict[str, Any], path: str, parts: Sequence[str], value: object
 ) -> Iterator[Operation]:
-    """Those for one field; `owner` has it as well then, for the assignments that follow."""
+    """Yield the operations for one field, and set it in `owner` for later assignments."""
     first, *others = parts
     if others:
         if not isinstance(owner.get(first), dict):
@@ -118,7 +118,7 @@ def _check(field: str, written: str) -> None:
 
 
 def _parsed(text: str) -> object:
-    """A value as JSON has it; what is none is a text, and nothing at all takes the field away."""
+    """Return a value parsed as JSON, or else as a string; an empty text removes the field."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Between how many replicas a task may be scaled: its `minReplicas` and `maxReplicas`."""
+"""Changes of a task's `minReplicas` and `maxReplicas`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What becomes of a task; None is no bound.
+    """The change of a task; None is no bound.
 
     Attributes:
-        before, after: least and most.
-        replicas: before and after: those that are out of the new bounds are brought within.
+        before, after: minimum and maximum.
+        replicas: before and after, limited to the new bounds.
     """
 
     task: str
@@ -29,8 +29,9 @@ class Limits:
 
 
 def limits(job: Mapping[str, Any], task: str | None, least: str, most: str) -> Limits:
-    """The JSON patch for new bounds, as they were typed; it fails with a conflict unless the job is
-    as it was read. Raises ScalingError."""
+    """Return the change for new bounds, as they were typed; its JSON patch fails with a conflict if
+    the job has changed since it was read. Raises ScalingError.
+    """
     tasks = [mapping(each) for each in items(mapping(job.get("spec")).get("tasks"))]
     names = [str(each.get("name") or each.get("type")) for each in tasks]
     index = task_index(tasks, names, task)

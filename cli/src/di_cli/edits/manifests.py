@@ -1,4 +1,4 @@
-"""Manifests of DIJobs as a user has them, and what flags change in them."""
+"""Manifests of DIJobs from a user, and their changes by flags."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from di_api.field_error import items, mapping
 from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
 
 MOST_BYTES: Final = 8 << 20
-"""Of one file; an API server takes a fifth of that."""
+"""Maximum bytes of one file; an API server accepts a fifth of that."""
 _VERSIONS: Final = frozenset({API_VERSION, *(f"{GROUP}/{v}" for v in COORDINATED_VERSIONS)})
 
 Object = dict[str, Any]
 
 
 class ManifestError(ValueError):
-    """A manifest, or a flag that changes it, does not make sense."""
+    """A manifest, or a flag that changes it, is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What flags change in a manifest.
+    """Changes of a manifest by flags.
 
     Attributes:
-        name: of the job; None leaves it.
+        name: of the job; None keeps it.
         images: by task; "" is every task.
         replicas: by task.
     """
@@ -37,9 +37,9 @@ class Changes:
 
 
 def jobs_of(documents: Iterable[object], where: str) -> list[Object]:
-    """The DIJobs of a file's documents, those of Lists too.
+    """Return the DIJobs in a file's documents, those in Lists included.
 
-    Raises ManifestError if there is something else.
+    Raises ManifestError for any other object.
     """
     found: list[Object] = []
     for number, document in enumerate(documents, 1):
@@ -56,7 +56,7 @@ def jobs_of(documents: Iterable[object], where: str) -> list[Object]:
 
 
 def changed(job: Object, changes: Changes) -> Object:
-    """The job as the flags have it. Raises ManifestError for a task that it does not have."""
+    """Return the job with the flags' changes. Raises ManifestError for an unknown task."""
     result = deepcopy(job)
     if changes.name is not None:
         result["metadata"] = {**mapping(result.get("metadata")), "name": changes.name}
@@ -78,7 +78,7 @@ def changed(job: Object, changes: Changes) -> Object:
 
 
 def parse_images(texts: Sequence[str]) -> dict[str, str]:
-    """Read `IMAGE` (of every task) and `TASK=IMAGE`."""
+    """Parse `IMAGE` (of every task) and `TASK=IMAGE`."""
     found: dict[str, str] = {}
     for text in texts:
         task, equals, image = text.partition("=")
@@ -87,7 +87,7 @@ def parse_images(texts: Sequence[str]) -> dict[str, str]:
 
 
 def parse_replicas(texts: Sequence[str]) -> dict[str, int]:
-    """Read `TASK=COUNT`. Raises ManifestError."""
+    """Parse `TASK=COUNT`. Raises ManifestError."""
     found: dict[str, int] = {}
     for text in texts:
         task, equals, count = text.partition("=")
@@ -110,7 +110,7 @@ def _name_of(task: Mapping[str, Any]) -> str:
 
 
 def _set_image(task: Object, image: str) -> None:
-    """Of the program's own container, else of the first."""
+    """Set the image of the program's own container, else of the first."""
     spec = mapping(mapping(task.get("template")).get("spec"))
     containers = [each for each in items(spec.get("containers")) if isinstance(each, dict)]
     own = [each for each in containers if each.get("name") == DI_CONTAINER] or containers[:1]

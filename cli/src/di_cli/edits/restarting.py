@@ -1,4 +1,4 @@
-"""The patch that has the pods of a job, or of one of its tasks, made anew."""
+"""The patch that restarts the pods of a job, or of one of its tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = Mapping[str, Any]
 
 
 class RestartError(ValueError):
-    """There is nothing to restart; `remedy` is what to do in its place, with `{job}`."""
+    """There is nothing to restart; `remedy` is the alternative, with `{job}`."""
 
     def __init__(self, message: str, *, remedy: str) -> None:
         self.remedy = remedy
@@ -22,7 +22,8 @@ class RestartError(ValueError):
 
 
 def restarting(job: Object, task: str | None, now: datetime) -> list[dict[str, Any]]:
-    """The JSON patch for a restart; it fails with a conflict unless the job is as it was read.
+    """Return the JSON patch for a restart; it fails with a conflict if the job has changed since it
+    was read.
 
     `task` None is the whole job. Raises RestartError.
     """
@@ -52,7 +53,9 @@ def restarting(job: Object, task: str | None, now: datetime) -> list[dict[str, A
 
 
 def asks_for(job: Object, patch: list[dict[str, Any]]) -> bool:
-    """Whether a job has what a patch has written: a cluster of an older version drops it."""
+    """Return whether a job has the values of a patch: a cluster with an older version drops
+    them.
+    """
     *_, wanted = patch
     return bool(_at(job, wanted["path"]) == wanted["value"])
 
@@ -83,7 +86,7 @@ def _path(spec: Object, task: str | None) -> str:
 
 
 def _text(now: datetime, before: object) -> str:
-    """The time, and later than what was written before: never a text that was there already."""
+    """Return the time, always later than the previous value, so that the text is new."""
     last = parse_time(before)
     if last is not None:
         now = max(now, last + timedelta(microseconds=1))

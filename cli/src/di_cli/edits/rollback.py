@@ -1,4 +1,4 @@
-"""A job's spec as it was, as a change of the job that is there."""
+"""Changes of a job back to an earlier spec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Object = Mapping[str, Any]
 
 
 def patch_to(job: Object, manifest: Object) -> list[dict[str, Any]]:
-    """The JSON patch that gives a job the spec of one of its revisions, replicas included.
+    """Return the JSON patch that gives a job the spec of one of its revisions, replicas included.
 
     It fails if the spec changes before it is applied: what was shown would not be what happens. A
     change of the status, such as a report of progress every second, does no harm.
@@ -26,7 +26,7 @@ def patch_to(job: Object, manifest: Object) -> list[dict[str, Any]]:
 
 
 def difference(before: Object, after: Object) -> list[str]:
-    """How the spec changes, as lines of a unified diff; none if it does not."""
+    """Return the change of the spec as lines of a unified diff; empty if there is none."""
     old, new = (
         yaml.safe_dump({"spec": each.get("spec")}, sort_keys=True, allow_unicode=True).splitlines()
         for each in (before, after)

@@ -1,4 +1,4 @@
-"""How many replicas a task is to have: `8`, `+2`, `-1`, with or without the task before it."""
+"""Scale arguments: `8`, `+2`, `-1`, with or without the task before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from di_api.spec import TaskType
 
 
 class ScalingError(ValueError):
-    """It makes no sense for the job; `assignment` is what would make it so, if anything."""
+    """The argument is invalid for the job; `assignment` would make it valid, if there is one."""
 
     def __init__(self, message: str, *, assignment: str = "") -> None:
         self.assignment = assignment
@@ -21,12 +21,12 @@ class ScalingError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What was asked for.
+    """A parsed scale argument.
 
     Attributes:
         task: None is the collector task, or the only one.
-        count: replicas, or how many more or fewer.
-        is_relative: which of both.
+        count: number of replicas, or the change.
+        is_relative: whether `count` is a change.
     """
 
     task: str | None
@@ -35,7 +35,7 @@ class Wish:
 
     @classmethod
     def parse(cls, text: str) -> Wish:
-        """Read `8`, `collector=8`, `collector=+2`, `collector=-1`. Raises ScalingError."""
+        """Parse `8`, `collector=8`, `collector=+2`, `collector=-1`. Raises ScalingError."""
         found = re.fullmatch(r"(?:([a-z0-9-]+)=)?([+-]?)(\d{1,6})", text)
         if found is None:
             raise ScalingError(f"{text!r}: give COUNT, TASK=COUNT, TASK=+MORE or TASK=-FEWER")
@@ -46,7 +46,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """What becomes of a task."""
+    """The change of a task."""
 
     task: str
     before: int
@@ -55,10 +55,11 @@ class Scaling:
 
 
 def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
-    """The JSON patch for a wish; it fails with a conflict unless the job is as it was read.
+    """Return the change for a scale argument; its JSON patch fails with a conflict if the job has
+    changed since it was read.
 
-    The API server would take fewer than `minReplicas`, which di-server and the allocator keep to:
-    here it is refused as well. Raises ScalingError.
+    The API server would accept fewer than `minReplicas`, which di-server and the allocator refuse:
+    here it is refused too. Raises ScalingError.
     """
     tasks = [mapping(task) for task in items(mapping(job.get("spec")).get("tasks"))]
     names = [str(task.get("name") or task.get("type")) for task in tasks]
@@ -88,8 +89,9 @@ def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
 
 
 def task_index(tasks: list[Mapping[str, Any]], names: list[str], asked: str | None) -> int:
-    """Which of the tasks is meant: None is the collector task, or the only one. Raises
-    ScalingError."""
+    """Return the index of the task; None is the collector task, or the only one. Raises
+    ScalingError.
+    """
     if asked is not None:
         if asked not in names:
             known = ", ".join(names) or "none"

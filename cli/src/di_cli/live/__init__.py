@@ -1,1 +1,1 @@
-"""Jobs as they change."""
+"""Live views of jobs."""

@@ -1,4 +1,4 @@
-"""Jobs as they are now, and again after each change: a list, then a watch, again and again."""
+"""Follows jobs by list and watch, repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 Jobs = Mapping[tuple[str, str], Object]
 _WATCH_SECONDS: Final = 50
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds before another try, after so many that failed in a row."""
+"""Seconds before a retry, by the number of failures in a row."""
 
 
 def follow(
@@ -28,10 +28,11 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Jobs]:
-    """All jobs (or other objects) of a namespace, or of all, by namespace and name, at each change.
+    """Yield all jobs (or other objects) of a namespace, or of all, by namespace and name, at each
+    change.
 
-    Ends after `seconds`, if they are given; until then an API server that is away for a while is
-    waited for. Ends too when a run on this machine is over. Raises what the first list raises.
+    Ends after `seconds`, if given; until then it waits for an unreachable API server. Also ends
+    with a local run. Raises the errors of the first list.
     """
     end = None if seconds is None else clock() + seconds
     fields = None if name is None else f"metadata.name={name}"

@@ -1,4 +1,4 @@
-"""A table that stays in place and follows the jobs."""
+"""A table of jobs that is updated in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES: Final = {"Running": "green", "Succeeded": "cyan", "Failed": "red"}
 
 
 class _Screen:
-    """What is shown now; drawn again twice a second, so that ages go on."""
+    """The present screen; drawn twice a second, because ages grow."""
 
     def __init__(self, session: Session, namespace: str | None) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class _Screen:
 def show(
     session: Session, *, namespace: str | None, name: str | None, console: Console | None = None
 ) -> None:
-    """Show the jobs of a namespace, or of all, until Ctrl-C; one of a name until it has ended."""
+    """Show the jobs of a namespace, or of all, until Ctrl-C; a single job until it has ended."""
     screen = _Screen(session, namespace)
     with Live(screen, console=console or Console(), refresh_per_second=_A_SECOND) as live:
         for jobs in follow(session, namespace=namespace, name=name):

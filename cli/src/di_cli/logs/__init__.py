@@ -1,1 +1,1 @@
-"""The logs of many pods as one."""
+"""Merged logs of many pods."""

@@ -1,4 +1,4 @@
-"""The logs of one pod, as the kubelet keeps them."""
+"""The log of one pod, from the kubelet."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from di_kube.sync import SyncKubeClient
 from di_kube.wire import Target, url_path
 
 SILENCE: Final = 300.0
-"""Seconds without a line after which a log that is followed is asked for anew."""
+"""Seconds without a line after which a followed log is requested again."""
 
 _SECONDS: Final = 10.0
-"""Likewise of a log that is not followed: then its node does not answer."""
+"""Seconds without a line after which any other log counts as unavailable: its node does not
+respond.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which part of a log."""
+    """The requested part of a log."""
 
     container: str = ""
     since_seconds: int | None = None
@@ -42,7 +44,7 @@ def lines_of(
     *,
     silence: float = SILENCE,
 ) -> Iterator[tuple[str, str]]:
-    """Time and text of each line, as they come; the time is RFC 3339 with nanoseconds.
+    """Yield time and text of each line; the time is RFC 3339 with nanoseconds.
 
     No `limitBytes`: of a log that is longer the kubelet would send the oldest bytes, and end in the
     middle of a line.
@@ -62,7 +64,7 @@ def lines_of(
     patience = silence if asked.follow else _SECONDS
     for line in client.lines(path, Target(PODS, namespace, pod), silence=patience):
         time, _, text = line.decode(errors="replace").rstrip("\r").partition(" ")
-        # What begins with no time is the kubelet's excuse for a log that it does not find.
+        # A text without a leading timestamp is the kubelet's error for a log that it does not find.
         if time[:1].isdigit():
             yield time, text
 
@@ -81,7 +83,7 @@ def last_bytes(lines: Iterable[str], most: int) -> tuple[list[str], int]:
 
 
 def container_of(pod: Mapping[str, Any]) -> str:
-    """The container whose log is meant: the program's own, else the first."""
+    """Return the container of the log: the program's own, else the first."""
     names = [
         str(mapping(each).get("name")) for each in items(mapping(pod.get("spec")).get("containers"))
     ]

@@ -1,1 +1,1 @@
-"""Rows as text."""
+"""Rendering of rows as text."""

@@ -1,4 +1,4 @@
-"""Columns of text, as wide as what is in them; colour says a state, and never alone."""
+"""Tables of text with columns as wide as their content; color is never the only sign of a state."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _COLOURS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A header and rows of as many texts each."""
+    """A header, and rows with the same number of texts."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]] = field(default_factory=list)
 
 
 def draw(table: Table, *, coloured: bool = False) -> str:
-    """The table's lines."""
+    """Return the table's lines."""
     lines = [tuple(table.header), *(tuple(map(printable, row)) for row in table.rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(table.header))]
     return "".join(f"{_line(line, widths, coloured=coloured)}\n" for line in lines)
 
 
 def printable(text: str) -> str:
-    """A text without what would move a terminal's cursor or change its colours."""
+    """Return a text without control characters of a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 

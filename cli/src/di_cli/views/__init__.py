@@ -1,1 +1,3 @@
-"""What is shown of jobs, pods and events: rows and lines, made from objects and a time; pure."""
+"""Views of jobs, pods and events as rows and lines, computed from objects and a time. Pure
+functions.
+"""

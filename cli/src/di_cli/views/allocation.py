@@ -1,4 +1,4 @@
-"""Who holds which of the cluster's GPUs: a line for each node, a cell for each GPU."""
+"""Use of the cluster's GPUs: a line for each node, a cell for each GPU."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ FREE: Final = "free"
 _LETTERS: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits
 _MANY, _OTHER, _FREE, _AWAY = "*", "#", "·", "x"
 _WIDTH: Final = 48
-"""Cells of the widest node; where there is more of the resource, a cell is several."""
+"""Number of cells of the widest node; if it has more of the resource, a cell represents several."""
 _ALWAYS: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """What a node has of the resource, and who holds it, in base units.
+    """A node's amount of the resource, and its use, in base units.
 
     Attributes:
         total: allocatable.
-        jobs: by `<namespace>/<name>`, what the pods of each job ask for.
-        others: what all other pods ask for.
-        away: why no pod comes there: it is cordoned or not ready; empty: some may.
+        jobs: by `<namespace>/<name>`, the requests of each job's pods.
+        others: the requests of all other pods.
+        away: why it accepts no pods: cordoned or not ready; empty: it accepts pods.
     """
 
     name: str
@@ -44,25 +44,26 @@ class Node:
 
     @property
     def held(self) -> Decimal:
-        """All that is asked for there."""
+        """Return the sum of all requests."""
         return self.others + sum(self.jobs.values(), Decimal(0))
 
     @property
     def free(self) -> Decimal:
-        """What nobody holds; nothing of a node that is away."""
+        """Return the unused amount; zero for a node that accepts no pods."""
         return Decimal(0) if self.away else max(Decimal(0), self.total - self.held)
 
 
 def resource_of(nodes: Iterable[Object], asked: str | None) -> str:
-    """The resource that is looked at: that which is asked for, else NVIDIA's GPUs, other devices,
-    or the processors of a cluster without any."""
+    """Return the resource to show: the requested one, else NVIDIA's GPUs, other devices, or CPUs in
+    a cluster without devices.
+    """
     found = Counter(name for node in nodes for name in _allocatable(node) if name not in _ALWAYS)
     devices = [name for name, _ in found.most_common() if not name.startswith("hugepages-")]
     return asked or next((each for each in (GPU, *devices) if each in found), "cpu")
 
 
 def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], resource: str) -> list[Node]:
-    """Every node that has some of it, by name, and who holds that."""
+    """Return every node with the resource, by name, with its use."""
     known = {
         name: Node(name=name, total=_amount(_allocatable(node).get(resource)), away=_away(node))
         for node in nodes
@@ -76,7 +77,7 @@ def nodes_of(nodes: Iterable[Object], pods: Iterable[Object], resource: str) -> 
 
 
 def requested(spec: Object, resource: str) -> Decimal:
-    """What a pod asks for, init containers and overhead left out."""
+    """Return what a pod requests, without init containers and overhead."""
     total = Decimal(0)
     for container in map(mapping, items(spec.get("containers"))):
         resources = mapping(container.get("resources"))
@@ -86,7 +87,7 @@ def requested(spec: Object, resource: str) -> Decimal:
 
 
 def heat_map(nodes: Sequence[Node], resource: str) -> Iterator[str]:
-    """The map with its legend; names alone say whose a cell is, colours are for states."""
+    """Yield the lines of the map with its legend; names identify jobs, colors are for states."""
     jobs = _by_amount(nodes)
     letters = dict(zip(jobs, _LETTERS, strict=False))
     unit = max(Decimal(1), *(node.total / _WIDTH for node in nodes))
@@ -111,7 +112,7 @@ def heat_map(nodes: Sequence[Node], resource: str) -> Iterator[str]:
 
 
 def rows(nodes: Sequence[Node]) -> list[tuple[str, ...]]:
-    """A row for each job on each node, of `WIDE`."""
+    """Return a row for each job on each node, with the columns of `WIDE`."""
     return [
         (node.name, holder, text(amount), text(node.total), node.away)
         for node in nodes
@@ -123,7 +124,7 @@ WIDE: Final = ("NODE", "HOLDER", "HELD", "OF", "NOTE")
 
 
 def as_json(nodes: Sequence[Node], resource: str) -> dict[str, Any]:
-    """For programs."""
+    """Return the map for programs."""
     return {
         "resource": resource,
         "nodes": [
@@ -141,7 +142,7 @@ def as_json(nodes: Sequence[Node], resource: str) -> dict[str, Any]:
 
 
 def text(value: Decimal) -> str:
-    """An amount without needless digits."""
+    """Return an amount without needless digits."""
     return f"{value.quantize(Decimal('0.1')).normalize():f}"
 
 

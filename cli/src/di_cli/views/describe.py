@@ -1,4 +1,4 @@
-"""All about one job."""
+"""Detailed view of one job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 
 def head(job: Object, now: datetime) -> list[str]:
-    """The lines before the tables."""
+    """Return the lines before the tables."""
     found = row(job, now)
     spec, status = mapping(job.get("spec")), mapping(job.get("status"))
     message = _message(status, found.phase)
@@ -45,7 +45,7 @@ def head(job: Object, now: datetime) -> list[str]:
 
 
 def tasks(job: Object) -> list[tuple[str, ...]]:
-    """A row for each task."""
+    """Return a row for each task."""
     status = mapping(mapping(job.get("status")).get("taskStatus"))
     return [
         _task(task, status) for task in map(mapping, items(mapping(job.get("spec")).get("tasks")))
@@ -53,7 +53,7 @@ def tasks(job: Object) -> list[tuple[str, ...]]:
 
 
 def conditions(job: Object, now: datetime) -> list[tuple[str, ...]]:
-    """A row for each condition, the last to change first."""
+    """Return a row for each condition, the last to change first."""
     found = [mapping(each) for each in items(mapping(job.get("status")).get("conditions"))]
     found.sort(key=lambda each: str(each.get("lastTransitionTime") or ""), reverse=True)
     return [

@@ -1,4 +1,4 @@
-"""When jobs start and end, by what the operator expects, or by their deadline."""
+"""Expected starts and ends of jobs, by the operator's forecast or by their deadline."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST: Final = 1e15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The end of a job that runs.
+    """The end of a running job.
 
     Attributes:
         uid: of the job.
         key: `<namespace>/<name>`.
         seconds: from now.
-        between: so many seconds and so many, in four of five cases; None: nobody can say.
-        by_deadline: it ends then at the latest, and does not say when by itself.
+        between: interval in seconds with 80 % probability; None: unknown.
+        by_deadline: whether it is only the deadline, because there is no forecast.
     """
 
     uid: str
@@ -37,12 +37,12 @@ class End:
     by_deadline: bool = False
 
     def when(self) -> str:
-        """In words, the most likely moment alone."""
+        """Return the most likely time as text."""
         length = span(self.seconds)
         return f"in {length} at the latest" if self.by_deadline else f"in about {length}"
 
     def range(self) -> str:
-        """In words, with the interval where there is one."""
+        """Return the time as text, with the interval if there is one."""
         if self.between is None:
             return self.when()
         earliest, latest = self.between
@@ -50,14 +50,15 @@ class End:
 
 
 def ends_of(jobs: Iterable[Object], now: datetime) -> list[End]:
-    """The ends that can be told, the next first."""
+    """Return the known ends, the next first."""
     found = (end_of(job, now) for job in jobs)
     return sorted((each for each in found if each), key=lambda end: (end.seconds, end.key))
 
 
 def end_of(job: Object, now: datetime) -> End | None:
-    """The end of a job that runs, as the operator expects it, or at its deadline; None if it cannot
-    be told."""
+    """Return the end of a running job, by the operator's forecast or its deadline; None if
+    unknown.
+    """
     metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
     status = mapping(job.get("status"))
     began = parse_time(status.get("startTime"))
@@ -83,8 +84,9 @@ def end_of(job: Object, now: datetime) -> End | None:
 
 
 def start_of(job: Object, now: datetime) -> str:
-    """When the allocator expects a job that waits to have its nodes, in words; empty if it does not
-    say."""
+    """Return as text when the allocator expects a waiting job to get its nodes; empty if
+    unknown.
+    """
     status = mapping(job.get("status"))
     told = ExpectedCompletion.read(status.get("expectedStart"))
     if status.get("phase") != Phase.PENDING or told is None:
@@ -98,6 +100,5 @@ def _seconds(moment: datetime, now: datetime) -> float:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a number that one can reckon with: what nobody has time for is no length of
-    time, and no number of steps."""
+    """Return whether it is a finite number within the usable range."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

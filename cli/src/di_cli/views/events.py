@@ -18,7 +18,7 @@ Object = Mapping[str, Any]
 
 
 def rows(events: Iterable[Object], now: datetime) -> list[tuple[str, ...]]:
-    """A row for each, by when it was seen last."""
+    """Return a row for each event, by when it was last seen."""
     found = [(last_seen(event) or _FIRST, event) for event in events]
     found.sort(key=lambda each: each[0])
     return [_row(event, seen, now) for seen, event in found]

@@ -8,7 +8,7 @@ from di_api.explain import Explanation
 
 
 def as_object(found: Explanation) -> dict[str, Any]:
-    """Cause, sentence, evidence and remedy."""
+    """Return cause, sentence, evidence and remedy."""
     return {
         "cause": found.cause.value,
         "summary": found.summary,

@@ -1,4 +1,4 @@
-"""What happened to a job, as lines for people."""
+"""The history of a job as lines for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = Mapping[str, Any]
 
 
 def head(found: Object) -> str:
-    """The job in one line."""
+    """Return the job in one line."""
     job = mapping(found.get("job"))
     ended = job.get("deleted") or job.get("completed")
     state = "deleted" if job.get("deleted") else str(job.get("phase") or "").lower()
@@ -26,7 +26,7 @@ def head(found: Object) -> str:
 
 
 def timeline(found: Object) -> list[tuple[str, ...]]:
-    """A row for each entry, and the last lines of a pod below its failure."""
+    """Return a row for each entry, with the log tail of a pod below its failure."""
     rows: list[tuple[str, ...]] = []
     for entry in map(mapping, items(found.get("timeline"))):
         rows.append((_time(entry.get("at")), str(entry.get("kind")), _short(_details(entry))))
@@ -37,7 +37,7 @@ def timeline(found: Object) -> list[tuple[str, ...]]:
 
 
 def revisions(found: Object) -> list[tuple[str, ...]]:
-    """A row for each revision."""
+    """Return a row for each revision."""
     return [
         (str(each.get("number")), _time(each.get("at")), str(each.get("who") or ""))
         for each in map(mapping, items(found.get("revisions")))
@@ -45,7 +45,7 @@ def revisions(found: Object) -> list[tuple[str, ...]]:
 
 
 def placements(found: Object) -> list[tuple[str, ...]]:
-    """A row for each pod that was on a node."""
+    """Return a row for each pod that was on a node."""
     return [
         (
             str(each.get("pod")),
@@ -65,7 +65,9 @@ def placements(found: Object) -> list[tuple[str, ...]]:
 def ended_pods(
     found: Object, task: str | None, rank: int | None, *, whole: bool = False
 ) -> list[str]:
-    """Names of the pods that have a log, or all of one, of one task or rank if that is asked."""
+    """Return the names of the pods with a log tail, or a whole log, of one task or rank if
+    requested.
+    """
     placed = {
         str(each.get("pod")): (each.get("task"), each.get("rank"))
         for each in map(mapping, items(found.get("placements")))

@@ -28,16 +28,17 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What a list shows of a job.
+    """The fields of a job in a list.
 
     Attributes:
-        progress: 0 to 1; None where the job reports none.
-        waiting: share of its time that the learner waits for samples, 0 to 1; likewise.
-        ready: pods that are ready, of so many.
-        gpus: that its pods ask for together.
-        missing: what Kueue says of a job that waits in a queue.
-        hint: where it waits in a queue; the command that tells more, of a job in trouble; else when
-            it ends, or has ended.
+        progress: 0 to 1; None without a report.
+        waiting: share of the learner's time that it waits for samples, 0 to 1; None without a
+            report.
+        ready: ready pods, of the total.
+        gpus: total request of its pods.
+        missing: Kueue's message for a job that waits in a queue.
+        hint: its place in a queue; for a job with problems a command that explains them; else its
+            end.
     """
 
     namespace: str
@@ -58,7 +59,7 @@ class Row:
 
 
 def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
-    """Make the row of a job, of any shape; with its place in a queue, if that is known."""
+    """Return the row of a job of any shape, with its place in a queue, if known."""
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))
     name = str(metadata.get("name") or "")
     phase = str(status.get("phase") or "")
@@ -86,7 +87,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
 
 
 def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
-    """The texts of a row, in the order of the header."""
+    """Return the texts of a row, in the order of the header."""
     ready, wanted = found.ready
     texts = (
         found.name,
@@ -109,12 +110,12 @@ def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[s
 
 
 def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
 
 
 def bar(share: float | None) -> str:
-    """A bar and its percentage; empty without a share."""
+    """Return a bar and its percentage; empty without a share."""
     if share is None:
         return ""
     full = round(share * _WIDTH)
@@ -122,12 +123,12 @@ def bar(share: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, rounded down so that 100 % is all; empty without one."""
+    """Return a share in percent, rounded down so that 100 % is all; empty without one."""
     return "" if share is None else f"{int(share * 100)}%"
 
 
 def gpus_of(pod_spec: Object) -> int:
-    """GPUs that a pod asks for, init containers and sidecars left out."""
+    """Return the GPUs that a pod requests, without init containers and sidecars."""
     total = 0
     for container in items(pod_spec.get("containers")):
         resources = mapping(mapping(container).get("resources"))
@@ -139,7 +140,7 @@ def gpus_of(pod_spec: Object) -> int:
 
 
 def sort_key(found: Row) -> tuple[str, str]:
-    """Jobs by namespace and name."""
+    """Return a sort key by namespace and name."""
     return found.namespace, found.name
 
 
@@ -170,7 +171,7 @@ def _progress(progress: Object) -> float | None:
 
 
 def _waiting(profilings: Object) -> float | None:
-    """The share that the job has reported last."""
+    """Return the last reported share."""
     waited = profilings.get("learnerWaitFrac")
     return waited if is_number(waited) and 0 <= waited <= 1 else None
 
@@ -204,7 +205,7 @@ def _whole(value: object) -> object:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """One line about many jobs."""
+    """Return one line about many jobs."""
     phases: dict[str, int] = {}
     for each in rows:
         phases[each.phase] = phases.get(each.phase, 0) + 1

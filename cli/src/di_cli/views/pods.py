@@ -17,39 +17,39 @@ Object = Mapping[str, Any]
 
 
 def rows(pods: Iterable[Object], now: datetime) -> list[tuple[str, ...]]:
-    """A row for each."""
+    """Return a row for each pod."""
     return [_row(pod, now) for pod in in_order(pods)]
 
 
 def in_order(pods: Iterable[Object]) -> list[Object]:
-    """Pods by rank; those without one last, by name."""
+    """Return pods by rank; those without one last, by name."""
     return sorted(pods, key=lambda pod: (rank_of(pod) is None, rank_of(pod) or 0, name_of(pod)))
 
 
 def name_of(pod: Object) -> str:
-    """The pod's name."""
+    """Return the pod's name."""
     return str(mapping(pod.get("metadata")).get("name") or "")
 
 
 def task_of(pod: Object) -> str:
-    """The task it is of; of a coordinated job, its role."""
+    """Return its task; in a coordinated job its role."""
     labels = mapping(mapping(pod.get("metadata")).get("labels"))
     return str(labels.get(LABEL_TASK_NAME) or labels.get(LABEL_REPLICA_TYPE) or "")
 
 
 def rank_of(pod: Object) -> int | None:
-    """Its rank in the job; None if it has none."""
+    """Return its rank in the job; None if it has none."""
     found = mapping(mapping(pod.get("metadata")).get("annotations")).get(ANNOTATION_RANK)
     return int(found) if isinstance(found, str) and found.isdecimal() else None
 
 
 def index_of(pod: Object) -> int:
-    """Its index in its task."""
+    """Return its index in its task."""
     return index_of_pod(name_of(pod))
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether it says that it is ready."""
+    """Return whether it is ready."""
     return any(
         mapping(each).get("type") == "Ready" and mapping(each).get("status") == "True"
         for each in items(mapping(pod.get("status")).get("conditions"))
@@ -57,7 +57,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def state_of(pod: Object) -> str:
-    """Its truth in one word: what a container waits for or ended with goes before the phase."""
+    """Return its state in one word: the waiting reason or end of a container, else the phase."""
     if mapping(pod.get("metadata")).get("deletionTimestamp"):
         return "Terminating"
     status = mapping(pod.get("status"))

@@ -1,4 +1,4 @@
-"""Jobs that wait: for what, since when, and when they are expected to start."""
+"""Waiting jobs: the reason, since when, and the expected start."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ HEADER_WIDE: Final = (*HEADER[:-2], "SINCE", "STARTS", "MESSAGE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A job that waits.
+    """A waiting job.
 
     Attributes:
         reason: one word.
         since: when it began to wait.
-        seconds: that it has waited.
-        queue: of Kueue that it waits in; empty: in none.
-        place: its place there; None: that cannot be told.
-        starts: after the end of which job it would start; None: that cannot be told.
-        next_look: it starts when the allocator reconsiders all jobs.
+        seconds: duration of the wait so far.
+        queue: its queue of Kueue; empty: none.
+        place: its place there; None: unknown.
+        starts: the end of another job after which it would start; None: unknown.
+        next_look: whether it starts at the allocator's next round.
     """
 
     uid: str
@@ -59,9 +59,9 @@ def waiting(
     starts: Mapping[str, End | None],
     places: Mapping[str, Place] = {},
 ) -> list[Waiting]:
-    """Those that wait, in the order in which allocators look at them: by priority, then age.
+    """Return the waiting jobs in the order of allocators: by priority, then age.
 
-    `starts` are by UID: after which end; None: at the next look.
+    `starts` has by UID the end after which a job starts; None: at the next round.
     """
     found = (_read(job, now, starts, places) for job in jobs)
     return sorted(
@@ -71,13 +71,13 @@ def waiting(
 
 
 def is_waiting(job: Object) -> bool:
-    """Whether a job has not started, or does not run any more and will again."""
+    """Return whether a job has not started, or has stopped and will start again."""
     status = mapping(job.get("status"))
     return not status.get("completionTimestamp") and status.get("phase") in (Phase.PENDING, None)
 
 
 def cells(found: Waiting, *, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
-    """The texts of a row, in the order of the header."""
+    """Return the texts of a row, in the order of the header."""
     first = (
         found.name,
         found.reason,
@@ -92,12 +92,12 @@ def cells(found: Waiting, *, wide: bool = False, namespace: bool = False) -> tup
 
 
 def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
 
 
 def starts_in(found: Waiting) -> str:
-    """When it is expected to start, or its place in a queue; empty where that cannot be told."""
+    """Return the expected start, or the place in a queue; empty if unknown."""
     if found.queue:
         place = found.place
         return f"{place.place} of {place.of} in queue {found.queue}" if place else ""
@@ -110,7 +110,7 @@ def starts_in(found: Waiting) -> str:
 
 
 def as_json(found: Waiting) -> dict[str, Any]:
-    """For programs; times in seconds."""
+    """Return the data for programs; times in seconds."""
     end = found.starts
     starts = (
         {"seconds": round(end.seconds), "after": end.key, "byDeadline": end.by_deadline}

@@ -1,4 +1,4 @@
-"""Jobs in the queues of Kueue: which place they have, and what Kueue says of them."""
+"""Places of jobs in queues of Kueue, and Kueue's messages about them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a job stands among all Workloads that wait in its LocalQueue; the first is 1."""
+    """The place of a job among all waiting Workloads of its LocalQueue; the first is 1."""
 
     place: int
     of: int
 
 
 Places = Mapping[str, Place]
-"""By UID of the job."""
+"""Places by UID of the job."""
 
 
 def is_queued(job: Object) -> bool:
-    """Whether a job waits in its queue."""
+    """Return whether a job waits in its queue."""
     return condition_of(job, "Queued").get("status") == "True"
 
 
 def words_of(job: Object) -> str:
-    """What is missing, as Kueue says it; empty for a job that waits in no queue."""
+    """Return Kueue's message about what is missing; empty for a job that waits in no queue."""
     return str(condition_of(job, "Queued").get("message") or "") if is_queued(job) else ""
 
 
 def places(workloads: Iterable[Object]) -> Places:
-    """The places of jobs, in Kueue's order: by priority, then by age.
+    """Return the places of jobs in Kueue's order: by priority, then by age.
 
-    Of a job that has several Workloads the first in the queue counts.
+    For a job with several Workloads the first in the queue counts.
     """
     queues: dict[tuple[str, str], list[tuple[float, datetime, str]]] = defaultdict(list)
     for workload in workloads:
@@ -62,7 +62,7 @@ def places(workloads: Iterable[Object]) -> Places:
 
 
 def in_queue(job: Object, places: Places) -> str:
-    """In which queue a job waits and at which place, as far as that is known; empty: in none."""
+    """Return the queue and the place of a waiting job, as far as known; empty without a queue."""
     if not is_queued(job):
         return ""
     place = places.get(str(mapping(job.get("metadata")).get("uid") or ""))

@@ -1,4 +1,4 @@
-"""What namespaces have of what the allocator's queues allow them."""
+"""The allocator's queues: guarantees, quotas and use of namespaces."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ HEADER: Final = ("NAMESPACE", "WEIGHT", "RESOURCE", "GUARANTEE", "QUOTA", "USED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A resource of a namespace, in base units; None: it has no guarantee, no quota, or the weight
-    of namespaces that are not named."""
+    """A resource of a namespace, in base units; None: no guarantee, no quota, or the default
+    weight.
+    """
 
     namespace: str
     weight: float | None
@@ -23,7 +24,7 @@ class Queue:
 
 
 def cells(found: Queue) -> tuple[str, ...]:
-    """The texts of a row, in the order of the header."""
+    """Return the texts of a row, in the order of the header."""
     amounts = (found.guarantee, found.quota, found.used, found.borrowed)
     return (
         found.namespace,
@@ -34,7 +35,7 @@ def cells(found: Queue) -> tuple[str, ...]:
 
 
 def as_json(found: Queue) -> dict[str, Any]:
-    """For programs; amounts in base units."""
+    """Return the data for programs; amounts in base units."""
     return {
         "namespace": found.namespace,
         "weight": found.weight,

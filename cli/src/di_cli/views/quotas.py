@@ -1,4 +1,4 @@
-"""Whether the quotas of a namespace would let a job's pods be made."""
+"""Check whether the quotas of a namespace allow a job's pods."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ Object = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
 
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
-"""What a quota counts by its own name too, and what every pod has to ask for where one does."""
+"""Resources that a quota also counts under their short names, and that every pod has to request if
+a quota does.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
-    """Equal pods of a job: in base units what each asks for, and may use at most."""
+    """Equal pods of a job: the request and the limit of each, in base units."""
 
     task: str
     count: int
@@ -30,7 +32,7 @@ class Pods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """A quota that has too little left; amounts in base units, as text."""
+    """A quota with too little left; amounts in base units, as text."""
 
     quota: str
     resource: str
@@ -41,15 +43,16 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What quotas have against a job, and what cannot be told of them, in words."""
+    """What quotas refuse, and what is unknown, as text."""
 
     shortages: Sequence[Shortage] = ()
     notes: Sequence[str] = ()
 
 
 def judge(quotas: Iterable[Object], pods: Sequence[Pods]) -> Ruling:
-    """Hold a job's pods, and the job itself, against quotas as the API server does. What
-    LimitRanges would write into the pods is not known."""
+    """Compare a job's pods, and the job itself, with quotas as the API server does. Defaults by
+    LimitRanges are unknown.
+    """
     shortages: list[Shortage] = []
     notes: list[str] = []
     needed = _needed(pods)
@@ -91,7 +94,7 @@ def _short(
 
 
 def _unsaid(quota: str, resource: str, pods: Sequence[Pods]) -> Iterator[str]:
-    """The API server refuses pods that do not say how much of a resource they take."""
+    """Yield the refusals for pods that do not declare a resource that a quota counts."""
     kind, _, name = resource.rpartition(".")
     if name not in _COMPUTE or kind not in ("", "requests", "limits"):
         return
@@ -122,5 +125,5 @@ def _needed(pods: Sequence[Pods]) -> dict[str, Decimal]:
 
 
 def _text(amount: Decimal) -> str:
-    """In base units, without an exponent."""
+    """Return an amount in base units, without an exponent."""
     return f"{amount.normalize():f}"

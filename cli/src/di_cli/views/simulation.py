@@ -1,4 +1,4 @@
-"""What would become of a job, as a person and as a program reads it."""
+"""Result of a simulation, as text and as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from di_cli.views.ends import End
 from di_cli.views.quotas import Ruling
 
 Placed = Mapping[str, Mapping[str, int]]
-"""By task, then by node: pods."""
+"""Number of pods by task, then by node."""
 
 _NODES_SHOWN: Final = 6
 _SHIFTS_SHOWN: Final = 10
@@ -18,7 +18,7 @@ _SHIFTS_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """A job that comes to have other nodes for the new one's sake; pods by task."""
+    """A job that gets other nodes because of the new one; pods by task."""
 
     key: str
     change: str
@@ -28,14 +28,14 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What becomes of the job under one priority.
+    """The result for the job with one priority.
 
     Attributes:
-        now: where it is as soon as it is there; empty: it waits.
-        later: where it is once the allocator has reconsidered all jobs.
-        shifts: what that costs others.
+        now: its nodes at once; empty: it waits.
+        later: its nodes after the allocator's next round.
+        shifts: the effect on other jobs.
         obstacle: why it does not run at once.
-        impossible: why it would not run if nothing else did.
+        impossible: why it would not run even in an empty cluster.
     """
 
     now: Placed
@@ -46,27 +46,27 @@ class Outcome:
 
     @property
     def starts(self) -> bool:
-        """Whether it runs by then."""
+        """Return whether it runs after the next round."""
         return bool(self.now or self.later)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """All that is said of a job that is tried.
+    """The result of a simulation.
 
     Attributes:
         key: `<namespace>/<name>`.
         policy: that decides; empty: the cluster's scheduler does.
-        known: whether that was read off the cluster.
+        known: whether that was read from the cluster.
         outcome: with the job's own priority.
-        raised: with high priority, where that makes the difference.
+        raised: with high priority, if that changes the result.
         when: the end of another job after which it starts.
-        ends: how many jobs that say when they end were taken for ended.
-        ruling: what the namespace's quotas have against its pods.
-        preempting: where it is if the cluster's scheduler takes pods of lower priority away.
-        victims: how many of those there are on these nodes.
-        unread: what was not reckoned with.
-        unknown: what cannot be told, in words.
+        ends: number of jobs with known ends that were simulated as ended.
+        ruling: what the namespace's quotas refuse.
+        preempting: its nodes if the cluster's scheduler preempts pods of lower priority.
+        victims: number of those pods on these nodes.
+        unread: data that was not readable.
+        unknown: what is unknown, as text.
     """
 
     key: str
@@ -84,12 +84,12 @@ class Simulation:
 
     @property
     def namespace(self) -> str:
-        """The job's."""
+        """Return the job's namespace."""
         return self.key.partition("/")[0]
 
 
 def lines(found: Simulation) -> Iterator[str]:
-    """In sentences, the answer first."""
+    """Yield the result in sentences, the answer first."""
     for each in found.ruling.shortages:
         yield (
             f"does not start: quota {each.quota} of namespace {found.namespace} has {each.left} of "
@@ -113,7 +113,7 @@ def lines(found: Simulation) -> Iterator[str]:
 
 
 def as_json(found: Simulation) -> dict[str, Any]:
-    """For programs; times in seconds."""
+    """Return the data for programs; times in seconds."""
     when = found.when
     return {
         "job": found.key,

@@ -1,4 +1,4 @@
-"""Times as people read them: how long ago, and by the clock on their wall."""
+"""Times for people: ages, and local clock times."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from di_api.wording import span
 
 
 def age(value: object, now: datetime) -> str:
-    """How long ago a time of the API server is; empty if it is none."""
+    """Return the age of an API server's time; empty if it is invalid."""
     found = parse_time(value)
     return span((now - found).total_seconds()) if found else ""
 
 
 def local(value: datetime | None) -> str:
-    """By the clock of this machine, with the day."""
+    """Return the local time with the day."""
     return _here(value, "%Y-%m-%d %H:%M:%S")
 
 
 def clock(value: datetime | None) -> str:
-    """The time of day by the clock of this machine."""
+    """Return the local time of day."""
     return _here(value, "%H:%M:%S")
 
 
@@ -30,5 +30,5 @@ def _here(value: datetime | None, form: str) -> str:
     try:
         return value.astimezone().strftime(form)
     except OverflowError:
-        # Of a year that only somebody's hand can have written.
+        # A year that was written by hand.
         return value.strftime(form)

@@ -1,4 +1,4 @@
-"""What pods use beside what they asked for, by pod and by task."""
+"""Resource use of pods beside their requests, by pod and by task."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Sum:
 
 
 def rows(pods: Iterable[Object], metrics: Iterable[Object]) -> list[tuple[str, ...]]:
-    """A row for each pod, then one for each task with several."""
+    """Return a row for each pod, then one for each task with several."""
     used = {name_of(each): each for each in metrics}
     found: list[tuple[str, ...]] = []
     tasks: dict[str, tuple[int, _Sum]] = {}

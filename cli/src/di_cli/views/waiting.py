@@ -1,4 +1,4 @@
-"""What `di wait` waits for, and whether a job is there yet."""
+"""Goals of `di wait`, and whether a job has reached one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 class Outcome(Enum):
-    """Where a job stands."""
+    """State of a job with respect to a goal."""
 
     REACHED = auto()
     WAITING = auto()
@@ -23,7 +23,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A phase, or a condition with its status; neither: that the job is gone."""
+    """A phase, or a condition with its status; neither: that the job is deleted."""
 
     phase: Phase | None = None
     condition: str = ""
@@ -31,9 +31,9 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """Read `phase=Running`, `condition=Hung`, `condition=Hung=False`, `delete`.
+        """Parse `phase=Running`, `condition=Hung`, `condition=Hung=False`, `delete`.
 
-        Raises ValueError with what is allowed.
+        Raises ValueError with the allowed forms.
         """
         kind, _, value = text.partition("=")
         if text == "delete":
@@ -49,7 +49,9 @@ class Goal:
         raise ValueError("give phase=PHASE, condition=TYPE, condition=TYPE=False or delete")
 
     def judge(self, job: Mapping[str, Any] | None) -> Outcome:
-        """Whether a job (None: it is gone) is there, or cannot get there any more."""
+        """Return whether a job (None: it is deleted) has reached the goal, or cannot reach it any
+        more.
+        """
         is_for_deletion = self.phase is None and not self.condition
         if job is None:
             return Outcome.REACHED if is_for_deletion else Outcome.IMPOSSIBLE

@@ -27,7 +27,7 @@ class LastLines:
         self._kept: OrderedDict[tuple[Any, ...], list[str]] = OrderedDict()
 
     def of(self, pods: Iterable[Object]) -> dict[str, list[str]]:
-        """By the pod's name, of the first few that are not well."""
+        """Return the log tails of the first unhealthy pods, by pod name."""
         unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_PODS]
         found = {name_of(pod): self._lines(pod) for pod in unwell}
         return {name: lines for name, lines in found.items() if lines}
@@ -47,7 +47,7 @@ class LastLines:
 
 
 def _state(pod: Object) -> tuple[Any, ...]:
-    """What its last lines depend on: who it is, and which of its containers began and ended."""
+    """Return the key of a pod's log tail: its UID, and the starts and ends of its containers."""
     status = mapping(pod.get("status"))
     runs = [
         (each.get("name"), each.get("restartCount"), *mapping(each.get("state")))

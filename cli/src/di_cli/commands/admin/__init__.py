@@ -1,1 +1,1 @@
-"""Commands about the installation and the way to it."""
+"""Commands about the installation and the access to it."""

@@ -75,7 +75,7 @@ def _is_wanted(out: Path) -> bool:
 
 
 def _write(out: Path, made: Mapping[str, bytes]) -> None:
-    """Whole or not at all, for its user alone."""
+    """Write the archive in one step, readable only by its user."""
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -88,7 +88,7 @@ def _write(out: Path, made: Mapping[str, bytes]) -> None:
                     entry = tarfile.TarInfo(f"di-bundle/{path}")
                     entry.size, entry.mtime, entry.mode = len(raw), int(time.time()), 0o600
                     tar.addfile(entry, io.BytesIO(raw))
-            # Unlike a rename this does not replace what has come there meanwhile.
+            # Unlike a rename this does not replace a file that was created meanwhile.
             os.link(part, out)
         finally:
             with suppress(FileNotFoundError):

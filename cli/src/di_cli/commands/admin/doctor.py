@@ -18,7 +18,7 @@ from di_cli.survey import survey
 
 
 class Form(StrEnum):
-    """How findings are printed."""
+    """Output format of findings."""
 
     TABLE = "table"
     JSON = "json"

@@ -1,1 +1,1 @@
-"""Commands that change jobs which exist."""
+"""Commands that change existing jobs."""

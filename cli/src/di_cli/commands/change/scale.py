@@ -56,7 +56,7 @@ def scale(
 
 
 def _scale(session: Session, name: str, wish: Wish) -> str:
-    """By di-server for who has logged in to it, else by a patch of the job."""
+    """Scale through di-server if the user has logged in to it, else by a patch of the job."""
     login = login_for(session.access.config.server, session.namespace, datetime.now(UTC))
     if login is not None:
         return _by_server(session, login, name, wish)
@@ -75,7 +75,9 @@ def _scale(session: Session, name: str, wish: Wish) -> str:
 
 
 def _by_server(session: Session, login: Login, name: str, wish: Wish) -> str:
-    """What is relative, and names its task, needs no right to read the job."""
+    """Scale through di-server; a relative change of a named task needs no permission to read the
+    job.
+    """
     if wish.task is not None and wish.is_relative and wish.count:
         task, delta = wish.task, wish.count
     else:

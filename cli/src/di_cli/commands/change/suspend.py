@@ -21,7 +21,7 @@ def suspend(
 def resume(
     name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
 ) -> None:
-    """Let a suspended job go on."""
+    """Let a suspended job continue."""
     _set(name, namespace, context, local, value=False)
     say(f"dijob/{name} resumed")
     suggest(f"di watch {name}")
@@ -31,7 +31,7 @@ def _set(
     name: str, namespace: str | None, context: str | None, local: bool | None, *, value: bool
 ) -> None:
     with open_session(namespace, context, job=name, local=local) as session:
-        # One that its queue keeps suspended leaves the queue.
+        # A job that its queue keeps suspended leaves the queue.
         mine = {"metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: None}}} if value else {}
         patch = {**mine, "spec": {"suspend": value}}
         session.client.patch(DIJOBS, name, patch, session.namespace)

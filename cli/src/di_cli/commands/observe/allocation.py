@@ -26,7 +26,7 @@ def allocation(
     context: Context = None,
     output: Format = Output.TABLE,
 ) -> None:
-    """Show who holds which GPUs: nodes by jobs."""
+    """Show which jobs use which GPUs: nodes by jobs."""
     with open_session(namespace, context) as session:
         present = read_nodes_and_pods(session)
     if "nodes" in present.unread:

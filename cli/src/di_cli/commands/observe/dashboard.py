@@ -1,4 +1,4 @@
-"""di dashboard: the page in a browser, which is the package di-dashboard's business."""
+"""di dashboard: the page in a browser, from the package di-dashboard."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ def dashboard(
 
 
 def _say(text: str) -> None:
-    """At once: the address is needed before the command ends."""
+    """Print at once, because the address is needed while the command runs."""
     say(text)
     sys.stdout.flush()

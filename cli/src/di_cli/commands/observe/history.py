@@ -106,10 +106,10 @@ def open_history(
     tls_server_name: str,
     context: str | None,
 ) -> Iterator[History]:
-    """di-history, with a token of the account that was made for it alone.
+    """Return di-history, with a token of the account that is created only for it.
 
     Raises:
-        CommandError: there is no way to it, or the authority cannot be read.
+        CommandError: there is no connection to it, or the CA file is unreadable.
     """
     pem = authority_pem(authority)
     with reached(server, context=context) as url:

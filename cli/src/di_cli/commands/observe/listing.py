@@ -119,14 +119,14 @@ def _follow_rows(
     *,
     selector: str | None = None,
 ) -> None:
-    """A line for each job, and again whenever what it shows has changed."""
+    """Print a line for each job, and again when its content has changed."""
     wide, of_all = output is Output.WIDE, namespace is None
     shown: dict[tuple[str, str], Any] = {}
     for jobs in follow(session, namespace=namespace, name=name, selector=selector):
         for key, job in sorted(jobs.items()):
             row = views.row(job, session.now())
             cells = views.cells(row, wide=wide, namespace=of_all)
-            # What its age alone has changed is no news.
+            # A changed age alone is no change.
             news = (row.phase, row.ready, row.progress, row.restarts, row.reschedules, row.reason)
             if shown.get(key) == news:
                 continue

@@ -33,7 +33,7 @@ from di_kube.resources import DIJOBS
 _COLOURS: Final = (32, 33, 34, 35, 36, 92, 93, 94, 95, 96)
 _ALL: Final = -1
 _TAIL: Final = 200
-"""Lines of each pod, where many are shown and nothing else is asked for."""
+"""Default number of lines per pod, if there are several pods."""
 
 
 def logs(

@@ -16,7 +16,7 @@ from di_kube.resources import POD_METRICS
 def top(
     name: JobName, *, namespace: Namespace = None, context: Context = None, local: Local = None
 ) -> None:
-    """Show what the pods of a job use, beside what they asked for."""
+    """Show what the pods of a job use, beside what they requested."""
     with open_session(namespace, context, job=name, local=local) as session:
         job, pods = session.job(name), session.pods(name)
         if session.run is not None:

@@ -1,1 +1,1 @@
-"""Commands that start a job, or show what starting it would do."""
+"""Commands that start a job, or show the effect of starting it."""

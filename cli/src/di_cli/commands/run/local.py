@@ -1,4 +1,4 @@
-"""di run: a job as processes on this machine, which is the package di-local's business."""
+"""di run: a job as processes on this machine, by the package di-local."""
 
 from __future__ import annotations
 

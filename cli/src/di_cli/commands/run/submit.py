@@ -26,7 +26,7 @@ from di_kube.resources import DIJOBS, Resource
 
 
 class DryRun(StrEnum):
-    """Whether anything is stored."""
+    """Whether the job is stored."""
 
     NONE = "none"
     SERVER = "server"
