@@ -111,7 +111,8 @@ def _root(
     namespace: Namespace = None,
     context: Context = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which di.")
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """DIJobs: reinforcement-learning training jobs on Kubernetes."""

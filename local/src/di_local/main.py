@@ -76,19 +76,19 @@ def parser() -> argparse.ArgumentParser:
             each.add_argument(
                 f"--{kind}s", type=int, metavar="N", default=int(one), help=f"of a program: {kind}s"
             )
-    each.add_argument("--name", help="of the job that a program makes; its own by default")
-    each.add_argument("--command", help="of containers that have none")
+    each.add_argument("--name", help="name of the job for a program; default: the program's name")
+    each.add_argument("--command", help="command of containers that have none")
     each.add_argument(
         "--volume",
         action="append",
         default=[],
         metavar="NAME=DIRECTORY",
-        help="a directory of this machine in place of a volume",
+        help="a local directory in place of a volume",
     )
     each.add_argument(
         "--image",
         metavar="IMAGE",
-        help="run in containers of that image, with the folder of the manifest or program",
+        help="run in containers of this image, with the folder of the manifest or program",
     )
     each.add_argument(
         "--containers", action="store_true", help="run in containers of the manifest's own images"
@@ -101,9 +101,9 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="OPTION",
-        help="of the engine's `run`, such as --engine-option=--gpus=all",
+        help="option of the engine's `run`, such as --engine-option=--gpus=all",
     )
-    each.add_argument("-f", "--logs", action="store_true", help="show what the pods say")
+    each.add_argument("-f", "--logs", action="store_true", help="show the output of pods")
     return found
 
 

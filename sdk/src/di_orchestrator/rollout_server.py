@@ -118,10 +118,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m di_orchestrator.rollout_server",
         description="An inference server as an engine of a DIJob.",
     )
-    parser.add_argument("--server", default="http://127.0.0.1:8000", help="where it serves")
-    parser.add_argument("--port", type=int, default=8001, help="of the task's drain, and of /ready")
-    parser.add_argument("--path", default="/drain", help="of the task's drain")
-    parser.add_argument("command", nargs="*", help="what runs the server, after --")
+    parser.add_argument("--server", default="http://127.0.0.1:8000", help="URL of the server")
+    parser.add_argument(
+        "--port", type=int, default=8001, help="port of the task's drain, and of /ready"
+    )
+    parser.add_argument("--path", default="/drain", help="path of the task's drain")
+    parser.add_argument("command", nargs="*", help="command of the server, after --")
     given = parser.parse_args(arguments)
     leaving, weights = current_pod.leaving(), Weights()
     url = f"http://{current_pod.job().address}:{urlsplit(given.server).port or 80}"

@@ -63,7 +63,7 @@ def test_a_repeated_scale_request_takes_effect_once(harness: Harness) -> None:
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/replicas-how-many-replicas-each-task-is-to-have",
+    "sdk.md#reference/replicas-return-the-wanted-number-of-replicas-by",
     "sdk.md#reference/di-replicas",
 )
 def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:

@@ -22,7 +22,7 @@ def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coo
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/replicas-those-that-there-are-and-those-that-are",
+    "sdk.md#reference/replicas-return-all-replicas-starting-ones",
     "sdk.md#reference/add-collectors-0-learners-0-resources",
     "sdk.md#reference/drop-collectors-0-learners-0",
     "sdk.md#reference/replace-collectors-learners",

@@ -16,9 +16,9 @@ def ask(drain: di.Drain, path: str = "/drain") -> int:
 
 @pytest.mark.proves(
     "sdk.md#leaving-well",
-    "sdk.md#reference/done-all-is-finished-the-drain-request-is",
-    "sdk.md#reference/asked-whether-the-pod-was-asked-take-nothing",
-    "sdk.md#reference/wait-seconds-none-wait-until-it-is-asked-whether-it-is",
+    "sdk.md#reference/done-report-that-all-work-is-finished-the",
+    "sdk.md#reference/asked-whether-the-pod-was-asked-to-drain-take",
+    "sdk.md#reference/wait-seconds-none-wait-for-the-drain-request-return",
 )
 def test_a_drain_request_is_answered_when_work_is_done() -> None:
     answers: list[int] = []

@@ -161,9 +161,9 @@ def ready(engine: Rollout) -> int:
     "sdk.md#reference/has-weight-version-more",
     "sdk.md#reference/lacks",
     "sdk.md#reference/di-rollout-port-22270-path-drain-url",
-    "sdk.md#reference/asked-whether-the-pod-was-asked-take-nothing-2",
-    "sdk.md#reference/wait-seconds-none-wait-until-it-is-asked-whether-it-is-2",
-    "sdk.md#reference/done-all-is-finished-the-drain-request-is-2",
+    "sdk.md#reference/asked-whether-the-pod-was-asked-to-drain-take-2",
+    "sdk.md#reference/wait-seconds-none-wait-for-the-drain-request-return-2",
+    "sdk.md#reference/done-report-that-all-work-is-finished-the-2",
 )
 def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
     board = Board()

@@ -20,7 +20,7 @@ from di_cli.session import Session, open_session
 from di_cli.views.pods import in_order, name_of, rank_of, state_of, task_of
 
 _Rank = Annotated[
-    int | None, typer.Option("--rank", "-r", help="The pod of this rank; absent: the first.", min=0)
+    int | None, typer.Option("--rank", "-r", help="Rank of the pod; absent: the first pod.", min=0)
 ]
 _Container = Annotated[str, typer.Option("--container", "-c", help="Absent: the program's own.")]
 

@@ -72,15 +72,14 @@ Timeout = Annotated[
 ]
 Quotas = Annotated[
     bool,
-    typer.Option(
-        "--quotas", help="What namespaces have of what the allocator's queues allow them, instead."
-    ),
+    typer.Option("--quotas", help="Show the allocator's queues of namespaces instead."),
 ]
 Local = Annotated[
     bool | None,
     typer.Option(
         "--local/--cluster",
-        help="A run on this machine, or the cluster; absent: the run, if there is one of the name.",
+        help="Use a local run, or the cluster; absent: the local run, if there is one with the "
+        "name.",
     ),
 ]
 AllNamespaces = Annotated[
@@ -89,7 +88,7 @@ AllNamespaces = Annotated[
 Policy = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="NAME[:JSON]", help="Of the allocator; absent: the cluster's."
+        "--policy", metavar="NAME[:JSON]", help="Allocation policy; absent: the cluster's."
     ),
 ]
 System = Annotated[
@@ -100,7 +99,7 @@ System = Annotated[
         help="Namespace of the release; absent: where doctor and bundle find it, else di-system.",
     ),
 ]
-Format = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
+Format = Annotated[Output, typer.Option("--output", "-o", help="Output format.")]
 Task = Annotated[
-    str | None, typer.Option("--task", "-t", help="The pods of one task only.", metavar="TASK")
+    str | None, typer.Option("--task", "-t", help="Only the pods of one task.", metavar="TASK")
 ]

@@ -34,7 +34,9 @@ def bundle(
     out: Annotated[Path, typer.Option("--out", "-o", help="The archive to write.")] = Path(
         "di-bundle.tar.gz"
     ),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write the archive without asking.")
+    ] = False,
     namespace: Namespace = None,
     context: Context = None,
     system: System = None,

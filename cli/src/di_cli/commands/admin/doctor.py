@@ -29,7 +29,7 @@ def doctor(
     namespace: Namespace = None,
     context: Context = None,
     system: System = None,
-    output: Annotated[Form, typer.Option("--output", "-o", help="How to print it.")] = Form.TABLE,
+    output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
 ) -> int:
     """Look for what is wrong with the cluster and the installation; change nothing."""
     with open_session(namespace, context) as session:

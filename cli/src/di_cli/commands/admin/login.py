@@ -23,25 +23,27 @@ _LEAST_SECONDS, _MOST_SECONDS = 600, 86_400
 def login(
     *,
     server: Annotated[
-        str, typer.Option(help="Where di-server is reached, as in https://di-server.example:8443.")
+        str, typer.Option(help="URL of di-server, as in https://di-server.example:8443.")
     ] = "",
     account: Annotated[
-        str, typer.Option(help="Service account of the namespace to scale jobs as.")
+        str, typer.Option(help="Service account of the namespace that scales the jobs.")
     ] = "default",
     authority: Annotated[
         Path | None,
-        typer.Option("--certificate-authority", help="File with di-server's authority, PEM."),
+        typer.Option("--certificate-authority", help="File with di-server's CA certificates, PEM."),
     ] = None,
     tls_server_name: Annotated[
-        str, typer.Option(help="Name in its certificate, if it is not that of --server.")
+        str, typer.Option(help="Name in di-server's certificate, if it is not that of --server.")
     ] = "",
     seconds: Annotated[
         int,
         typer.Option(
-            "--seconds", help="How long the token holds.", min=_LEAST_SECONDS, max=_MOST_SECONDS
+            "--seconds", help="Lifetime of the token.", min=_LEAST_SECONDS, max=_MOST_SECONDS
         ),
     ] = 3600,
-    out: Annotated[bool, typer.Option("--out", help="Forget the token of the namespace.")] = False,
+    out: Annotated[
+        bool, typer.Option("--out", help="Delete the stored token of the namespace.")
+    ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:

@@ -23,7 +23,7 @@ def set_fields(
     name: JobName,
     assignments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FIELD=VALUE...", help="Absent: list the fields that may change."),
+        typer.Argument(metavar="FIELD=VALUE...", help="Absent: list the mutable fields."),
     ] = None,
     *,
     namespace: Namespace = None,

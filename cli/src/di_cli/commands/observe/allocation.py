@@ -20,7 +20,7 @@ def allocation(
     *,
     resource: Annotated[
         str | None,
-        typer.Option(help="In place of GPUs: any resource of nodes, as memory or pods."),
+        typer.Option(help="Resource to show in place of GPUs, such as memory or pods."),
     ] = None,
     namespace: Namespace = None,
     context: Context = None,

@@ -25,16 +25,18 @@ def dashboard(
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Absent: one that is free.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; absent: a free one.")
+    ] = 0,
     path: Annotated[
         str,
-        typer.Option(help="Path that all addresses of the page are below, such as /di/."),
+        typer.Option(help="Path prefix of all addresses, such as /di/."),
     ] = "/",
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
     ] = True,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Offer nothing that changes a job.")
+        bool, typer.Option("--read-only", help="Offer no actions that change a job.")
     ] = False,
     history: Annotated[
         str | None,

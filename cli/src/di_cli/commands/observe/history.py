@@ -35,11 +35,14 @@ Server = Annotated[
     ),
 ]
 Account = Annotated[
-    str, typer.Option(help="Service account of the namespace to ask as; it has to see jobs.")
+    str,
+    typer.Option(
+        help="Service account of the namespace for the request; needs permission to read jobs."
+    ),
 ]
 Authority = Annotated[
     Path | None,
-    typer.Option("--certificate-authority", help="File with di-history's authority, PEM."),
+    typer.Option("--certificate-authority", help="File with di-history's CA certificates, PEM."),
 ]
 TlsServerName = Annotated[
     str,
@@ -51,11 +54,11 @@ def history(
     name: JobName,
     *,
     revision: Annotated[
-        int | None, typer.Option(help="Print the job as it was with this revision.", min=0)
+        int | None, typer.Option(help="Print the job's manifest at this revision.", min=0)
     ] = None,
-    pods: Annotated[bool, typer.Option("--pods", help="Where its pods were.")] = False,
+    pods: Annotated[bool, typer.Option("--pods", help="Show the nodes of its pods.")] = False,
     uid: Annotated[
-        str | None, typer.Option(help="Of several jobs of the name; absent: the last.")
+        str | None, typer.Option(help="UID, if several jobs had the name; absent: the last.")
     ] = None,
     output: Format = Output.TABLE,
     server: Server = None,

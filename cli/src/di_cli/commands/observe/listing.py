@@ -15,7 +15,7 @@ from di_cli.session import Session, open_session, open_sessions
 from di_cli.views import jobs as views
 
 _Watch = Annotated[
-    bool, typer.Option("--watch", "-w", help="Go on: a line for each change, until Ctrl-C.")
+    bool, typer.Option("--watch", "-w", help="Continue with a line for each change, until Ctrl-C.")
 ]
 
 
@@ -24,7 +24,7 @@ def list_jobs(
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     selector: Annotated[
-        str | None, typer.Option("--selector", "-l", help="Jobs with these labels only.")
+        str | None, typer.Option("--selector", "-l", help="Only jobs with these labels.")
     ] = None,
     context: Context = None,
     local: Local = None,

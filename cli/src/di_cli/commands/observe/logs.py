@@ -45,7 +45,7 @@ def logs(
     ] = False,
     task: Task = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", "-r", help="The pod of one rank only.", min=0)
+        int | None, typer.Option("--rank", "-r", help="Only the pod with this rank.", min=0)
     ] = None,
     container: Annotated[
         str, typer.Option("--container", "-c", help="Absent: the program's own.")
@@ -54,7 +54,7 @@ def logs(
         bool, typer.Option("--all-containers", help="Of init containers and sidecars too.")
     ] = False,
     since: Annotated[
-        str | None, typer.Option(help="Lines of the last so long: 30s, 5m, 2h.")
+        str | None, typer.Option(help="Only lines newer than this duration, such as 30s, 5m or 2h.")
     ] = None,
     tail: Annotated[
         int | None,
@@ -70,15 +70,15 @@ def logs(
         ),
     ] = None,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Of the container that ran before.")
+        bool, typer.Option("--previous", "-p", help="Logs of the previous run of the container.")
     ] = False,
     ended: Annotated[
-        bool, typer.Option("--ended", help="Of pods that are gone, as di-history keeps them.")
+        bool, typer.Option("--ended", help="Logs of deleted pods, stored by di-history.")
     ] = False,
     whole: Annotated[
         bool,
         typer.Option(
-            "--whole", help="With --ended: all of each log, from the object storage, pod by pod."
+            "--whole", help="With --ended: whole logs from the object storage, pod by pod."
         ),
     ] = False,
     server: Server = None,

@@ -14,7 +14,7 @@ from di_cli.errors import CommandError
 def run(
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="JOB.YAML [OPTIONS]", help="As di run --help says."),
+        typer.Argument(metavar="JOB.YAML [OPTIONS]", help="See di run --help."),
     ] = None,
 ) -> None:
     """Run a job as processes on this machine, without any cluster."""

@@ -46,7 +46,9 @@ def simulate(
         ),
     ],
     *,
-    priority: Annotated[Priority | None, typer.Option(help="In place of the job's own.")] = None,
+    priority: Annotated[
+        Priority | None, typer.Option(help="Priority in place of the job's own.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,7 +59,7 @@ def simulate(
     system: System = None,
     namespace: Namespace = None,
     context: Context = None,
-    output: Annotated[_Form, typer.Option("--output", "-o", help="How to print it.")] = _Form.TEXT,
+    output: Annotated[_Form, typer.Option("--output", "-o", help="Output format.")] = _Form.TEXT,
 ) -> None:
     """Say whether a job would fit now, where, at whose expense, or when. Nothing is created."""
     check_installed("di simulate")

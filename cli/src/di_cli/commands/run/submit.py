@@ -42,7 +42,7 @@ def submit(
         ),
     ],
     *,
-    name: Annotated[str | None, typer.Option(help="The job's name, in place of its own.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the job in place of its own.")] = None,
     image: Annotated[
         list[str] | None,
         typer.Option(metavar="[TASK=]IMAGE", help="Image of all tasks, or of one; repeatable."),
@@ -52,7 +52,7 @@ def submit(
         typer.Option(metavar="TASK=COUNT", help="Replicas of a task; repeatable."),
     ] = None,
     dry_run: Annotated[
-        DryRun, typer.Option(help="server: have everything checked, and store nothing.")
+        DryRun, typer.Option(help="server: check everything, and store nothing.")
     ] = DryRun.NONE,
     namespace: Namespace = None,
     context: Context = None,

@@ -30,5 +30,5 @@ class AggregatorConfigSpec:
 
     aggregator: Annotated[
         AggregatorPods,
-        Declared(kind=Struct(AggregatorPods), about="The pods of aggregators.", may_change=True),
+        Declared(kind=Struct(AggregatorPods), about="Pods of aggregators.", may_change=True),
     ]

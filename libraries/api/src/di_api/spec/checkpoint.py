@@ -17,7 +17,7 @@ class Checkpoint:
         str | None,
         Declared(
             kind=Label("volume"),
-            about="Name of the one of `volumes` that checkpoints are in.",
+            about="Name of the one of `volumes` that has the checkpoints.",
             absent="`volume` or `persistentVolumeClaim` is required",
         ),
     ] = None
@@ -25,7 +25,7 @@ class Checkpoint:
         str | None,
         Declared(
             kind=Text(),
-            about="Name of the PersistentVolumeClaim that checkpoints are in, in place of "
+            about="Name of the PersistentVolumeClaim that has the checkpoints, in place of "
             "`volume`.",
         ),
     ] = None
@@ -33,14 +33,14 @@ class Checkpoint:
         str,
         Declared(
             kind=Text(),
-            about="Where the containers of learners find it, as `DI_CHECKPOINT_DIR`.",
+            about="Path at which the containers of learners mount it, also in `DI_CHECKPOINT_DIR`.",
         ),
     ] = "/checkpoint"
     grace_seconds: Annotated[
         int,
         Declared(
             kind=Whole(1),
-            about="Seconds that a learner has from its SIGTERM to write its last checkpoint; "
-            "`terminationGracePeriodSeconds` of a template goes before.",
+            about="Seconds between SIGTERM and SIGKILL for a learner to write its last checkpoint; "
+            "`terminationGracePeriodSeconds` of a template overrides it.",
         ),
     ] = 30

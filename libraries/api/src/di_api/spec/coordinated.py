@@ -50,7 +50,7 @@ class Replica:
         Role,
         Declared(
             kind=OneOf(Role, but=(Role.COORDINATOR,)),
-            about="What the pod is for.",
+            about="Role of the pod.",
         ),
     ]
     resources: Annotated[
@@ -58,14 +58,14 @@ class Replica:
         Declared(
             kind=Quantities(most=16),
             about="Requests and limits of its main container.",
-            more="They take precedence over those of the template.",
+            more="They override those of the template.",
         ),
     ] = field(default_factory=dict)
     generation: Annotated[
         int,
         Declared(
             kind=Whole(0, MAX_INT64),
-            about="How many failed replicas it stands in for.",
+            about="Number of failed replicas that it replaces.",
             is_filled_in=False,
             absent="`0`",
         ),
@@ -74,7 +74,7 @@ class Replica:
         str | None,
         Declared(
             kind=Label("replica"),
-            about="Of a ddp-learner, the aggregator in front of it.",
+            about="For a ddp-learner, the aggregator in front of it.",
         ),
     ] = None
 
@@ -115,24 +115,24 @@ class Coordinated:
         RolePods,
         Declared(
             kind=Struct(RolePods),
-            about="The pods of one role.",
-            more="The coordinator's pod; its `restartPolicy` is `Never` unless given.",
+            about="Pods of one role.",
+            more="Its `restartPolicy` is `Never` by default.",
         ),
     ]
     collector: Annotated[
         RolePods | None,
         Declared(
             kind=Struct(RolePods),
-            about="The pods of one role.",
-            more="The collectors it may ask for; without a template it cannot.",
+            about="Pods of one role.",
+            more="Without a template the coordinator cannot request any.",
         ),
     ] = None
     learner: Annotated[
         RolePods | None,
         Declared(
             kind=Struct(RolePods),
-            about="The pods of one role.",
-            more="The learners it may ask for; without a template it cannot.",
+            about="Pods of one role.",
+            more="Without a template the coordinator cannot request any.",
         ),
     ] = None
     priority_class_name: Annotated[
@@ -142,7 +142,7 @@ class Coordinated:
         tuple[Replica, ...],
         Declared(
             kind=Structs(Replica, "replica", MAX_REPLICAS),
-            about="What the coordinator has asked for. Written by di-server alone.",
+            about="Replicas that the coordinator requested. Only di-server writes it.",
             more="The ddp learners of an aggregator are in the order of their ranks.",
             may_change=True,
         ),

@@ -20,16 +20,16 @@ class Drain:
         str | None,
         Declared(
             kind=Text(LONGEST_PATH),
-            about="Path of an HTTP GET that is answered once the pod has finished what it has.",
-            more="Either that or `command`.",
+            about="Path of an HTTP GET that is answered once the pod has finished its work.",
+            more="Exactly one of `path` and `command`.",
         ),
     ] = None
     port: Annotated[
         int | str | None,
         Declared(
             kind=TargetPort(HIGHEST_PORT),
-            about="Where the GET goes, a number or the name of a port of the main container.",
-            more="Goes with `path`.",
+            about="Port of the GET, a number or the name of a port of the main container.",
+            more="Only with `path`.",
         ),
     ] = None
     command: Annotated[
@@ -37,13 +37,13 @@ class Drain:
         Declared(
             kind=Texts("argument", most=64, longest=4096),
             about="Program in the main container, and its arguments, that ends once the pod has "
-            "finished what it has.",
+            "finished its work.",
         ),
     ] = ()
     timeout_seconds: Annotated[
         int,
         Declared(
             kind=Whole(1, 3600),
-            about="Seconds that it may take, by which the pod's grace period is longer.",
+            about="Timeout of the drain in seconds, added to the pod's grace period.",
         ),
     ] = 30

@@ -30,9 +30,8 @@ class ElasticTier:
         Mapping[str, Any] | None,
         Declared(
             kind=TemplatePatch(),
-            about="What is different in the template for pods of the elastic tier, a JSON merge "
-            "patch on top of `leaderTemplatePatch`; containers, volumes and variables are merged "
-            "by name.",
+            about="Changes of the template for pods of the elastic tier, a JSON merge patch on top "
+            "of `leaderTemplatePatch`; containers, volumes and variables are merged by name.",
         ),
     ] = None
 

@@ -49,7 +49,10 @@ class ExitCodes:
 
     operator: Annotated[
         ExitCodeOperator,
-        Declared(kind=OneOf(ExitCodeOperator), about="Whether the code is one of the values."),
+        Declared(
+            kind=OneOf(ExitCodeOperator),
+            about="Whether the exit code must be one of the values, or must not be.",
+        ),
     ]
     values: Annotated[
         tuple[range, ...],
@@ -73,20 +76,20 @@ class MemoryGrowth:
         int,
         Declared(
             kind=Whole(2, 16),
-            about="So many times the memory that was too little.",
+            about="Factor of the new memory size, relative to the one that was too small.",
             is_filled_in=False,
             absent="`2`",
         ),
     ] = 2
     max_step: Annotated[
         str | int | None,
-        Declared(kind=Amount(), about="But at most so much more at a time."),
+        Declared(kind=Amount(), about="Maximum growth at a time."),
     ] = None
     limit: Annotated[
         str | int | None,
         Declared(
             kind=Amount(),
-            about="And no more than this in all; the job has failed when that is too little.",
+            about="Maximum memory; an OOM kill at this size fails the job.",
         ),
     ] = None
 
@@ -105,32 +108,33 @@ class FailureRule:
     on_exit_codes: Annotated[
         ExitCodes | None,
         Declared(
-            kind=Struct(ExitCodes), about="By the exit code of the container that failed first."
+            kind=Struct(ExitCodes),
+            about="Matches the exit code of the container that failed first.",
         ),
     ] = None
     on_reasons: Annotated[
         tuple[str, ...],
         Declared(
             kind=Values(Text(128), "reason", 16),
-            about="By the reason of that container, or of the pod: OOMKilled, Evicted, ...",
+            about="Matches the reason of that container, or of the pod: OOMKilled, Evicted, ...",
         ),
     ] = ()
     on_conditions: Annotated[
         tuple[str, ...],
         Declared(
             kind=Values(Text(316), "condition", 16),
-            about="By conditions of the pod that are True: DisruptionTarget, ...",
+            about="Matches conditions of the pod that are True: DisruptionTarget, ...",
         ),
     ] = ()
     action: Annotated[
         FailureAction,
         Declared(
             kind=OneOf(FailureAction),
-            about="Restart replaces the pod, Ignore too without counting it; RestartTask and "
-            "RestartJob replace all pods of the task or the job. RestartInPlace starts the "
-            "container again in its pod and tells the other pods of the task.",
-            more="[How](../how-to/process-groups.md#restarts-in-place). A pod that has ended as a "
-            "whole is judged by the rules after it.",
+            about="Restart replaces the pod. Ignore does so without counting it. RestartTask and "
+            "RestartJob replace all pods of the task or the job. RestartInPlace restarts the "
+            "container in its pod and notifies the other pods of the task.",
+            more="[How](../how-to/process-groups.md#restarts-in-place). For a pod that has ended "
+            "as a whole, the following rules apply.",
             is_filled_in=False,
             absent="`Restart`",
         ),
@@ -139,14 +143,14 @@ class FailureRule:
         MemoryGrowth | None,
         Declared(
             kind=Struct(MemoryGrowth),
-            about="More memory for a container that was OOM-killed, in that replica.",
+            about="More memory for a container that was OOM-killed, in the same replica.",
         ),
     ] = None
     avoid_node: Annotated[
         bool,
         Declared(
             kind=Flag(),
-            about="True keeps that replica away from the node for an hour.",
+            about="True excludes the node for that replica for an hour.",
             is_filled_in=False,
             absent="`false`",
         ),
@@ -161,7 +165,7 @@ class FailurePolicy:
         tuple[FailureRule, ...],
         Declared(
             kind=Structs(FailureRule, "rule", MAX_RULES),
-            about="The first that fits decides; where none does, the pod is replaced.",
+            about="The first matching rule applies; without one the pod is replaced.",
             may_change=True,
         ),
     ] = ()
@@ -169,7 +173,7 @@ class FailurePolicy:
         int | None,
         Declared(
             kind=Whole(0),
-            about="Restarts allowed of any one replica before the job is Failed.",
+            about="Restarts allowed for each replica before the job is Failed.",
             may_change=True,
         ),
     ] = None
@@ -177,7 +181,7 @@ class FailurePolicy:
         int | None,
         Declared(
             kind=Whole(1),
-            about="A replica whose pod ran for so long before it failed starts from zero.",
+            about="Run time of a pod after which a failure of its replica counts from zero.",
             may_change=True,
         ),
     ] = None

@@ -59,7 +59,7 @@ class SuccessPolicy:
         tuple[str, ...],
         Declared(
             kind=Labels("task", MAX_TASKS),
-            about="Names of tasks. The job is over when every pod of each has succeeded.",
+            about="Names of tasks. The job has succeeded when every pod of each has succeeded.",
         ),
     ]
     operator: Annotated[
@@ -73,8 +73,8 @@ class SuccessPolicy:
         int,
         Declared(
             kind=Whole(0),
-            about="Seconds that the other pods have from their SIGTERM to end by themselves. With "
-            "0 the job has succeeded at once, and `cleanPodPolicy` decides about them.",
+            about="Seconds between SIGTERM and SIGKILL for the other pods. With 0 the job has "
+            "succeeded at once, and `cleanPodPolicy` decides about them.",
         ),
     ] = 30
 
@@ -97,16 +97,16 @@ class Scheduling:
         Declared(
             kind=Flag(),
             about="True creates no pod before all of them fit at once. A preemptible job starts "
-            "with `minReplicas` of each task at least.",
+            "with at least `minReplicas` of each task.",
         ),
     ] = False
     gang_scheduler: Annotated[
         GangScheduler,
         Declared(
             kind=OneOf(GangScheduler),
-            about="The scheduler that binds the pods all together or not at all: the job gets a "
-            "PodGroup of its kind, and its pods name that scheduler; `kubernetes` is the cluster's "
-            "own one, from Kubernetes 1.37 on.",
+            about="The scheduler that binds all pods together or none. The job gets a PodGroup of "
+            "that scheduler, which its pods name. `kubernetes` is the cluster's default "
+            "scheduler, from Kubernetes 1.37.",
             more="[What has to be installed](../how-to/teams-gangs.md).",
             # An operator from before the field refuses a new job that has it.
             is_filled_in=False,
@@ -117,7 +117,7 @@ class Scheduling:
         str | None,
         Declared(
             kind=Label("queue"),
-            about="The queue of Volcano that the PodGroup is in.",
+            about="Queue of Volcano for the PodGroup.",
             absent="Volcano's own default",
         ),
     ] = None
@@ -125,10 +125,9 @@ class Scheduling:
         str | None,
         Declared(
             kind=Text(),
-            about="The class of the ProvisioningRequest by which nodes are asked for, before there "
-            "is any pod.",
+            about="Class of the ProvisioningRequest that requests nodes before there are any pods.",
             more="[What has to be installed](../how-to/teams-autoscalers.md#nodes).",
-            absent="pods are made at once",
+            absent="pods are created at once",
         ),
     ] = None
     topology: Annotated[
@@ -161,9 +160,9 @@ class JobSpec:
         Declared(
             kind=OneOf(CleanPodPolicy),
             about="Which pods are deleted when the job ends. `Running` deletes those that still "
-            "run, so that the logs of the others stay; `All` deletes every pod; `None` deletes "
-            "none.",
-            more="The job's Service always goes.",
+            "run, so that the logs of the others stay; `All` deletes every pod; `None` "
+            "deletes none.",
+            more="The job's Service is always deleted.",
             may_change=True,
         ),
     ] = CleanPodPolicy.RUNNING
@@ -188,7 +187,7 @@ class JobSpec:
     ] = 3
     group: Annotated[
         str | None,
-        Declared(kind=Text(), about="Free text, kept and shown, without any meaning."),
+        Declared(kind=Text(), about="Free text, stored and shown without any effect."),
     ] = None
     volumes: Annotated[
         tuple[Mapping[str, Any], ...],
@@ -202,7 +201,7 @@ class JobSpec:
         tuple[Task, ...],
         Declared(
             kind=Structs(Task, "task", MAX_TASKS, least=1),
-            about="The groups of pods the job consists of.",
+            about="The groups of pods of the job.",
             absent="required without `coordinated`",
         ),
     ] = ()
@@ -211,7 +210,7 @@ class JobSpec:
         Coordinated | None,
         Declared(
             kind=Struct(Coordinated),
-            about="A job whose coordinator asks for collectors and learners while it trains; in "
+            about="A job whose coordinator requests collectors and learners while it trains; in "
             "place of `tasks`.",
         ),
     ] = None
@@ -219,9 +218,9 @@ class JobSpec:
         tuple[Mapping[str, Any], ...],
         Declared(
             kind=Companions(MAX_COMPANIONS),
-            about="Objects made before the pods and deleted with the job, of kinds that the "
-            "cluster allows. In all their texts `$(JOB)` stands for the job's name.",
-            more="[Which ones, and how they are called](../how-to/roles.md#companions).",
+            about="Objects that are created before the pods and deleted with the job, of kinds "
+            "that the cluster allows. In all their strings `$(JOB)` is replaced by the job's name.",
+            more="[Which kinds, and their names](../how-to/roles.md#companions).",
         ),
     ] = ()
     scheduling: Annotated[
@@ -232,9 +231,9 @@ class JobSpec:
         SuccessPolicy | None,
         Declared(
             kind=Struct(SuccessPolicy),
-            about="When the job is over although some of its pods run on. New jobs with "
+            about="When the job has succeeded although some of its pods still run. New jobs with "
             "learners get one that names all tasks of that type.",
-            more="That is the webhook's doing. [How such a job ends](lifecycle.md#success).",
+            more="The webhook adds it. [How such a job ends](lifecycle.md#success).",
             absent="every pod has to succeed",
         ),
     ] = None
@@ -242,15 +241,14 @@ class JobSpec:
         Checkpoint | None,
         Declared(
             kind=Struct(Checkpoint),
-            about="Where learners keep their checkpoints, and the time they have to write the "
-            "last.",
+            about="Where learners store checkpoints, and the time for the last one.",
         ),
     ] = None
     failure_policy: Annotated[
         FailurePolicy | None,
         Declared(
             kind=Struct(FailurePolicy),
-            about="What is done about pods that fail. New jobs with tasks get rules.",
+            about="How failed pods are handled. New jobs with tasks get default rules.",
             more="[Which ones](lifecycle.md#failure).",
             absent="pods are replaced",
             may_change=True,
@@ -260,7 +258,7 @@ class JobSpec:
         ProgressPolicy | None,
         Declared(
             kind=Struct(ProgressPolicy),
-            about="When a job hangs, by the steps that it reports, and what is done then.",
+            about="When a job counts as hung, by the steps that it reports, and what follows.",
             may_change=True,
             absent="progress is not checked",
         ),
@@ -269,8 +267,7 @@ class JobSpec:
         bool,
         Declared(
             kind=Flag(),
-            about="True ends the pods gracefully and keeps the job waiting; false again resumes "
-            "it.",
+            about="True ends the pods gracefully and keeps the job waiting; false resumes it.",
             may_change=True,
         ),
     ] = False
@@ -278,10 +275,10 @@ class JobSpec:
         str | None,
         Declared(
             kind=Text(),
-            about="Which controller runs the job. Any other than "
-            "`diengine.opendilab.org/di-operator` has the operator leave it alone; "
-            "`kueue.x-k8s.io/multikueue` has MultiKueue run it in another cluster.",
-            more="[What goes with that](../how-to/teams-clusters.md).",
+            about="Controller of the job. With any other than `diengine.opendilab.org/di-operator` "
+            "the operator ignores the job; with `kueue.x-k8s.io/multikueue` MultiKueue runs "
+            "it in another cluster.",
+            more="[Requirements](../how-to/teams-clusters.md).",
             absent="the operator",
         ),
     ] = None
@@ -289,10 +286,8 @@ class JobSpec:
         str | None,
         Declared(
             kind=Text(longest=MAX_RESTARTED_AT),
-            about="Another text than before replaces all pods of the job, without counting a "
-            "restart.",
-            more="`di restart` writes the time. [What happens then]"
-            "(lifecycle.md#restarting-when-asked-to).",
+            about="A changed text replaces all pods of the job, without counting a restart.",
+            more="`di restart` writes the time. [Effects](lifecycle.md#restarting-when-asked-to).",
             may_change=True,
         ),
     ] = None
@@ -300,7 +295,7 @@ class JobSpec:
         int | None,
         Declared(
             kind=Whole(1, MAX_INT64),
-            about="Seconds the job may be active, counted from its start, before it is Failed.",
+            about="Seconds from the job's start after which it is Failed.",
             may_change=True,
         ),
     ] = None
@@ -308,10 +303,10 @@ class JobSpec:
         int | None,
         Declared(
             kind=Whole(1),
-            about="Seconds that a task may have fewer pods ready than its `minReplicas` (absent: "
-            "`replicas`) before the job is Failed. Of a coordinated job it is the coordinator.",
-            more="Pods that have succeeded count as ready. "
-            "[What does not count](lifecycle.md#time).",
+            about="Seconds that a task can have fewer ready pods than its `minReplicas` (absent: "
+            "`replicas`) before the job is Failed. In a coordinated job this applies to the "
+            "coordinator.",
+            more="Pods that have succeeded count as ready. [Exceptions](lifecycle.md#time).",
             may_change=True,
         ),
     ] = None
@@ -319,7 +314,7 @@ class JobSpec:
         int | None,
         Declared(
             kind=Whole(0),
-            about="Seconds after its end when the job is deleted with its pods. Absent means "
+            about="Seconds after its end until the job is deleted with its pods. Absent means "
             "never.",
             may_change=True,
         ),

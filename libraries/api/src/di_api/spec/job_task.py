@@ -19,8 +19,8 @@ class JobTaskSpec:
         int,
         Declared(
             kind=Whole(0),
-            about="How many replicas the task is to have. What is written here the operator "
-            "writes into the job; what others write there it shows here.",
+            about="Number of replicas of the task. The operator copies a new value into the job, "
+            "and shows changes of the job here.",
             may_change=True,
         ),
     ]
@@ -28,7 +28,7 @@ class JobTaskSpec:
         int,
         Declared(
             kind=Whole(1),
-            about="The task's lower bound, 1 if it has none. Shown, not taken from here.",
+            about="Lower bound of the task, 1 if it has none. Read-only.",
             may_change=True,
         ),
     ]
@@ -36,7 +36,7 @@ class JobTaskSpec:
         int,
         Declared(
             kind=Whole(1),
-            about="The task's upper bound. Shown, not taken from here.",
+            about="Upper bound of the task. Read-only.",
             may_change=True,
         ),
     ]

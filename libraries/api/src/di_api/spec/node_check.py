@@ -33,25 +33,25 @@ class NodeCheck:
         tuple[str, ...],
         Declared(
             kind=Texts("argument", most=64, longest=4096),
-            about="Program of the check and its arguments, which writes its seconds to "
+            about="Program of the check and its arguments. It writes its duration in seconds to "
             '/dev/termination-log, as `{"seconds": 1.5}`.',
-            absent="a matrix product and an exchange of data, timed by `python3`",
+            absent="a matrix product and an exchange of data, measured by `python3`",
         ),
     ] = ()
     wait_seconds: Annotated[
         int,
         Declared(
             kind=Whole(0, 3600),
-            about="Seconds that the pods of the task wait for each other, to exchange data. "
-            "0: they do not.",
+            about="Seconds that the pods of the task wait for each other, to exchange data. 0: no "
+            "exchange.",
         ),
     ] = 300
     action: Annotated[
         NodeCheckAction,
         Declared(
             kind=OneOf(NodeCheckAction),
-            about="What is done about nodes that took more than twice the median. `AvoidNode` "
-            "moves their pods, and keeps the task away from them for an hour. A Warning tells of "
-            "it in either case.",
+            about="Action for nodes that took more than twice the median. `AvoidNode` moves their "
+            "pods, and excludes the nodes for the task for an hour. A Warning event is "
+            "recorded in either case.",
         ),
     ] = NodeCheckAction.AVOID_NODE

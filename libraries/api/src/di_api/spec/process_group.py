@@ -26,8 +26,9 @@ class ProcessGroup:
         Framework,
         Declared(
             kind=OneOf(Framework),
-            about="Whose variables the pods get: `torch` (torchrun's as well), `jax` or `none`.",
-            more="[Which these are](../how-to/process-groups.md#variables).",
+            about="Framework whose variables the pods get: `torch` (torchrun's included), `jax` or "
+            "`none`.",
+            more="[The variables](../how-to/process-groups.md#variables).",
         ),
     ] = Framework.NONE
     processes_per_replica: Annotated[
@@ -42,7 +43,7 @@ class ProcessGroup:
         bool,
         Declared(
             kind=Flag(),
-            about="True lets members come and go while the others stay, and get each new world. "
+            about="True lets members join and leave while the others continue with each new world. "
             "Needs minReplicas and maxReplicas.",
             more="[How](../how-to/process-groups.md#elastic-groups). Not with `jax`.",
         ),
@@ -51,15 +52,16 @@ class ProcessGroup:
         int,
         Declared(
             kind=Whole(0),
-            about="Seconds after the last member has joined until a world is formed without those "
-            "who are missing.",
+            about="Seconds after the last join until a world is formed without the missing "
+            "members.",
         ),
     ] = 60
     deadline_seconds: Annotated[
         int,
         Declared(
             kind=Whole(1),
-            about="Seconds that forming a world may take; with fewer members than minReplicas "
-            "there is none.",
+            about="Seconds that forming a world can take; with fewer members than minReplicas "
+            "there "
+            "is no world.",
         ),
     ] = 600

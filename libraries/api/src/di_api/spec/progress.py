@@ -28,8 +28,8 @@ class ProgressPolicy:
         int,
         Declared(
             kind=Whole(1),
-            about="Seconds in which the reported step has to grow while the job is Running.",
-            more="[How that is judged](lifecycle.md#progress).",
+            about="Seconds within which the reported step has to grow while the job is Running.",
+            more="[Details](lifecycle.md#progress).",
             may_change=True,
         ),
     ]
@@ -37,7 +37,7 @@ class ProgressPolicy:
         int | None,
         Declared(
             kind=Whole(1),
-            about="The same before the first step, and in a phase that the program reports "
+            about="The same limit before the first step, and in a phase that the program reports "
             "(evaluation, saving). At least `timeoutSeconds`.",
             may_change=True,
             absent="`timeoutSeconds`",
@@ -47,7 +47,8 @@ class ProgressPolicy:
         ProgressAction,
         Declared(
             kind=OneOf(ProgressAction),
-            about="What is done to a job that hangs, beside the condition `Hung` and a Warning. A "
+            about="Action for a job that hangs, besides the condition `Hung` and a Warning event. "
+            "A "
             "restart counts in `restarts`; with none left the job is Failed.",
             may_change=True,
         ),

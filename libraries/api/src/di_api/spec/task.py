@@ -72,16 +72,16 @@ class Task:
         TaskType,
         Declared(
             kind=OneOf(TaskType),
-            about="Role of the task. A job may have several tasks of a type.",
-            more="[What that means](../how-to/roles.md#several-tasks-of-a-type).",
+            about="Role of the task. A job can have several tasks of a type.",
+            more="[Effects](../how-to/roles.md#several-tasks-of-a-type).",
         ),
     ]
     replicas: Annotated[
         int,
         Declared(
             kind=Whole(1, readable_from=0),
-            about="Number of replicas. May change while the job runs; a file that leaves it out "
-            "keeps it as it is.",
+            about="Number of replicas. Can change while the job runs; applying a file without it "
+            "keeps the present number.",
             more="Each is one pod, or `podsPerReplica`; "
             "[at most 4,096 pods](#how-large-a-job-may-be) in all tasks together.",
             may_change=True,
@@ -103,8 +103,8 @@ class Task:
             kind=Whole(1, readable_from=0),
             about="Upper bound of scaling. Absent means `replicas` for the allocator and "
             "di-server's own default for scaling by REST.",
-            more="That is 32, a [setting of di-server](rest.md#scaling-tasks); `kubectl` is not "
-            "bound by it. `minReplicas <= replicas <= maxReplicas`.",
+            more="di-server's default is 32, a [setting of di-server](rest.md#scaling-tasks); "
+            "`kubectl` is not bound by it. `minReplicas <= replicas <= maxReplicas`.",
             may_change=True,
         ),
     ] = None
@@ -112,8 +112,8 @@ class Task:
         bool,
         Declared(
             kind=Flag(),
-            about="Gives the task an object of its own, DIJobTask <job>-<task>, that kubectl "
-            "scale and autoscalers can scale.",
+            about="Creates an object for the task, DIJobTask <job>-<task>, that kubectl scale and "
+            "autoscalers can scale.",
             more="Needs `maxReplicas`. [How](../how-to/teams-autoscalers.md).",
             may_change=True,
             is_filled_in=False,
@@ -124,19 +124,19 @@ class Task:
         int | None,
         Declared(
             kind=Whole(0, MAX_PODS),
-            about="How many pods of the task an eviction, such as the drain of a node, may take at "
-            "a time. Absent: as many as it likes.",
-            more="A PodDisruptionBudget, `<job>-<task>`. [What it holds "
-            "up](../how-to/operations.md#drains-of-nodes).",
+            about="Maximum number of pods of the task that evictions, such as the drain of a node, "
+            "can remove at a time. Absent: no limit.",
+            more="A PodDisruptionBudget, `<job>-<task>`. [What it "
+            "delays](../how-to/operations.md#drains-of-nodes).",
         ),
     ] = None
     vacant: Annotated[
         tuple[int, ...],
         Declared(
             kind=Values(Whole(0, MAX_PODS - 1), "index", MAX_VACANT),
-            about="Indexes that no replica has: they have the lowest others.",
+            about="Indexes without a replica: the replicas have the lowest other indexes.",
             more="Removing replicas [by name](rest.md#scaling-tasks) writes it. "
-            "[What follows from it](../how-to/roles.md#who-goes).",
+            "[Effects](../how-to/roles.md#who-goes).",
             may_change=True,
         ),
     ] = ()
@@ -145,7 +145,7 @@ class Task:
         Declared(
             kind=Whole(1, MAX_PODS_PER_REPLICA),
             about="Pods of each replica, which are scaled and replaced together.",
-            more="[What that means](../how-to/roles.md#a-replica-of-several-pods).",
+            more="[Effects](../how-to/roles.md#a-replica-of-several-pods).",
             is_filled_in=False,
             absent="`1`",
         ),
@@ -155,8 +155,8 @@ class Task:
         Declared(
             kind=TemplatePatch(),
             may_change_before_start=True,
-            about="What is different in the template for the first pod of each replica, a JSON "
-            "merge patch; containers, volumes and variables are merged by name.",
+            about="Changes of the template for the first pod of each replica, a JSON merge patch; "
+            "containers, volumes and variables are merged by name.",
             more="Needs `podsPerReplica` above 1. "
             "[How](../how-to/roles.md#a-leader-that-is-different).",
         ),
@@ -165,17 +165,17 @@ class Task:
         ElasticTier | None,
         Declared(
             kind=Struct(ElasticTier),
-            about="Makes the replicas from index `minReplicas` on a tier that comes and goes: "
-            "losing one is neither a failure nor a reschedule, and the job runs without them.",
+            about="Makes the replicas from index `minReplicas` an elastic tier: losing one is "
+            "neither a failure nor a reschedule, and the job runs without them.",
         ),
     ] = None
     standby: Annotated[
         int,
         Declared(
             kind=Whole(0, MAX_STANDBY),
-            about="Pods that are kept ready beside the replicas, without a rank: one takes the "
-            "place of a replica that fails or is lost, and another is made.",
-            more="[Which tasks may have them](../how-to/roles.md#warm-stand-by).",
+            about="Number of standby pods that are kept ready beside the replicas, without a rank. "
+            "One is promoted when a replica fails or is lost, and replaced by a new one.",
+            more="[Which tasks can have them](../how-to/roles.md#warm-stand-by).",
             is_filled_in=False,
             absent="`0`",
         ),
@@ -184,10 +184,10 @@ class Task:
         float | None,
         Declared(
             kind=Limit(),
-            about="Restarts of this task's pods allowed before the job is Failed. Those count for "
-            "the job no more.",
-            more="New collectors and evaluators get `Unlimited`. A replica that failed again is "
-            "[waited with](lifecycle.md#failure).",
+            about="Restarts of this task's pods allowed before the job is Failed. They no longer "
+            "count for the job.",
+            more="New collectors and evaluators get `Unlimited`. A replica that failed again has a "
+            "[backoff](lifecycle.md#failure).",
             absent="they count for the job",
             may_change=True,
         ),
@@ -197,8 +197,8 @@ class Task:
         tuple[str, ...],
         Declared(
             kind=Labels("task", MAX_TASKS),
-            about="Names of tasks to wait for. The pods of this task are created once every pod "
-            "of those is ready or has succeeded.",
+            about="Names of tasks to wait for. The pods of this task are created once every pod of "
+            "those tasks is ready or has succeeded.",
             more="Circles are refused.",
         ),
     ] = ()
@@ -215,8 +215,7 @@ class Task:
         str | None,
         Declared(
             kind=Text(longest=MAX_RESTARTED_AT),
-            about="Another text than before replaces all pods of the task, without counting a "
-            "restart.",
+            about="A changed text replaces all pods of the task, without counting a restart.",
             may_change=True,
         ),
     ] = None
@@ -224,28 +223,28 @@ class Task:
         ProcessGroup | None,
         Declared(
             kind=Struct(ProcessGroup),
-            about="How the programs of the pods find each other, if they are one process group.",
+            about="How the programs of the pods find each other, if they form one process group.",
         ),
     ] = None
     node_check: Annotated[
         NodeCheck | None,
         Declared(
             kind=Struct(NodeCheck),
-            about="How fast the nodes of the task are, which each pod tells before it begins.",
+            about="A check of the nodes of the task, which each pod runs before its program.",
         ),
     ] = None
     service: Annotated[
         TaskService | None,
         Declared(
             kind=Struct(TaskService),
-            about="A Service <job>-<task> before those pods of the task that are ready.",
+            about="A Service <job>-<task> for the ready pods of the task.",
         ),
     ] = None
     drain: Annotated[
         Drain | None,
         Declared(
             kind=Struct(Drain),
-            about="How each pod is asked to finish what it has before it is ended.",
+            about="How each pod is asked to finish its work before it is terminated.",
             more="[How replicas leave](../how-to/roles.md#leaving-well).",
         ),
     ] = None
@@ -253,7 +252,7 @@ class Task:
         tuple[TaskPort, ...],
         Declared(
             kind=Structs(TaskPort, "port", MAX_TASK_PORTS),
-            about="Ports whose numbers are chosen for the pods, and told in `DI_PORT_<NAME>`.",
+            about="Ports whose numbers the operator chooses, passed in `DI_PORT_<NAME>`.",
         ),
     ] = ()
     template: Annotated[
@@ -261,10 +260,10 @@ class Task:
         Declared(
             kind=PodTemplate(),
             may_change_before_start=True,
-            about="The pods of the task. `restartPolicy` is `Never`, the operator replaces failed "
-            "pods, or `OnFailure` where a failure rule restarts in place; keys of `diengine/` in "
-            "labels and annotations are reserved.",
-            more="`metadata` takes labels and annotations.",
+            about="The pods of the task. `restartPolicy` is `Never`, because the operator replaces "
+            "failed pods, or `OnFailure` if a failure rule restarts in place. Keys of "
+            "`diengine/` in labels and annotations are reserved.",
+            more="`metadata` supports labels and annotations.",
         ),
     ]
 

@@ -30,14 +30,14 @@ class TaskPort:
         str,
         Declared(
             kind=PortName(),
-            about="Name of the port, of the container's and in `DI_PORT_<NAME>`.",
+            about="Name of the port, in the container and in `DI_PORT_<NAME>`.",
         ),
     ]
     scope: Annotated[
         PortScope,
         Declared(
             kind=OneOf(PortScope),
-            about="`Pod` gives each pod its own number, `Job` one number to all, which every pod "
-            "of the job has in a variable.",
+            about="`Pod` gives each pod its own number, `Job` one number to all tasks of the job, "
+            "which every pod has in a variable.",
         ),
     ] = PortScope.POD

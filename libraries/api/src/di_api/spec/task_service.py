@@ -33,14 +33,12 @@ class ServicePort:
     """A port of the Service of a task."""
 
     name: Annotated[str, Declared(kind=Label(), about="Name of the port, unique in the Service.")]
-    port: Annotated[
-        int, Declared(kind=Whole(1, HIGHEST_PORT), about="Where the Service is reached.")
-    ]
+    port: Annotated[int, Declared(kind=Whole(1, HIGHEST_PORT), about="Port of the Service.")]
     target_port: Annotated[
         int | str | None,
         Declared(
             kind=TargetPort(HIGHEST_PORT),
-            about="Where the pods listen, a number or the name of a port of a container.",
+            about="Port of the pods, a number or the name of a container's port.",
             absent="`port`",
         ),
     ] = None
@@ -57,13 +55,14 @@ class TaskService:
         tuple[ServicePort, ...],
         Declared(
             kind=Structs(ServicePort, "port", MAX_SERVICE_PORTS, least=1),
-            about="Its ports. The first is the one in the pods' variable `DI_<TASK>_SERVICE`.",
+            about="Ports of the Service. The first one is in the variable `DI_<TASK>_SERVICE` of "
+            "the pods.",
         ),
     ]
     select: Annotated[
         Selected,
         Declared(
             kind=OneOf(Selected),
-            about="Which pods are behind it: all of the task, or the first of each replica.",
+            about="Selected pods: all of the task, or the first of each replica.",
         ),
     ] = Selected.ALL

@@ -37,8 +37,9 @@ class Topology:
         Colocate,
         Declared(
             kind=OneOf(Colocate),
-            about="Which of their pods are in one domain: all (`Tasks`), those of each task "
-            "(`Task`), or those of each replica of several pods (`Replica`).",
+            about="Pods that share one domain: all (`Tasks`), those of each task (`Task`), or "
+            "those "
+            "of each replica of several pods (`Replica`).",
             is_filled_in=False,
             absent="`Task`",
         ),
@@ -47,15 +48,16 @@ class Topology:
         str | None,
         Declared(
             kind=Text(_LONGEST_KEY),
-            about="The label of nodes that tells domains apart; where no domain has room the pods "
-            "wait. Exactly one of `required` and `preferred`.",
+            about="Node label of the domains; while no domain has enough capacity, the pods wait. "
+            "Exactly one of `required` and `preferred`.",
         ),
     ] = None
     preferred: Annotated[
         str | None,
         Declared(
             kind=Text(_LONGEST_KEY),
-            about="The same; where no domain has room they run in several.",
+            about="Node label of the domains; if no domain has enough capacity, the pods run in "
+            "several.",
         ),
     ] = None
 
