@@ -12,11 +12,11 @@ from di_operator.cluster.informer_state import transform_pod
 from di_operator.lifecycle.observed.blockers import (
     BLOCKED_REASONS,
     MAX_TEXT,
-    PREPARING_SECONDS,
     Blocker,
     find_blocker,
 )
 from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.observed.stalled import PATIENCE
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.lifecycle import test_coordinated
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -179,7 +179,8 @@ def test_the_cache_keeps_since_when_a_pod_is_prepared(
 ) -> None:
     body = {"metadata": {"name": "x", "uid": "u"}, "status": preparing(START, status, phase)}
     kept = transform_pod(body)
-    assert (Pod.read(kept).unprepared_since == START) is found
+    stalled = Pod.read(kept).stalled
+    assert (stalled is not None and stalled.since == START) is found
     assert found or not any("lastTransitionTime" in one for one in kept["status"]["conditions"])
 
 
@@ -223,8 +224,8 @@ def test_volumes_that_stay_unready_are_reported() -> None:
     since = format_time(cluster.now)
     left = cluster.decide().requeue_after
     assert left is not None
-    assert left <= PREPARING_SECONDS
-    cluster.pass_time(PREPARING_SECONDS - 1)
+    assert left <= PATIENCE
+    cluster.pass_time(PATIENCE - 1)
     decision = cluster.reconcile()
     assert (len(cluster.writes), len(cluster.events)) == (written, told)
     assert decision.requeue_after == 1

@@ -104,6 +104,8 @@ def runs(*pods: dict[str, object], **others: Any) -> Facts:
     return seen("Running", "JobRunning", "1 of 1 pod ready", *pods, **others)
 
 
+IGNORED = "its scheduler, x, has not considered it since 2026-03-01T11:00:00Z"
+CLAIMS = "the ResourceClaims that it needs have to exist: gpu"
 CASES: dict[Cause, list[Facts]] = {
     Cause.IMAGE: [
         waits("ImagePullBackOff", PULL),
@@ -131,6 +133,13 @@ CASES: dict[Cause, list[Facts]] = {
             pod(conditions=[unscheduled(UNBOUND)]),
         ),
         waits("ContainerCreating", "", event("FailedAttachVolume", "Multi-Attach error", uid=UID)),
+    ],
+    Cause.NO_SCHEDULER: [seen("Starting", "Unschedulable", f"{BLOCKED}{IGNORED}", pod())],
+    Cause.RESOURCE_CLAIM: [
+        seen("Starting", "Unschedulable", f"{BLOCKED}{IGNORED}; {CLAIMS}", pod())
+    ],
+    Cause.STARTING: [
+        seen("Starting", "InitContainerRunning", f"{BLOCKED}init container fetch has run", pod())
     ],
     Cause.SCHEDULING_GATE: [
         seen(

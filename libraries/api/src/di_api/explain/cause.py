@@ -31,6 +31,8 @@ class Cause(StrEnum):
     NO_SUCH_NODE = "NoSuchNode"
     VOLUME = "Volume"
     SCHEDULING_GATE = "SchedulingGate"
+    NO_SCHEDULER = "NoScheduler"
+    RESOURCE_CLAIM = "ResourceClaim"
 
     # Pods cannot start.
     IMAGE = "Image"

@@ -160,6 +160,22 @@ FAILURE_CAUSES: Final = (
         remedy="whoever set the gates (schedulingGates of the template) has to open them",
     ),
     FailureCause(
+        cause=Cause.RESOURCE_CLAIM,
+        pattern=r"has not considered it .*ResourceClaims",
+        sources=frozenset({Source.CONDITION}),
+        summary="{pod} waits for its ResourceClaims, of which one may not exist",
+        remedy="kubectl get resourceclaims -n {namespace}: create those that the message names; "
+        "the pod starts by itself then",
+    ),
+    FailureCause(
+        cause=Cause.NO_SCHEDULER,
+        pattern=r"has not considered it",
+        sources=frozenset({Source.CONDITION}),
+        summary="no scheduler considers {pod}",
+        remedy="correct schedulerName of the template, or run the scheduler that it names; the pod "
+        "starts by itself then",
+    ),
+    FailureCause(
         cause=Cause.TAINT,
         pattern=r"untolerated taint",
         sources=_SAID,

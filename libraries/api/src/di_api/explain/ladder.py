@@ -218,6 +218,18 @@ def _waits(job: Job) -> Explanation | None:
     return None
 
 
+def _initializing(job: Job) -> Explanation | None:
+    current = job.current
+    if current is None or current.reason != "InitContainerRunning":
+        return None
+    return Explanation(
+        cause=Cause.STARTING,
+        summary=f"{job.facts.name} does not run yet: an init container is still at work",
+        evidence=evidence_of(job, None),
+        remedy="kubectl logs with -c shows what the container does that is named",
+    )
+
+
 def _was_preempted(job: Job) -> bool:
     """Return whether the allocator preempted the job, which it records in an Event."""
     return any(
@@ -292,6 +304,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _by_probes,
     _by_present_signs,
     _by_events,
+    _initializing,
     _waits,
     _operator_failed,
     _moved_or_restarted,

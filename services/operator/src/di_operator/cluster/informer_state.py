@@ -45,8 +45,8 @@ from di_api.phase import Phase
 from di_api.validation import may_be_too_much, weight_error
 from di_kube.cache import Subscriber, WatchCache
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
-from di_operator.builders.pinning import node_of, pin
 from di_operator.cluster.packed import Packed, json_text
+from di_operator.cluster.pod_specs import node_in, of_others
 from di_operator.lifecycle.observed.blockers import (
     CONTAINER_STATUSES,
     unprepared,
@@ -64,6 +64,12 @@ from di_operator.lifecycle.observed.pods import (
     told_rank,
 )
 from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
+from di_operator.lifecycle.observed.stalled import (
+    INIT_STATUSES,
+    is_ignored,
+    running_init_containers,
+    scheduling_part,
+)
 from di_operator.lifecycle.observed.status import Status
 from di_operator.process.controller import JobKey
 
@@ -100,8 +106,6 @@ _POD_NOTES = (
 )
 _ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
-# Of a pod that waits for capacity: where it can go, and which pods it can preempt.
-_WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
 # Parts of equal pods that are remembered to share them; pods of different jobs share little.
 _SHARED_PARTS = 4096
 
@@ -168,13 +172,17 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     )
     if controlling_job(body) is None:
         # A pod of another owner with our labels: it uses capacity as all others do.
-        placed = _of_others(body)
+        placed = of_others(body)
     else:
         placed = {
-            **_node_in(spec),
+            **node_in(spec),
             **({"priority": spec["priority"]} if spec.get("priority") else {}),
             "containers": _containers(body, kept["annotations"]),
         }
+        if is_ignored(body) and "creationTimestamp" in metadata:
+            kept["creationTimestamp"] = metadata["creationTimestamp"]
+            placed |= scheduling_part(body)
+    init = list(running_init_containers(body))
     return {
         "metadata": kept,
         "spec": _shared(placed),
@@ -187,6 +195,11 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
                     for key in CONTAINER_STATUSES
                     if status.get(key)
                 },
+                **(
+                    {INIT_STATUSES: [*_containers_of(status[INIT_STATUSES], goes_on=False), *init]}
+                    if init
+                    else {}
+                ),
             }
         ),
     }
@@ -286,7 +299,7 @@ def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
     """
     metadata = body["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion")
-    spec, status = _of_others(body), {"phase": (body.get("status") or {}).get("phase")}
+    spec, status = of_others(body), {"phase": (body.get("status") or {}).get("phase")}
     name = spec.pop("nodeName", None)
     if refusal_of(body):
         status["conditions"] = [unscheduled(body["status"])]
@@ -298,26 +311,6 @@ def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_others(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a pod's spec that show where it uses capacity, or waits for it."""
-    spec = body.get("spec") or {}
-    wants = _WANTS if refusal_of(body) else ()
-    return {
-        **{key: spec[key] for key in wants if key in spec},
-        **{key: spec[key] for key in ("nodeName", "overhead", "resources") if key in spec},
-        "containers": [_requests_of(one) for one in spec.get("containers") or ()],
-        "initContainers": [_requests_of(one) for one in spec.get("initContainers") or ()],
-    }
-
-
-def _node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a pod's spec with the node that it is bound or pinned to."""
-    if name := spec.get("nodeName"):
-        return {"nodeName": name}
-    node = node_of(spec)
-    return {"affinity": pin(node)} if node else {}
-
-
 def transform_node(body: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields of a node that the allocator does not read; the list of images is most of
     it.
@@ -326,11 +319,6 @@ def transform_node(body: dict[str, Any]) -> dict[str, Any]:
     status = body.get("status") or {}
     body["status"] = {key: status[key] for key in ("allocatable", "conditions") if key in status}
     return body
-
-
-def _requests_of(container: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("resources", "restartPolicy")
-    return {key: container[key] for key in kept if key in container}
 
 
 def index_phase(body: Mapping[str, Any]) -> Iterable[str]:

@@ -1,18 +1,16 @@
 """What keeps one pod from running, by what the scheduler and the kubelet say in its status.
 
 Of a pod that runs, or is on its way to, there is nothing to say. What a container waits for is a
-table; a reason that is not in it is passed on in the kubelet's own words. A pod whose volumes or
-network are not made ready shows nothing but that: it is told of when it has lasted.
+table; a reason that is not in it is passed on in the kubelet's own words. `stalled.py` has what
+shows nothing wrong, and is reported when it has lasted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.in_place import CONTAINERS, ON_THE_WAY
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
@@ -34,14 +32,11 @@ BLOCKED_REASONS: Final = frozenset(
     {
         *_WAITING.values(),
         *(Reason.CONTAINER_WAITING, Reason.VOLUME_NOT_BOUND, Reason.CONTAINER_CREATING),
-        *(Reason.SCHEDULING_GATED, Reason.UNSCHEDULABLE),
+        *(Reason.SCHEDULING_GATED, Reason.UNSCHEDULABLE, Reason.INIT_CONTAINER_RUNNING),
     }
 )
 """What a phase has as its reason for as long as a pod does not run, and no longer."""
 _SCHEDULED: Final = "PodScheduled"
-PREPARING_SECONDS: Final = 60
-"""For which a node may make a pod's volumes and network ready before it is told of. To attach a
-disk or to start a network's agent takes less."""
 # Kubernetes 1.29 and newer. It is False from the kubelet's first look at the pod on, and before
 # the first image is pulled it is True.
 _PREPARED: Final = "PodReadyToStartContainers"
@@ -105,15 +100,6 @@ def unprepared(status: Object) -> Object | None:
             kept = ("type", "status", "lastTransitionTime")
             return {key: one[key] for key in kept if key in one}
     return None
-
-
-def unprepared_blocker(pod: str, since: datetime) -> Blocker:
-    """What keeps a pod from running whose volumes and network have not been ready since then."""
-    message = (
-        "its volumes or its network (ContainerCreating) have not been ready on its node since "
-        f"{format_time(since)}; kubectl describe pod {pod} says why"
-    )
-    return Blocker(reason=Reason.CONTAINER_CREATING, message=message)
 
 
 def _of_container(container: Object, waiting: str, message: str) -> Blocker:

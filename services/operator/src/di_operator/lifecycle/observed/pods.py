@@ -27,10 +27,10 @@ from di_operator.lifecycle.observed.blockers import (
     CONTAINER_STATUSES,
     Blocker,
     find_blocker,
-    unprepared,
     unscheduled,
 )
 from di_operator.lifecycle.observed.in_place import failures_in, is_down, last_failure
+from di_operator.lifecycle.observed.stalled import Stalled, find_stalled
 from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -126,8 +126,8 @@ class Pod:
     ready: bool
     blocker: Blocker | None
     """What keeps it from running; None: nothing that is known of."""
-    unprepared_since: datetime | None
-    """Since when its node makes its volumes and network ready; None: they are, or nobody says."""
+    stalled: Stalled | None
+    """The step on its way to running that it is at, which may last."""
     failures: int
     """How often a container of it failed and was, or will be, started again in it."""
     is_down: bool
@@ -164,7 +164,7 @@ class Pod:
             node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
             blocker=find_blocker(status),
-            unprepared_since=parse_time((unprepared(status) or {}).get("lastTransitionTime")),
+            stalled=find_stalled(raw),
             failures=failures_in(status),
             is_down=is_down(status),
             deleted_at=parse_time(deletion),

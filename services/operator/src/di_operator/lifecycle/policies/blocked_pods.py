@@ -1,7 +1,7 @@
 """A job whose pods do not run says which, how many, and why: its phase has that reason meanwhile.
 
-It decides nothing about the job; a reason of its own that a verdict gives goes first. What a node
-does not make ready is told of after a while: every pod begins with it.
+It decides nothing about the job; a reason of its own that a verdict gives goes first. A step that
+every pod goes through is reported when it has lasted.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Final
 
 from di_operator.lifecycle.observed.blockers import (
     BLOCKED_REASONS,
-    PREPARING_SECONDS,
     Blocker,
-    unprepared_blocker,
 )
 from di_operator.lifecycle.observed.pod_group_status import group_blocker
 from di_operator.lifecycle.observed.pods import Pod
@@ -45,11 +43,15 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     """
     found = ((pod, _blocker(pod, now)) for pod in _alive(snapshot))
     blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
+    if all(pod.blocker is None for pod, _ in blocked) and not snapshot.is_bound:
+        group = group_blocker(snapshot.pod_group)
+        if group is not None or not blocked:
+            return group
     if not blocked:
-        return None if snapshot.is_bound else group_blocker(snapshot.pod_group)
+        return None
     others = snapshot.elastic | {pod.name for pod in snapshot.standbys}
-    # One that the job needs goes first.
-    pod, blocker = min(blocked, key=lambda each: each[0].name in others)
+    # One that the job needs goes first, and of those one that shows what is wrong.
+    pod, blocker = min(blocked, key=lambda each: (each[0].name in others, each[0].blocker is None))
     total = count_of(len(snapshot.slots) + len(snapshot.standbys), "pod")
     which = f"{len(blocked)} of {total}"
     message = f"{which} cannot run, {pod.name} first: {blocker.message}"
@@ -58,8 +60,8 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
 
 def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
     """Seconds until a pod that shows nothing new is to be told of; None: there is none."""
-    lefts = (_preparing_left(pod, now) for pod in _alive(snapshot))
-    return min((left for left in lefts if left is not None and left > 0), default=None)
+    lefts = (pod.stalled.left(now) for pod in _alive(snapshot) if pod.stalled is not None)
+    return min((left for left in lefts if left > 0), default=None)
 
 
 def _alive(snapshot: Snapshot) -> tuple[Pod, ...]:
@@ -76,17 +78,9 @@ def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
 
 
 def _blocker(pod: Pod, now: datetime) -> Blocker | None:
-    since, left = pod.unprepared_since, _preparing_left(pod, now)
-    if pod.blocker is not None or since is None or left is None or left > 0:
+    if pod.blocker is not None or pod.stalled is None or pod.stalled.left(now) > 0:
         return pod.blocker
-    return unprepared_blocker(pod.name, since)
-
-
-def _preparing_left(pod: Pod, now: datetime) -> float | None:
-    """Seconds for which a node may go on to make a pod's volumes and network ready."""
-    if pod.unprepared_since is None:
-        return None
-    return PREPARING_SECONDS - (now - pod.unprepared_since).total_seconds()
+    return pod.stalled.blocker
 
 
 def _may_be_told(snapshot: Snapshot, verdict: Verdict) -> bool:

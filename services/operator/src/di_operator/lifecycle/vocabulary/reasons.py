@@ -117,7 +117,7 @@ class Reason(_Declared):
         "Warning",
         "Pending: no node could ever run it; the message names the resource, the nodes that come "
         "closest, and what they lack. Or pods are there and have no node; the message is the "
-        "scheduler's own",
+        "scheduler's own, or names the scheduler that has not considered a pod for a minute",
     )
     NOT_ALLOCATABLE = (
         "NotAllocatable",
@@ -275,6 +275,12 @@ class Reason(_Declared):
         "Warning",
         "the volumes or the network of a pod have not been ready on its node for a minute: a "
         "ConfigMap, Secret or disk that is missing; the pod's own events say which",
+    )
+    INIT_CONTAINER_RUNNING = (
+        "InitContainerRunning",
+        "Normal",
+        "an init container of a pod has been running for a minute, and the other containers wait "
+        "for it",
     )
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
