@@ -104,6 +104,7 @@ def runs(*pods: dict[str, object], **others: Any) -> Facts:
     return seen("Running", "JobRunning", "1 of 1 pod ready", *pods, **others)
 
 
+ENDS = f"1 pod not ending, {POD} first: being deleted since x, held by finalizer y"
 IGNORED = "its scheduler, x, has not considered it since 2026-03-01T11:00:00Z"
 CLAIMS = "the ResourceClaims that it needs have to exist: gpu"
 CASES: dict[Cause, list[Facts]] = {
@@ -133,6 +134,10 @@ CASES: dict[Cause, list[Facts]] = {
             pod(conditions=[unscheduled(UNBOUND)]),
         ),
         waits("ContainerCreating", "", event("FailedAttachVolume", "Multi-Attach error", uid=UID)),
+    ],
+    Cause.POD_NOT_ENDING: [
+        seen(phase, "", "", pod(), conditions=[condition("PodNotEnding", value=True, message=ENDS)])
+        for phase in ("Rescheduling", "Running", "Pending")
     ],
     Cause.NO_SCHEDULER: [seen("Starting", "Unschedulable", f"{BLOCKED}{IGNORED}", pod())],
     Cause.RESOURCE_CLAIM: [

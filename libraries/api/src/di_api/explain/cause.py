@@ -48,6 +48,7 @@ class Cause(StrEnum):
     EVICTED = "Evicted"
     PREEMPTED = "Preempted"
     NODE_LOST = "NodeLost"
+    POD_NOT_ENDING = "PodNotEnding"
     CRASH_LOOP = "CrashLoop"
     PROGRAM_FAILED = "ProgramFailed"
     BACKOFF_LIMIT = "BackoffLimit"

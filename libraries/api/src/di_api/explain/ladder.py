@@ -142,6 +142,20 @@ def _hung(job: Job) -> Explanation | None:
     )
 
 
+def _not_ending(job: Job) -> Explanation | None:
+    held = job.holds("PodNotEnding")
+    if held is None or job.phase is None or job.phase.is_finished:
+        return None
+    runs = "runs, but" if job.phase is Phase.RUNNING else "waits:"
+    return Explanation(
+        cause=Cause.POD_NOT_ENDING,
+        summary=f"{job.facts.name} {runs} a pod that was deleted does not end",
+        evidence=(Evidence(label="operator", text=held.message, at=held.since),),
+        remedy="a finalizer is for its own controller to remove; if the node hangs, restart its "
+        "kubelet, or kubectl delete pod --force once you are sure that nothing of it runs",
+    )
+
+
 def _by_reason(job: Job) -> Explanation | None:
     """Return an explanation that the operator's reason for the phase gives alone."""
     current = job.current
@@ -301,6 +315,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _hung,
     _unreadable,
     _by_reason,
+    _not_ending,
     _by_probes,
     _by_present_signs,
     _by_events,

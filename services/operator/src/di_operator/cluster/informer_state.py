@@ -159,6 +159,8 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     for shared in ("namespace", "ownerReferences"):
         if shared in kept:
             kept[shared] = _shared(kept[shared])
+    if "deletionTimestamp" in kept and metadata.get("finalizers"):
+        kept["finalizers"] = metadata["finalizers"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name = kept["name"]
     kept["labels"] = {

@@ -25,6 +25,7 @@ from di_operator.lifecycle.policies.reclaim import RECLAIM
 from di_operator.lifecycle.policies.reports.allocatable import ALLOCATABLE
 from di_operator.lifecycle.policies.reports.completed_indexes import COMPLETED_INDEXES
 from di_operator.lifecycle.policies.reports.denied_phase import DENIED_PHASE
+from di_operator.lifecycle.policies.reports.held_pods import HELD_PODS
 from di_operator.lifecycle.policies.reports.notify_targets import NOTIFY_TARGETS
 from di_operator.lifecycle.policies.reports.placement import PLACEMENT
 from di_operator.lifecycle.policies.reports.pod_trial import POD_TRIAL
@@ -65,6 +66,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     ALLOCATABLE,
     NODE_CHECKS,
     NOTIFY_TARGETS,
+    HELD_PODS,
     RECONCILE_FAILURE,
     FORECAST,
     RECLAIM,

@@ -431,6 +431,12 @@ class Problem(_Declared):
         "the annotation `diengine/notify` names a [target](../how-to/operations.md#notifications) "
         "that the operator does not have; no notification is sent to that name",
     )
+    POD_NOT_ENDING = (
+        "PodNotEnding",
+        "Warning",
+        "a pod that was deleted has not ended 30 seconds after its grace period; the message has "
+        "since when, and what holds it: a finalizer, its kubelet or its node",
+    )
     RECONCILE_FAILED = (
         "ReconcileFailed",
         "Warning",
