@@ -10,6 +10,7 @@ import orjson
 
 from tools.faults.plan import ANY, EACH, NEXT, Notice, Request
 
+DRY_RUN = "dry-run"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -24,9 +25,12 @@ class Counts:
         what, name = _target(path)
         if method == "GET":
             verb = "watch" if query.get("watch") == "true" else "get" if name else "list"
+        elif "dryRun" in query:
+            # Nothing is stored: the create that follows is the first.
+            verb = DRY_RUN
         else:
             verb = _VERBS[method]
-        if verb == "create" or what == "events":
+        if verb in ("create", DRY_RUN) or what == "events":
             name = _name_in(body, what) or name
         return Request(verb=verb, what=what, name=name, nth=self._next(verb, what, name))
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tools.faults.moments import DRY_RUN
 from tools.faults.plan import Notice, Request
 from tools.faults.run import Run
 
@@ -72,7 +73,10 @@ def _part(workload: str, lists: Sequence[str]) -> str:
 
 
 def _repeats(request: Request) -> bool:
-    """Leave out what time brings: renewals of the lease and events whose count grows."""
+    """Leave out what time brings: renewals of the lease, events whose count grows, and dry runs of
+    pods of a job that its queue keeps waiting for more than a second."""
+    if request.verb == DRY_RUN:
+        return False
     if request.what == "leases":
         return request.verb in ("get", "create")
     return not (request.what == "events" and request.verb == "patch")
