@@ -90,7 +90,7 @@ def test_a_pod_waits_for_the_others_unless_they_are_through_their_checks() -> No
     for name in ("x-learner-0", "x-learner-1"):
         cluster.pods[name]["spec"]["nodeName"] = "n1"
         cluster.pods[name]["status"]["initContainerStatuses"] = [ended]
-    cluster.delete_pod("x-learner-2", force=True).settle()
+    cluster.delete_pod("x-learner-2", force=True).settle().pass_time(60).settle()
     cluster.scale("learner", 4).settle()
     assert waits(cluster) == {
         **dict.fromkeys(("x-learner-0", "x-learner-1"), "60"),

@@ -110,6 +110,7 @@ class ClusterModel(KubeletModel):
         self.aggregator: Object | None = None
         self.reports_since: datetime | None = START
         self.largest_node_memory: Decimal | None = None
+        self.nodes: frozenset[str] | None = None
         self.notification_targets: frozenset[str] | None = None
 
     # --- what tests look at ---
@@ -167,6 +168,7 @@ class ClusterModel(KubeletModel):
                 aggregator=self.aggregator,
                 reports_since=self.reports_since,
                 largest_node_memory=self.largest_node_memory,
+                nodes=self.nodes,
                 notification_targets=self.notification_targets,
                 companions=companions,
                 scheduling_objects=scheduling_objects,

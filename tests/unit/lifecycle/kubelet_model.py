@@ -148,17 +148,34 @@ class KubeletModel:
                 self.fail(name)
             case "evicted":
                 self.evict(name)
+            case "rejected":
+                self.reject(name)
             case "failed by the node":
-                self.say(name, phase="Failed", conditions=[target])
+                self.fail(name, code=137)
+                self.pods[name]["status"]["conditions"] = [target]
             case _:
                 self.delete_pod(name, force=how == "gone")
         if how == "preempted":
             self.objects["Pod", name]["status"]["conditions"] = [target]
         return self
 
-    def evict(self, name: str, reason: str = "Evicted") -> Self:
-        """The kubelet ends a pod for want of room."""
-        self._set(name, {"phase": "Failed", "reason": reason})
+    def evict(self, name: str, *, own_limit: bool = False) -> Self:
+        """The kubelet ends a pod, whose node lacks memory or which is over a limit of its own."""
+        self.fail(name, code=137)
+        status = self.pods[name]["status"]
+        status |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
+        if own_limit:
+            status["message"] = 'Usage of EmptyDir volume "s" exceeds the limit "50Mi".'
+            return self
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+        status["conditions"] = [target]
+        return self
+
+    def reject(self, name: str, reason: str = "NodeAffinity") -> Self:
+        """The kubelet refuses a pod before any container starts."""
+        message = f"Pod was rejected: {reason}"
+        times = {"startTime": format_time(self.now)}
+        self._set(name, {"phase": "Failed", "reason": reason, "message": message, **times})
         return self
 
     def say(self, name: str, **status: Any) -> Self:

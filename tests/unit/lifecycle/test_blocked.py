@@ -132,7 +132,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_blocked_pod_is_explained(case: str) -> None:
     status, reason, message = CASES[case]
-    found = find_blocker(status)
+    found = find_blocker({"status": status})
     assert found == (Blocker(reason=reason, message=message) if reason else None)
     assert reason is None or reason in BLOCKED_REASONS
 
@@ -141,7 +141,7 @@ def test_a_blocked_pod_is_explained(case: str) -> None:
 def test_the_cache_keeps_what_explains_a_blocked_pod(case: str) -> None:
     status, _, _ = CASES[case]
     kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
-    assert find_blocker(kept) == find_blocker(status)
+    assert find_blocker({"status": kept}) == find_blocker({"status": status})
 
 
 def test_the_cache_keeps_no_more_of_pods_that_run_or_start() -> None:
@@ -155,7 +155,7 @@ def test_long_messages_of_other_components_are_cut() -> None:
     status = on_node(waiting("ErrImagePull", "<html>" + "x" * 100_000))
     kept = transform_pod({"metadata": {"name": "x", "uid": "u"}, "status": status})["status"]
     text = kept["containerStatuses"][0]["state"]["waiting"]["message"]
-    found = find_blocker(kept)
+    found = find_blocker({"status": kept})
     assert len(text) == MAX_TEXT
     assert found is not None
     assert len(found.message) == MAX_TEXT

@@ -15,7 +15,6 @@ from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
 Start = Callable[[], ClusterModel]
 Step = Callable[[ClusterModel], object]
-DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 TAKEN = {"metadata": {"name": "x-learner-0", "namespace": "rl"}}
 
 
@@ -130,11 +129,13 @@ TABLE = {
         on_its_last_try, lambda c: c.evict("x-learner-0"), "Rescheduling 0+1"
     ),
     "a pod that found no room on its node is no failure": row(
-        on_its_last_try, lambda c: c.evict("x-learner-0", "OutOfcpu"), "Rescheduling 0+1"
+        on_its_last_try,
+        lambda c: c.reject("x-learner-0", "OutOfcpu"),
+        "Rescheduling PodRejected 0+1",
     ),
     "a pod with the condition DisruptionTarget is no failure": row(
         on_its_last_try,
-        lambda c: c.say("x-learner-0", phase="Failed", conditions=[DISRUPTED]),
+        lambda c: c.lose("x-learner-0", "failed by the node"),
         "Rescheduling 0+1",
     ),
     "a pod that a user deletes is no failure": row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,8 @@ OF_PARTS = {
 def test_there_is_a_row_for_every_case_and_its_answer_can_be_carried_out(
     seen: Seen, part: Part
 ) -> None:
-    for phase, has_started, reason in product((None, *Phase), (True, False), ("", "Evicted")):
-        case = Case(seen=seen, part=part, phase=phase, has_started=has_started, pod_reason=reason)
+    for phase, has_started, began in product((None, *Phase), (True, False), (True, False)):
+        case = Case(seen=seen, part=part, phase=phase, has_started=has_started, has_begun=began)
         then = rule_for(case).then
         assert then in (OF_PODS if seen in PODS else OF_REFUSED)
         assert seen is not Seen.POD_FAILED or then in OF_PARTS[part]
@@ -40,10 +41,9 @@ def test_there_is_a_row_for_every_case_and_its_answer_can_be_carried_out(
 
 
 def test_every_row_decides_some_case() -> None:
-    reasons = {rule.pod_reason.rstrip("*") for rule in RULES if rule.pod_reason}
     conditions = {frozenset({rule.pod_condition}) for rule in RULES if rule.pod_condition}
     cases = product(
-        Seen, Part, (None, *Phase), (True, False), {"", *reasons}, {frozenset[str](), *conditions}
+        Seen, Part, (None, *Phase), (True, False), (True, False), {frozenset[str](), *conditions}
     )
     decided = {
         rule_for(
@@ -52,11 +52,11 @@ def test_every_row_decides_some_case() -> None:
                 part=part,
                 phase=phase,
                 has_started=has_started,
-                pod_reason=reason,
+                has_begun=began,
                 pod_conditions=true,
             )
         )
-        for seen, part, phase, has_started, reason, true in cases
+        for seen, part, phase, has_started, began, true in cases
     }
     assert decided == set(RULES)
 
@@ -67,8 +67,13 @@ def test_every_refusal_has_a_reason_or_is_internal() -> None:
 
 
 def test_the_first_row_that_fits_decides() -> None:
-    own = Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, part=Part.TASK, pod_reason="Cosmic*")
-    case = Case(seen=Seen.POD_FAILED, part=Part.TASK, phase=Phase.RUNNING, pod_reason="CosmicRay")
+    own = Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_condition="CosmicRay")
+    case = Case(
+        seen=Seen.POD_FAILED,
+        part=Part.TASK,
+        phase=Phase.RUNNING,
+        pod_conditions=frozenset({"CosmicRay"}),
+    )
     assert rule_for(case).then is Then.RESTART
     assert rule_for(case, (own, *RULES)) is own
     assert rule_for(case, (*RULES, own)).then is Then.RESTART
@@ -80,42 +85,57 @@ def test_a_case_without_a_row_is_an_error_that_names_it() -> None:
         rule_for(case, ())
 
 
+EXITED: dict[str, Any] = {
+    "containerStatuses": [{"name": "di-container", "state": {"terminated": {"exitCode": 1}}}]
+}
+GIVEN_UP = {
+    "name": "di-container",
+    "state": {"terminated": {"exitCode": 137, "startedAt": None, "finishedAt": None}},
+}
+CREATING = {"name": "di-container", "state": {"waiting": {"reason": "ContainerCreating"}}}
+
+
+def disruption(value: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "DisruptionTarget", "status": value}]}
+
+
 @pytest.mark.proves("lifecycle.md#which-pods-count-as-failed")
 @pytest.mark.parametrize(
     ("status", "counters"),
     [
-        ({"phase": "Failed"}, (1, 0)),
-        ({"phase": "Failed", "reason": "OutOfnvidia.com/gpu"}, (0, 1)),
-        ({"phase": "Failed", "reason": "Evicted"}, (0, 1)),
-        ({"phase": "Failed", "reason": "NodeLost"}, (0, 1)),
-        ({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, (0, 1)),
-        ({"phase": "Failed", "reason": "EvictedByMistake"}, (1, 0)),
-        (
-            {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            (0, 1),
-        ),
-        (
-            {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "False"}]},
-            (1, 0),
-        ),
+        (EXITED, (1, 0)),
+        ({**EXITED, "reason": "Evicted"}, (1, 0)),
+        ({**EXITED, "reason": "DeadlineExceeded"}, (1, 0)),
+        ({**EXITED, **disruption("True")}, (0, 1)),
+        ({**EXITED, "reason": "Evicted", **disruption("True")}, (0, 1)),
+        ({**EXITED, **disruption("False")}, (1, 0)),
+        ({}, (0, 1)),
+        ({"reason": "NodeAffinity"}, (0, 1)),
+        ({"reason": "OutOfnvidia.com/gpu"}, (0, 1)),
+        ({"reason": "ANameOfNextYear"}, (0, 1)),
+        ({"containerStatuses": [GIVEN_UP]}, (0, 1)),
+        ({"containerStatuses": [CREATING]}, (0, 1)),
+        ({"initContainerStatuses": EXITED["containerStatuses"]}, (1, 0)),
     ],
+    ids=str,
 )
 def test_the_status_of_an_ended_pod_selects_the_row(
-    status: dict[str, object], counters: tuple[int, int]
+    status: dict[str, Any], counters: tuple[int, int]
 ) -> None:
     cluster = running(task("learner", 2), backoffLimit=3)
-    cluster._set("x-learner-0", status)
+    cluster._set("x-learner-0", {"phase": "Failed", **status})
     cluster.reconcile()
     assert cluster.counts == counters
 
 
 @pytest.mark.parametrize(
-    ("reason", "phase"), [("", "Failed"), ("Evicted", "Rescheduling"), ("OutOfcpu", "Rescheduling")]
+    ("how", "phase"),
+    [("failed", "Failed"), ("evicted", "Rescheduling"), ("rejected", "Rescheduling")],
 )
-def test_the_same_row_applies_to_a_coordinator(reason: str, phase: str) -> None:
+def test_the_same_row_applies_to_a_coordinator(how: str, phase: str) -> None:
     cluster: ClusterModel = coordinated()
     cluster.settle().run().settle()
-    cluster.evict("x-coordinator", reason).reconcile()
+    cluster.lose("x-coordinator", how).reconcile()
     assert cluster.phase == phase
 
 

@@ -92,7 +92,7 @@ def test_a_long_message_is_cut() -> None:
     cluster = running()
     cluster._set("x-learner-0", {"phase": "Failed", "message": "m" * 5000})
     cluster.reconcile()
-    assert len(cluster.condition("Restarting")["message"]) == 1024
+    assert len(cluster.condition("Rescheduling")["message"]) == 1024
 
 
 def test_an_invalid_spec_is_reported_with_every_field() -> None:

@@ -9,7 +9,7 @@ lost with this object: assignments are in the status of jobs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Container, Mapping, Set
 from dataclasses import replace
 from decimal import Decimal
 from math import inf
@@ -231,6 +231,10 @@ class Scheduler:
         known.
         """
         return self._largest.memory() if self._nodes.synced.is_set() else None
+
+    def node_names(self) -> Container[str] | None:
+        """Names of the cluster's nodes; None: not all are known."""
+        return self._largest.names if self._nodes.synced.is_set() else None
 
     @property
     def duties(self) -> Mapping[str, Duty]:

@@ -276,6 +276,7 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
                 grant=scheduler.grant if scheduler is not None else None,
                 reports_since=others.presence,
                 largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
+                nodes=scheduler.node_names if scheduler else lambda: None,
                 kueue=seen.kueue.known,
                 trial=seen.trials.known,
                 try_pods=seen.trials.ask,

@@ -66,11 +66,43 @@ RUNS = pod(phase="Running", node="gpu-1")
 SECOND = pod("cartpole-learner-1", phase="Running", node="gpu-1")
 READY = pod(phase="Running", node="gpu-1", ready=True)
 NODES = [node(labels={"pool": "gpu"}), node("gpu-2")]
+ABSENT = "the template of task learner binds it to node no-such-node, which does not exist"
 LOST = f"1 pod lost, {POD} first"
 BACK_OFF = ("CrashLoopBackOff", "back-off 10s restarting failed container")
 ENDED = {"exitCode": 7, "reason": "Error"}
 EVICTED = {"uid": "u", "pod": POD, "time": time(30), "reason": "Evicted"}
 BY_API = condition("DisruptionTarget", value=True, reason="EvictionByEvictionAPI")
+
+
+LIMIT = f'pod {POD} failed first: Evicted: Usage of EmptyDir volume "s" exceeds the limit "5Mi".'
+LATE = (
+    f"pod {POD} failed first: DeadlineExceeded: Pod was active on the node longer than the "
+    "specified deadline; exit code 137"
+)
+
+
+def over_limit() -> dict[str, object]:
+    return failed(137, reason="Error") | {
+        "status": {"phase": "Failed", "reason": "Evicted", "message": LIMIT}
+    }
+
+
+def refused(reason: str) -> dict[str, object]:
+    """A pod that its kubelet has refused."""
+    found = pod(phase="Failed", node="gpu-1", reason=reason, message="Pod was rejected: x")
+    found["status"].pop("containerStatuses")
+    return found
+
+
+def beside(main: dict[str, object], sidecar: dict[str, object]) -> dict[str, object]:
+    """A pod with a sidecar, first in its spec."""
+    found = pod(phase="Running", node="gpu-1")
+    names = ("shipper", "di-container")
+    found["spec"] |= {"restartPolicy": "Never", "containers": [{"name": name} for name in names]}
+    found["status"]["containerStatuses"] = [
+        {"name": name, "state": state} for name, state in zip(names, (sidecar, main), strict=True)
+    ]
+    return found
 
 
 def was(kind: str, message: str) -> dict[str, object]:
@@ -115,7 +147,11 @@ CASES: dict[Cause, list[Facts]] = {
     ],
     Cause.TAINT: [unfit(TAINTED), unfit(TAINTED_OR_NOT, *NODES, pool="gpu")],
     Cause.NO_ROOM: [unfit(FULL), seen("Pending", "Unschedulable", LACKS)],
-    Cause.NO_SUCH_NODE: [unfit(SELECTED), unfit(TAINTED_OR_NOT, *NODES, pool="gpus")],
+    Cause.NO_SUCH_NODE: [
+        seen("Starting", "NodeNotFound", f"{BLOCKED}{ABSENT}", nodes=NODES),
+        unfit(SELECTED),
+        unfit(TAINTED_OR_NOT, *NODES, pool="gpus"),
+    ],
     Cause.PROBE: [
         ended("137", failed(137), events=[*unhealthy("Liveness", UID)]),
         seen(
@@ -251,6 +287,20 @@ CASES: dict[Cause, list[Facts]] = {
             pod(phase="Failed", node="gpu-1", conditions=[BY_API]),
         ),
     ],
+    Cause.OVER_LIMIT: [
+        seen("Restarting", "JobRestarting", LIMIT, over_limit()),
+        seen("Failed", "TaskBackoffLimit", LIMIT),
+    ],
+    Cause.DEADLINE: [seen("Failed", "JobFailed", LATE)],
+    Cause.REJECTED: [
+        seen("Rescheduling", "PodRejected", f"{LOST}: NodeAffinity: Pod was rejected: x"),
+        seen("Starting", "JobStarting", "created 1 pod", refused("ANameOfNextYear")),
+    ],
+    Cause.SIDECAR: [
+        seen("Running", "SidecarEnded", f"{BLOCKED}container shipper ended with exit code 1"),
+        runs(beside({"running": {}}, {"terminated": {"exitCode": 137, "reason": "OOMKilled"}})),
+        runs(beside({"running": {}}, {"terminated": {"exitCode": 0, "reason": "Completed"}})),
+    ],
     Cause.PREEMPTED: [
         runs(
             READY,
@@ -275,3 +325,16 @@ def test_the_cause_of_a_pod_is_found(found: Facts, cause: Cause) -> None:
     assert explanation.cause is cause
     assert "{" not in (explanation.summary + explanation.remedy).replace("{gpu", "")
     assert "\n" not in explanation.summary
+
+
+def test_once_the_program_has_failed_its_sidecars_explain_nothing() -> None:
+    times = {"finishedAt": "2026-03-01T11:40:00Z"}
+    killed: dict[str, object] = {"terminated": {"exitCode": 137, "reason": "OOMKilled", **times}}
+    found = beside({"terminated": {"exitCode": 3, "reason": "Error"}}, killed)
+    explanation = explain(seen("Restarting", "JobRestarting", "1 pod failed", found))
+    assert explanation.cause is Cause.PROGRAM_FAILED
+
+
+def test_the_name_of_an_absent_node_is_given() -> None:
+    explanation = explain(seen("Starting", "NodeNotFound", f"{BLOCKED}{ABSENT}"))
+    assert f"{POD} is bound to node no-such-node, and there is no such node" in explanation.summary

@@ -90,7 +90,8 @@ def test_an_ignored_failure_is_a_reschedule_and_moves_no_counter(
     come_back(cluster)
     assert cluster.uids[COLLECTOR] != uid
     assert (cluster.phase, cluster.counts) == ("Running", (0, 1))
-    assert not {"replicaFailures", "taskRestarts", "jobRestarts"} & {*cluster.status}
+    assert not {"taskRestarts", "jobRestarts"} & {*cluster.status}
+    assert record(cluster, "collector", 7)["restarts"] == 0
 
 
 def test_a_pod_on_a_dead_node_is_replaced_after_its_grace_period() -> None:
@@ -416,6 +417,6 @@ def test_unreadable_failure_records_count_as_absent(written: Any) -> None:
 def test_a_pod_without_an_exit_code_matches_no_rule_about_codes() -> None:
     not_zero = {"operator": "NotIn", "values": [0]}
     cluster = collectors({"onExitCodes": not_zero, "action": "FailJob"})
-    cluster.evict(COLLECTOR)
+    cluster.reject(COLLECTOR)
     come_back(cluster)
     assert (cluster.phase, cluster.counts) == ("Running", (0, 1))

@@ -32,24 +32,25 @@ def test_the_message_of_a_failed_job_names_the_used_restarts() -> None:
     )
 
 
-def test_a_pod_without_container_states_is_reported_by_its_own_reason() -> None:
-    cluster = running()
-    cluster._set(
-        "x-learner-0",
-        {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active too long"},
-    )
+def test_a_pod_ended_for_its_own_deadline_is_reported_by_that() -> None:
+    cluster = running().fail("x-learner-0", code=137)
+    cluster.pods["x-learner-0"]["status"] |= {
+        "reason": "DeadlineExceeded",
+        "message": "Pod was active too long",
+    }
     cluster.reconcile()
     assert cluster.condition("Restarting")["message"].endswith(
-        "pod x-learner-0 failed first: DeadlineExceeded: Pod was active too long"
+        "failed first: DeadlineExceeded: Pod was active too long; exit code 137"
     )
+    assert cluster.status["failures"][0]["reason"] == "DeadlineExceeded"
 
 
 @pytest.mark.proves("lifecycle.md#order-of-writes/restarts-1-and-the-uids-in-status")
 def test_a_pod_without_any_reason_is_reported_as_such() -> None:
     cluster = running().say("x-learner-0", phase="Failed")
     cluster.reconcile()
-    message = cluster.condition("Restarting")["message"]
-    assert message.endswith("pod x-learner-0 failed first: no reason given")
+    message = cluster.condition("Rescheduling")["message"]
+    assert message == "1 pod lost, x-learner-0 first: no reason given"
 
 
 def test_nothing_is_deleted_before_the_failure_is_in_the_status() -> None:

@@ -229,7 +229,8 @@ def test_a_pod_that_is_lost_takes_its_replica_along_uncounted(how: str) -> None:
     else:
         cluster.delete_pod("x-rollout-1-0", force=how == "gone")
     assert (settled(cluster), cluster.counts) == (SECOND, (0, 1))
-    assert "replicaFailures" not in cluster.status
+    found = cluster.status.get("replicaFailures", {}).get("rollout", {}).get("1", {})
+    assert found.get("restarts", 0) == 0
     assert cluster.status["replicaAttempts"] == {"rollout": {"1": 1}}
 
 

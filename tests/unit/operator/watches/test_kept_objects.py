@@ -96,7 +96,8 @@ def test_a_transformed_pod_keeps_the_fields_that_decisions_use() -> None:
             "phase": "Failed",
             "conditions": [ready, initialized],
             "containerStatuses": [
-                {"name": "main", "state": {"terminated": {**ended, "message": said[-512:]}}}
+                {"name": "main", "state": {"terminated": {**ended, "message": said[-512:]}}},
+                {"state": {"running": {}}},
             ],
         },
     }
@@ -111,13 +112,14 @@ EARLIER = {**ENDED, "finishedAt": "2025-01-01T00:00:00Z", "containerID": "c"}
 @pytest.mark.parametrize(
     ("statuses", "failures", "is_down", "code"),
     [
-        # One that ran, failed and runs again; the other one failed before.
+        # One that ran, failed and runs again.
         ([{"restartCount": 1, "state": {"running": {}}}], 1, False, 3),
         ([{"restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}], 2, True, 3),
         ([{"restartCount": 0, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}], 1, True, 3),
         ([{"restartCount": 1, "state": {"waiting": {"reason": "ContainerCreating"}}}], 1, True, 3),
         ([{"restartCount": 1, "state": {"waiting": {}}}], 1, True, 3),
         ([{"restartCount": 2, "state": {"terminated": {"exitCode": 0}}}], 2, False, 3),
+        # A sidecar that failed more often beside it.
         (
             [
                 {"restartCount": 1, "state": {"running": {}}},
@@ -127,7 +129,7 @@ EARLIER = {**ENDED, "finishedAt": "2025-01-01T00:00:00Z", "containerID": "c"}
                     "lastState": {"terminated": {**EARLIER, "exitCode": 4}},
                 },
             ],
-            5,
+            1,
             False,
             3,
         ),

@@ -46,6 +46,9 @@ class Cause(StrEnum):
     # Pods ended.
     OUT_OF_MEMORY = "OutOfMemory"
     EVICTED = "Evicted"
+    OVER_LIMIT = "OverLimit"
+    REJECTED = "Rejected"
+    SIDECAR = "Sidecar"
     PREEMPTED = "Preempted"
     NODE_LOST = "NodeLost"
     POD_NOT_ENDING = "PodNotEnding"

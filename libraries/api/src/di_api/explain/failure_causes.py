@@ -34,12 +34,15 @@ class FailureCause:
     codes: frozenset[int] = frozenset()
     sources: frozenset[Source] = frozenset(Source) - {Source.LOG}
     is_init: bool | None = None
+    is_beside: bool = False
     unless: str = ""
     """Pattern of texts that exclude the row."""
 
     def fits(self, sign: Sign) -> bool:
         """Return whether the row matches the sign."""
         if sign.source not in self.sources or self.is_init not in (None, sign.is_init):
+            return False
+        if sign.is_beside is not self.is_beside:
             return False
         if self.unless and re.search(self.unless, sign.words, re.IGNORECASE):
             return False
@@ -55,6 +58,45 @@ def _of(*words: str) -> frozenset[str]:
 
 
 FAILURE_CAUSES: Final = (
+    FailureCause(
+        cause=Cause.SIDECAR,
+        pattern=r"^",
+        is_beside=True,
+        summary="container {container} of {pod} has ended, and its program runs on",
+        remedy="kubectl logs {pod} -c {container} -n {namespace}: correct what ended it; as an "
+        "init container with restartPolicy Always the node starts it again",
+    ),
+    FailureCause(
+        cause=Cause.SIDECAR,
+        reasons=_of("SidecarEnded"),
+        sources=_SAID,
+        summary="a container beside the program of {pod} has ended, and the program runs on",
+        remedy="kubectl logs {pod} -c CONTAINER -n {namespace}: correct what ended it",
+    ),
+    FailureCause(
+        cause=Cause.NO_SUCH_NODE,
+        reasons=_of("NodeNotFound"),
+        pattern=r"binds it to node \S+, which does not exist",
+        sources=frozenset({Source.CONDITION, Source.EVENT}),
+        summary="{pod} is bound to node {node}, and there is no such node",
+        remedy="correct nodeName in the template of its task, or leave it out and use nodeSelector",
+    ),
+    FailureCause(
+        cause=Cause.DEADLINE,
+        pattern=r"active on the node longer than the specified deadline",
+        sources=_DISRUPTED,
+        summary="the node ended {pod} for the activeDeadlineSeconds of its template",
+        remedy="raise activeDeadlineSeconds of the template, or leave it out: the job and each "
+        "task have one of their own",
+    ),
+    FailureCause(
+        cause=Cause.OVER_LIMIT,
+        pattern=r"exceeds the (total )?limit|exceeded its local ephemeral storage limit",
+        sources=_DISRUPTED,
+        summary="{pod} was evicted because it used more disk than its own limit",
+        remedy="have it write less, or raise the limit that is named (sizeLimit of the volume, "
+        "ephemeral-storage of the container)",
+    ),
     FailureCause(
         cause=Cause.OUT_OF_MEMORY,
         reasons=_of("OOMKilled", "OOMLimit"),
@@ -93,6 +135,14 @@ FAILURE_CAUSES: Final = (
         summary="{pod} was evicted from its node",
         remedy="it is made anew by itself; if the node ran out of memory or disk, request what it "
         "uses (resources.requests), if it was drained, there is nothing to do",
+    ),
+    FailureCause(
+        cause=Cause.REJECTED,
+        reasons=_of("PodRejected"),
+        sources=_DISRUPTED,
+        summary="{pod} was refused by its node before any of its containers ran",
+        remedy="the node's words say what it lacks: correct nodeName, nodeSelector or the requests "
+        "of its task; the pod is created again after growing delays",
     ),
     FailureCause(
         cause=Cause.IMAGE,

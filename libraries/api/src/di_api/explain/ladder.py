@@ -391,7 +391,7 @@ def _values(job: Job, sign: Sign) -> dict[str, str]:
 def _node_in(text: str) -> str:
     """Return the node that an Event names, as in "Node gpu-1 is not ready"."""
     words = text.split()
-    return words[words.index("node") + 1] if "node" in words[:-1] else ""
+    return words[words.index("node") + 1].rstrip(",") if "node" in words[:-1] else ""
 
 
 def _unknown(job: Job) -> Explanation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -16,9 +16,17 @@ from typing import Final
 from di_api.explain.facts import Facts, Object
 from di_api.explain.job import Condition, Job, text_of
 from di_api.field_error import items, mapping
+from di_api.pods.main_container import (
+    ALL_CONTAINERS,
+    CONTAINERS,
+    ended_beside_main,
+    main_end,
+    main_status,
+    phase_of,
+    was_rejected,
+)
 from di_api.timestamps import parse_time
 
-_KINDS: Final = ("initContainerStatuses", "containerStatuses")
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 _NAMED: Final = re.compile(r"(?<!\S)(\S++) (?:failed )?first\b")
 """Finds the pod's name in the operator's messages."""
@@ -54,6 +62,8 @@ class Sign:
     """Name of the pod; empty if the sign is not about a pod."""
     container: str = ""
     is_init: bool = False
+    is_beside: bool = False
+    """Whether the container has ended beside a main container that runs on."""
     exit_code: int | None = None
     node: str = ""
     at: datetime | None = None
@@ -83,9 +93,9 @@ def unwell_pods(facts: Facts) -> list[Object]:
 
 
 def is_well(pod: Object) -> bool:
-    """Return whether a pod is ready, or has succeeded."""
+    """Whether a pod is ready, or its program has succeeded."""
     status = mapping(pod.get("status"))
-    if status.get("phase") == "Succeeded":
+    if phase_of(pod) == "Succeeded":
         return True
     return any(
         mapping(each).get("type") == "Ready" and mapping(each).get("status") == "True"
@@ -139,12 +149,31 @@ def _of_pod(pod: Object) -> Iterator[Sign]:
     if reason := text_of(status.get("reason")):
         text = text_of(status.get("message"))
         yield Sign(source=Source.POD, reason=reason, text=text, pod=name, node=node)
+        if was_rejected(pod):
+            words = ": ".join(part for part in (reason, text) if part)
+            yield Sign(source=Source.POD, reason="PodRejected", text=words, pod=name, node=node)
     yield from _of_pod_conditions(status, name, node)
-    sidecars = _sidecars(pod)
-    for kind in _KINDS:
+    sidecars, main = _sidecars(pod), main_status(pod)
+    # Once the program has ended, what the containers beside it do explains nothing.
+    decides, beside = main_end(pod) is not None, ended_beside_main(pod)
+    for kind in ALL_CONTAINERS:
         for each in map(mapping, items(status.get(kind))):
-            is_init = kind == "initContainerStatuses" and each.get("name") not in sidecars
-            yield from _of_container(each, name, node, is_init=is_init)
+            if decides and kind == CONTAINERS and each is not main:
+                continue
+            is_init = kind != CONTAINERS and each.get("name") not in sidecars
+            is_beside = beside is not None and each is beside[0]
+            for sign in _of_container(each, name, node, is_init=is_init):
+                yield replace(sign, is_beside=True) if is_beside else sign
+    if beside is not None and not beside[1].get("exitCode"):
+        yield Sign(
+            source=Source.ENDED,
+            reason=text_of(beside[1].get("reason")),
+            pod=name,
+            container=text_of(beside[0].get("name")),
+            is_beside=True,
+            exit_code=0,
+            node=node,
+        )
 
 
 def _sidecars(pod: Object) -> list[object]:
@@ -253,7 +282,7 @@ def _of_logs(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
 def _failed_at(pod: Object) -> tuple[bool, datetime, str]:
     """Return a sort key: failed pods first, by time, then by name."""
     status, times = mapping(pod.get("status")), []
-    for kind in _KINDS:
+    for kind in ALL_CONTAINERS:
         for each in items(status.get(kind)):
             for state in ("lastState", "state"):
                 ended = mapping(mapping(mapping(each).get(state)).get("terminated"))

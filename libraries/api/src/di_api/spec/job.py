@@ -179,8 +179,8 @@ class JobSpec:
         int,
         Declared(
             kind=Whole(0),
-            about="Restarts allowed before the job is Failed. Pods lost with their node or evicted "
-            "do not count.",
+            about="Restarts allowed before the job is Failed. Pods that the cluster ended or "
+            "refused do not count.",
             more="Failures seen together count once.",
             may_change=True,
         ),

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api import names
+from di_api.pods.main_container import main_container
 from di_api.spec import Drain, Task
 from di_operator.builders.access import HEADER_DRAIN, drain_token
-from di_operator.builders.containers import main_container
 
 DEFAULT_GRACE: Final = 30
 """Seconds of grace that core/v1 gives a pod without `terminationGracePeriodSeconds`."""

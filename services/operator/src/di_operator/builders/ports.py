@@ -14,8 +14,8 @@ from typing import Any
 from zlib import crc32
 
 from di_api import names
+from di_api.pods.main_container import main_container
 from di_api.spec import PortScope, Task
-from di_operator.builders.containers import main_container
 
 Object = Mapping[str, Any]
 

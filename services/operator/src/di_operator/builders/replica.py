@@ -8,11 +8,12 @@ from typing import Any
 
 from di_api import names
 from di_api.coordinated import PORT_VARIABLES, address, port_of
+from di_api.pods.main_container import main_container
 from di_api.spec import Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.companion import naming_companions
-from di_operator.builders.containers import main_container, with_amounts
+from di_operator.builders.containers import with_amounts
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (

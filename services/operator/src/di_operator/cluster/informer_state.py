@@ -31,7 +31,6 @@ from di_api.names import (
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_SERVER_CA,
     ANNOTATION_TASK_REPLICAS,
-    ENV_RANK,
     LABEL_IN_SERVICE,
     LABEL_JOB,
     LABEL_OPERATOR,
@@ -42,21 +41,15 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS
 from di_api.validation import may_be_too_much, weight_error
 from di_kube.cache import Subscriber, WatchCache
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
+from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
 from di_operator.cluster.packed import Packed, json_text
 from di_operator.cluster.pod_specs import node_in, of_others
-from di_operator.lifecycle.observed.blockers import (
-    CONTAINER_STATUSES,
-    unprepared,
-    unscheduled,
-    waiting_part,
-)
-from di_operator.lifecycle.observed.check_reports import report_of
-from di_operator.lifecycle.observed.in_place import CONTAINERS, has_failed
+from di_operator.lifecycle.observed.blockers import unprepared, unscheduled
 from di_operator.lifecycle.observed.pods import (
-    MAX_LAST_WORDS,
     is_read_condition,
     refusal_of,
     stage_of,
@@ -104,7 +97,6 @@ _POD_NOTES = (
     *(ANNOTATION_RESTART_ATTEMPT, ANNOTATION_REPLICA_ATTEMPT, ANNOTATION_SERVER_CA),
     *(ANNOTATION_LEFT_SERVICE, ANNOTATION_GRACE_SECONDS, ANNOTATION_JOB_SECRET),
 )
-_ENDED = ("exitCode", "reason", "finishedAt")
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
 # Parts of equal pods that are remembered to share them; pods of different jobs share little.
 _SHARED_PARTS = 4096
@@ -179,7 +171,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         placed = {
             **node_in(spec),
             **({"priority": spec["priority"]} if spec.get("priority") else {}),
-            "containers": _containers(body, kept["annotations"]),
+            **container_specs(spec, told_rank(body), kept["annotations"]),
         }
         if is_ignored(body) and "creationTimestamp" in metadata:
             kept["creationTimestamp"] = metadata["creationTimestamp"]
@@ -191,17 +183,14 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
         "status": _shared(
             {
                 **{key: status[key] for key in _POD_STATUS if key in status},
+                **start_time(status),
                 "conditions": _conditions(status),
                 **{
-                    key: _containers_of(status[key], goes_on=key == CONTAINERS)
-                    for key in CONTAINER_STATUSES
+                    key: container_statuses(status, key, goes_on=key == CONTAINERS)
+                    for key in ALL_CONTAINERS
                     if status.get(key)
                 },
-                **(
-                    {INIT_STATUSES: [*_containers_of(status[INIT_STATUSES], goes_on=False), *init]}
-                    if init
-                    else {}
-                ),
+                **_with_running(status, init),
             }
         ),
     }
@@ -219,17 +208,6 @@ def _parsed(text: bytes) -> Any:
     return orjson.loads(text)
 
 
-def _containers(body: Mapping[str, Any], notes: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the containers. Their number shows whether all have ended; a rank is kept only if it
-    is disputed.
-    """
-    kept: list[dict[str, Any]] = [{}] * len((body.get("spec") or {}).get("containers") or ())
-    rank = told_rank(body)
-    if rank is not None and notes.get(ANNOTATION_RANK) != str(rank):
-        kept[0] = {"env": [{"name": ENV_RANK, "value": str(rank)}]}
-    return kept
-
-
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     kept: list[Mapping[str, Any]] = [
         {key: one[key] for key in ("type", "status", "reason") if key in one}
@@ -240,59 +218,12 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*kept, *(one for one in waits_for if one is not None)]
 
 
-def _containers_of(
-    statuses: Iterable[Mapping[str, Any]], *, goes_on: bool
-) -> list[Mapping[str, Any]]:
-    """Return the statuses of containers that have ended or cannot run; if the pod `goes_on` after
-    failures, also of those that failed. Other containers are left out.
-    """
-    kept: list[Mapping[str, Any]] = []
-    for one in statuses:
-        if goes_on and has_failed(one):
-            kept.append(_started_again(one))
-        elif ended := (one.get("state") or {}).get("terminated"):
-            if (report := report_of(one)) is not None:
-                kept.append(_check_of(one, ended, report))
-            else:
-                kept.append(_failure_of(one, ended) if ended.get("exitCode") else _end_of(ended))
-        elif waiting := waiting_part(one):
-            kept.append(waiting)
-    return kept
-
-
-def _end_of(ended: Mapping[str, Any]) -> dict[str, Any]:
-    return {"state": {"terminated": {key: ended[key] for key in _ENDED if key in ended}}}
-
-
-def _check_of(status: Mapping[str, Any], ended: Mapping[str, Any], report: str) -> dict[str, Any]:
-    """Return the name and the report of a node check's container."""
-    kept = _failure_of(status, ended)
-    kept["state"]["terminated"]["message"] = report
-    return {**kept, "name": status["name"]}
-
-
-def _failure_of(status: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the name, the run time and the termination message of a container that failed."""
-    kept = _end_of(ended)
-    state = kept["state"]["terminated"]
-    if "startedAt" in ended:
-        state["startedAt"] = ended["startedAt"]
-    if message := ended.get("message"):
-        state["message"] = message[-MAX_LAST_WORDS:]
-    return {**kept, **({"name": status["name"]} if "name" in status else {})}
-
-
-def _started_again(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the last failure and the restart count of a container that restarts."""
-    state = status.get("state") or {}
-    kept: dict[str, Any] = {key: status[key] for key in ("name", "restartCount") if key in status}
-    if ended := state.get("terminated"):
-        kept |= _failure_of(status, ended)
-    elif "waiting" in state:
-        kept |= waiting_part(status) or {"state": {"waiting": {}}}
-    if last := (status.get("lastState") or {}).get("terminated"):
-        kept["lastState"] = _failure_of({}, last)["state"]
-    return kept
+def _with_running(status: Mapping[str, Any], running: list[Any]) -> dict[str, Any]:
+    """Return the statuses of init containers with those that run, if any runs."""
+    if not running:
+        return {}
+    ended = container_statuses(status, INIT_STATUSES, goes_on=False)
+    return {INIT_STATUSES: [*ended, *running]}
 
 
 def transform_other_pod(body: dict[str, Any]) -> dict[str, Any]:

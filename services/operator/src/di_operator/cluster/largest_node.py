@@ -1,8 +1,8 @@
-"""The allocatable memory of the largest node."""
+"""The allocatable memory of the largest node, and the names of the nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -29,6 +29,11 @@ class LargestNode:
         else:
             self._memory[name] = _memory_of(node)
         self._is_stale = True
+
+    @property
+    def names(self) -> Container[str]:
+        """The names of the nodes, as they are at any time."""
+        return self._memory.keys()
 
     def memory(self) -> Decimal | None:
         """Return the bytes; None if no node has memory."""

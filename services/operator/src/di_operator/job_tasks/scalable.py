@@ -85,7 +85,7 @@ def task_status(
         if not labels.items() <= found.items() or not is_controlled_by(raw, uid):
             continue
         pod = read_pod(raw)
-        if pod.terminating or pod.is_finished or is_marked_standby(pod):
+        if pod.terminating or pod.is_over or is_marked_standby(pod):
             continue
         if task.size == 1:
             replicas.add(pod.name)

@@ -111,6 +111,7 @@ def read_snapshot(
         grant=sources.grant,
         reports_since=sources.reports_since,
         largest_node_memory=sources.largest_node_memory,
+        nodes=sources.nodes,
         notification_targets=sources.notification_targets,
         placement=asked.placement,
         tasks=asked.tasks,

@@ -5,7 +5,7 @@ requests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -84,6 +84,8 @@ class KnownElsewhere:
     """Returns since when reports of jobs are possible; None: they are not possible now."""
     largest_node_memory: Callable[[], Decimal | None] = lambda: None
     """Returns the allocatable bytes of the largest node; None: unknown."""
+    nodes: Callable[[], Container[str] | None] = lambda: None
+    """Returns the names of the nodes; None: unknown."""
     kueue: Callable[[JobKey], Kueue | None]
     """Returns what is known of Kueue and a job's Workloads; None before the first answer."""
     trial: Callable[[Mapping[str, Any]], Trial | None] = lambda _: None
@@ -189,6 +191,7 @@ class JobReader:
             grant=known.grant(job) if known.grant is not None else None,
             reports_since=known.reports_since(),
             largest_node_memory=known.largest_node_memory(),
+            nodes=known.nodes(),
             notification_targets=self._settings.notification_targets,
             kueue=known.kueue(key),
             companions=self._unwatched.companions.known(job),

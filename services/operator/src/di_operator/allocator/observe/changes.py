@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
 from di_api.field_error import mapping
+from di_api.pods.main_container import was_rejected
 from di_operator.allocator.rounds.budgets import ChangeBudgets
 from di_operator.allocator.withdrawals.dry_runs import DryRuns
 from di_operator.allocator.withdrawals.resource_quotas import Bound, read_bounds
@@ -161,7 +162,7 @@ class News:
         uid, is_there = pod["metadata"]["uid"], kind != "DELETED"
         # A pod that goes makes room, a kubelet that refuses one has less than was thought. Pods
         # that are free to choose wait for what the scheduler finds.
-        is_refused = str((pod.get("status") or {}).get("reason") or "").startswith("OutOf") or (
+        is_refused = was_rejected(pod) or (
             is_there and bool(node_of(pod.get("spec") or {}) and refusal_of(pod))
         )
         # Once for each pod: a user who edits it again and again must not keep the allocator busy.

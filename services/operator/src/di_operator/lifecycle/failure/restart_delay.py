@@ -1,8 +1,9 @@
 """How long a replica that fails again and again waits for its next pod, as the kubelet does it.
 
 Where nothing else ends a job that always fails: in tasks with a limit of their own, by the count of
-the replica, and after failures that a rule ignores, or when one of an elastic tier is lost. Those
-move no counter, so there it is the time for which they have followed each other.
+the replica; and after losses that move no such counter, by the time for which they have followed
+each other. Those are failures that a rule ignores, and pods that the cluster ended, refused or took
+away. A pod that a client deletes is created again at once.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from datetime import datetime
 from typing import Final
 
 from di_operator.lifecycle.observed.ledger import ReplicaRecord
+from di_operator.lifecycle.observed.pods import DISRUPTION_TARGET
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
-from di_operator.lifecycle.vocabulary.rules import Part, Then
 
 FIRST: Final = 10.0
 """Seconds before the second restart; the first is at once. Then twice as long each time."""
 LONGEST: Final = 300.0
 FORGOTTEN: Final = 2 * LONGEST
-"""Seconds between two ignored failures after which the later one is a first one again."""
+"""Seconds between two such losses after which the later one is a first one again."""
 
 
 def pause_of(record: ReplicaRecord) -> float:
@@ -39,29 +40,44 @@ def pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
     )
 
 
-def note_ignored(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Remember when pods failed whose failures a rule ignores, of those that a verdict counts.
+def note_losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
+    """Remember when replicas were lost without a failure that counts, of those a verdict counts.
 
-    Not of pods that the cluster has ended: that says nothing about their program. But of those of
-    elastic tiers, which would be made anew as fast as they are taken.
+    The verdict's message says how long the first of them waits that has to.
     """
     counted = {pod.name for pod in verdict.counted}
-    crashed = {
-        pod.name
-        for pod in snapshot.disrupted
-        if pod.name in counted
-        and pod.answer(Part.TASK, snapshot.status.phase) is not Then.RESCHEDULE
-    }
-    if not crashed and not verdict.lost:
+    evicted = (pod for pod in snapshot.terminating if DISRUPTION_TARGET in pod.conditions)
+    ended = {pod.name for pod in (*snapshot.disrupted, *evicted)} & counted
+    if not ended and not verdict.lost:
         return verdict
-    ledger = verdict.ledger or snapshot.status.ledger
-    keys = {
-        (slot.task.name, slot.key)
+    ledger = (verdict.ledger or snapshot.status.ledger).without(_is_forgotten, now)
+    slots = {
+        (slot.task.name, slot.key): slot
         for slot in snapshot.slots
-        if slot.name in crashed or slot.replica in verdict.lost
+        if slot.name in ended or slot.replica in verdict.lost
     }
-    records = {key: _once_more(ledger.record(*key), now) for key in keys}
-    return replace(verdict, ledger=ledger.with_records(records))
+    records = {key: _once_more(ledger.record(*key), now) for key in slots}
+    noted = replace(verdict, ledger=ledger.with_records(records))
+    waits = ((slots[key], _ignored_pause(record)) for key, record in records.items())
+    slot, pause = next(((slot, pause) for slot, pause in waits if pause > 0), (None, 0.0))
+    if slot is None or verdict.message is None or not verdict.reschedules:
+        return noted
+    again = f"{slot.replica_name} is created again after {pause:.0f} s"
+    return replace(noted, message=f"{verdict.message}; {again}")
+
+
+def follows_losses(snapshot: Snapshot, slot: Slot, now: datetime) -> bool:
+    """Whether a replica was lost within the last ten minutes without a failure that counts."""
+    last = snapshot.status.ledger.record(slot.task.name, slot.key).last_ignored
+    return last is not None and (now - last).total_seconds() < FORGOTTEN
+
+
+def _is_forgotten(record: ReplicaRecord, now: datetime) -> bool:
+    """Whether a record has nothing but losses that are too long ago to count."""
+    last = record.last_ignored
+    if last is None or (now - last).total_seconds() < FORGOTTEN:
+        return False
+    return replace(record, ignored_since=None, last_ignored=None) == ReplicaRecord()
 
 
 def _once_more(record: ReplicaRecord, now: datetime) -> ReplicaRecord:

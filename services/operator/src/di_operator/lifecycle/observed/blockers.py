@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_operator.lifecycle.observed.in_place import CONTAINERS, ON_THE_WAY
+from di_api.pods.main_container import ALL_CONTAINERS, ended_beside_main
+from di_operator.lifecycle.observed.in_place import ON_THE_WAY
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 Object = Mapping[str, Any]
@@ -33,6 +34,7 @@ BLOCKED_REASONS: Final = frozenset(
         *_WAITING.values(),
         *(Reason.CONTAINER_WAITING, Reason.VOLUME_NOT_BOUND, Reason.CONTAINER_CREATING),
         *(Reason.SCHEDULING_GATED, Reason.UNSCHEDULABLE, Reason.INIT_CONTAINER_RUNNING),
+        *(Reason.SIDECAR_ENDED, Reason.NODE_NOT_FOUND),
     }
 )
 """What a phase has as its reason for as long as a pod does not run, and no longer."""
@@ -40,7 +42,6 @@ _SCHEDULED: Final = "PodScheduled"
 # Kubernetes 1.29 and newer. It is False from the kubelet's first look at the pod on, and before
 # the first image is pulled it is True.
 _PREPARED: Final = "PodReadyToStartContainers"
-CONTAINER_STATUSES: Final = ("initContainerStatuses", CONTAINERS)
 _ENDED: Final = ("exitCode", "reason")
 # The scheduler says so of a claim that is missing or unbound, and of nothing else then.
 _OF_CLAIMS: Final = "persistentvolumeclaim"
@@ -52,16 +53,19 @@ class Blocker:
 
     reason: Reason
     message: str
+    what: str = "cannot run"
+    """What that is to the pods, after their number."""
 
 
-def find_blocker(status: Object) -> Blocker | None:
-    """Return what keeps a pod of that status from running; None: nothing that is known of."""
-    for kind in CONTAINER_STATUSES:
+def find_blocker(pod: Object) -> Blocker | None:
+    """Return what keeps a pod from running, or from being ready; None: nothing that is known of."""
+    status = pod.get("status") or {}
+    for kind in ALL_CONTAINERS:
         for container in status.get(kind) or ():
             waiting = (container.get("state") or {}).get("waiting")
             if waiting and (reason := waiting.get("reason") or "") not in ON_THE_WAY:
                 return _of_container(container, reason, waiting.get("message") or "")
-    return _of_scheduling(unscheduled(status))
+    return _of_scheduling(unscheduled(status)) or _of_sidecar(pod)
 
 
 def waiting_part(container: Object) -> Object | None:
@@ -114,6 +118,19 @@ def _of_container(container: Object, waiting: str, message: str) -> Blocker:
     else:
         text = f"{name}: {waiting}: {message}" if message else f"{name}: {waiting}"
     return Blocker(reason=reason, message=text[:MAX_TEXT])
+
+
+def _of_sidecar(pod: Object) -> Blocker | None:
+    if (found := ended_beside_main(pod)) is None:
+        return None
+    container, ended = found
+    why = f" ({ended['reason']})" if ended.get("reason", "Error") not in ("Error", "") else ""
+    name, code = container.get("name", ""), ended.get("exitCode")
+    return Blocker(
+        reason=Reason.SIDECAR_ENDED,
+        message=f"container {name} ended with exit code {code}{why}, the main container runs on",
+        what="not complete",
+    )
 
 
 def _of_scheduling(condition: Object | None) -> Blocker | None:

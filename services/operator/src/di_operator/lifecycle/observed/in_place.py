@@ -1,26 +1,27 @@
-"""Containers that failed and go on in their pod, as its status tells of them.
+"""Main containers that failed and go on in their pod, as its status shows.
 
 In a pod with `restartPolicy: OnFailure` the kubelet starts a container again that failed, after
 pauses of its own. `restartCount` is how often it has done so; while it waits to do it again, the
-failure it waits for is one more. Init containers and sidecars have no part in it.
+failure it waits for is one more. Only the main container counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+from di_api.pods.main_container import main_status
 
 Object = Mapping[str, Any]
 
-CONTAINERS: Final = "containerStatuses"
-"""Of a pod's status: the containers that it is about."""
 ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """What a container waits for that is about to run."""
 
 
-def failures_in(status: Object) -> int:
-    """How many failures of containers the pod has outlived, or is about to."""
-    return sum(_failures_of(container) for container in _containers(status))
+def failures_in(pod: Object) -> int:
+    """How many failures of its main container a pod has outlived, or is about to."""
+    main = main_status(pod)
+    return _failures_of(main) if main is not None else 0
 
 
 def has_failed(container: Object) -> bool:
@@ -28,23 +29,17 @@ def has_failed(container: Object) -> bool:
     return _failures_of(container) > 0
 
 
-def is_down(status: Object) -> bool:
-    """Whether a container that failed does not run again yet."""
-    return any(_waiting(each) is not None for each in _containers(status) if has_failed(each))
+def is_down(pod: Object) -> bool:
+    """Whether the main container failed and does not run again yet."""
+    main = main_status(pod)
+    return main is not None and has_failed(main) and _waiting(main) is not None
 
 
-def last_failure(status: Object) -> tuple[Object, Object] | None:
-    """The container that failed last, and how; None: the status does not say."""
-    failed = [
-        (container, ended)
-        for container in _containers(status)
-        if (ended := _last_end(container)) and ended.get("exitCode")
-    ]
-    return max(failed, key=lambda each: each[1].get("finishedAt") or "", default=None)
-
-
-def _containers(status: Object) -> Iterator[Object]:
-    yield from status.get(CONTAINERS) or ()
+def last_failure(pod: Object) -> tuple[Object, Object] | None:
+    """The main container, and how it failed last; None: the status does not say."""
+    main = main_status(pod)
+    ended = _last_end(main) if main is not None else None
+    return (main, ended) if main is not None and ended and ended.get("exitCode") else None
 
 
 def _failures_of(container: Object) -> int:

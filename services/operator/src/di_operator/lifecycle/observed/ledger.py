@@ -6,7 +6,7 @@ cannot be read counts as absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -146,6 +146,20 @@ class Ledger:
         for (task, replica), record in records.items():
             replicas.setdefault(task, {})[replica] = record.dump()
         return replace(self, replicas=replicas)
+
+    def without(self, is_over: Callable[[ReplicaRecord, datetime], bool], now: datetime) -> Ledger:
+        """The same without the records that are over now, which say nothing any more."""
+        if not self.replicas:
+            return self
+        kept = {
+            task: {
+                key: raw
+                for key, raw in records.items()
+                if not is_over(ReplicaRecord.read(raw), now)
+            }
+            for task, records in self.replicas.items()
+        }
+        return replace(self, replicas={task: records for task, records in kept.items() if records})
 
     def with_restart_of_job(self) -> Ledger:
         """The same with one more restart that counts for the job's own limit."""

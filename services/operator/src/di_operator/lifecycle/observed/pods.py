@@ -20,11 +20,17 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
+from di_api.pods.main_container import (
+    ALL_CONTAINERS,
+    ENDED,
+    has_begun,
+    main_end,
+    phase_of,
+)
 from di_api.spec import FailureAction, FailurePolicy
 from di_api.timestamps import format_time
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.observed.blockers import (
-    CONTAINER_STATUSES,
     Blocker,
     find_blocker,
     unscheduled,
@@ -37,8 +43,9 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 # Set by the control plane's taint manager when the pod's node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
-_READY, _DISRUPTED = "Ready", "DisruptionTarget"
-_FINISHED = ("Succeeded", "Failed")
+_READY = "Ready"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+"""Type of the condition that the control plane and the kubelet give a pod that they end."""
 _UNSCHEDULABLE = "Unschedulable"
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
@@ -51,7 +58,7 @@ _SHOWN_LINES: Final = 3
 def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
     """Whether a pod's condition is read: of one that failed, all that are True."""
     return condition.get("type") == _READY or (
-        _is_true(condition) and (has_failed or condition.get("type") == _DISRUPTED)
+        _is_true(condition) and (has_failed or condition.get("type") == DISRUPTION_TARGET)
     )
 
 
@@ -84,8 +91,11 @@ def is_marked_standby(pod: Pod) -> bool:
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
-    """Whether the containers of a pod, as the API server returns it, have ended for good."""
-    return (raw.get("status") or {}).get("phase") in _FINISHED
+    """Whether all containers of a pod, as the API server returns it, have ended for good.
+
+    That is when its node and its quota are free; how its replica stands is `phase_of`.
+    """
+    return (raw.get("status") or {}).get("phase") in ENDED
 
 
 def task_of(raw: Mapping[str, Any]) -> str | None:
@@ -95,9 +105,8 @@ def task_of(raw: Mapping[str, Any]) -> str | None:
 
 def stage_of(raw: Mapping[str, Any]) -> str:
     """How far a pod has got: its phase, and `Ready` while it is ready."""
-    status = raw.get("status") or {}
-    phase: str = status.get("phase") or "Pending"
-    return _READY if phase == "Running" and _READY in _conditions(status) else phase
+    phase, conditions = phase_of(raw), _conditions(raw.get("status") or {})
+    return _READY if phase == "Running" and _READY in conditions else phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +120,9 @@ class Pod:
     """The reference to the job that controls it."""
     resource_version: str
     phase: str
+    """That of its replica: its main container decides, see `phase_of`."""
+    has_begun: bool
+    """Whether any of its containers ran."""
     rank: int | None
     told_rank: int | None
     """The rank in the environment of its first container, which nobody can edit, if it differs
@@ -128,6 +140,8 @@ class Pod:
     """What keeps it from running; None: nothing that is known of."""
     stalled: Stalled | None
     """The step on its way to running that it is at, which may last."""
+    is_taken_up: bool
+    """Whether a kubelet has seen it."""
     failures: int
     """How often a container of it failed and was, or will be, started again in it."""
     is_down: bool
@@ -155,7 +169,8 @@ class Pod:
             uid=metadata.get("uid", ""),
             owner=controlling_job(raw),
             resource_version=metadata.get("resourceVersion", ""),
-            phase=status.get("phase") or "Pending",
+            phase=phase_of(raw),
+            has_begun=has_begun(raw),
             rank=_number(annotations, ANNOTATION_RANK),
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
@@ -163,10 +178,11 @@ class Pod:
             replica_attempt=_as_number(annotations.get(ANNOTATION_REPLICA_ATTEMPT, "0")),
             node=node_of(raw.get("spec") or {}),
             ready=_READY in conditions,
-            blocker=find_blocker(status),
+            blocker=find_blocker(raw),
             stalled=find_stalled(raw),
-            failures=failures_in(status),
-            is_down=is_down(status),
+            is_taken_up=status.get("startTime") is not None or phase_of(raw) != "Pending",
+            failures=failures_in(raw),
+            is_down=is_down(raw),
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
             reason=status.get("reason") or "",
@@ -176,8 +192,13 @@ class Pod:
 
     @property
     def is_finished(self) -> bool:
-        """Whether its containers have ended for good."""
-        return self.phase in _FINISHED
+        """Whether all of its containers have ended for good: its node is free."""
+        return is_finished(self.raw)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its program has ended for good; a sidecar may run on."""
+        return self.phase in ENDED
 
     @property
     def has_ended(self) -> bool:
@@ -192,7 +213,7 @@ class Pod:
     @property
     def goes_on(self) -> bool:
         """Whether a container of it failed, and the pod goes on."""
-        return self.failures > 0 and not self.is_finished and not self.terminating
+        return self.failures > 0 and not self.is_over and not self.terminating
 
     @property
     def incarnation(self) -> str:
@@ -205,7 +226,7 @@ class Pod:
             seen=Seen.POD_FAILED,
             part=part,
             phase=phase,
-            pod_reason=self.reason,
+            has_begun=self.has_begun,
             pod_conditions=self.conditions,
         )
         return rule_for(case).then
@@ -219,6 +240,7 @@ class Pod:
             exit_code=ended.get("exitCode"),
             reasons=frozenset(reason for reason in reasons if reason),
             conditions=self.conditions,
+            has_begun=self.has_begun,
             goes_on=self.goes_on,
         )
 
@@ -231,7 +253,7 @@ class Pod:
             or any(
                 condition.get("reason") == _NODE_GONE and _is_true(condition)
                 for condition in status.get("conditions") or ()
-                if condition.get("type") == _DISRUPTED
+                if condition.get("type") == DISRUPTION_TARGET
             )
         )
 
@@ -320,15 +342,19 @@ def first_failed(pods: Iterable[Pod]) -> Pod:
 
 
 def failure_text(pod: Pod) -> str:
-    """Say why a pod failed: ``exit code 137 (OOMKilled)``, or what the kubelet gave as reason."""
+    """Say why a pod failed: ``exit code 137 (OOMKilled)``.
+
+    Where the pod was ended as a whole, the kubelet's reason and message go first: the exit code is
+    only what came of that.
+    """
+    status = pod.raw.get("status") or {}
+    parts = [": ".join(text for text in (status.get("reason"), status.get("message")) if text)]
     if ended := _first_failure(pod):
         reason = ended.get("reason")
         # "Error" is the kubelet's word for any other code and adds nothing to the number.
         suffix = f" ({reason})" if reason and reason != "Error" else ""
-        return f"exit code {ended['exitCode']}{suffix}"
-    status = pod.raw.get("status") or {}
-    parts = [text for text in (status.get("reason"), status.get("message")) if text]
-    return ": ".join(parts) or "no reason given"
+        parts.append(f"exit code {ended['exitCode']}{suffix}")
+    return "; ".join(part for part in parts if part) or "no reason given"
 
 
 def oom_killed(pod: Pod) -> list[str]:
@@ -348,7 +374,10 @@ def seconds_run(pod: Pod) -> float | None:
 
 
 def ended_at(pod: Pod) -> datetime | None:
-    """When the container that failed first did; None if nothing says so."""
+    """When the container that failed first did, or a kubelet saw one that never ran; None if
+    nothing says so."""
+    if pod.phase == "Failed" and not pod.has_begun:
+        return parse_time((pod.raw.get("status") or {}).get("startTime"))
     return parse_time((_first_failure(pod) or {}).get("finishedAt"))
 
 
@@ -363,7 +392,7 @@ def last_words(pod: Pod) -> str:
 def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
     """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
     ended = _first_failure(pod) or {}
-    why = ended.get("reason") or (pod.raw.get("status") or {}).get("reason")
+    why = pod.reason or ended.get("reason")
     record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
     if ended:
         record["exitCode"] = ended["exitCode"]
@@ -373,6 +402,10 @@ def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
 
 
 def _first_failure(pod: Pod) -> Mapping[str, Any] | None:
+    """How its main container failed; where that did not, the container that failed first."""
+    main = None if pod.goes_on else main_end(pod.raw)
+    if main is not None and main.get("exitCode"):
+        return main
     failures = [ended for ended in _ended(pod) if ended.get("exitCode")]
     return min(failures, key=lambda state: state.get("finishedAt") or "~", default=None)
 
@@ -386,11 +419,11 @@ def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, An
     the container that failed last."""
     status = pod.raw.get("status") or {}
     if pod.goes_on:
-        failed = last_failure(status)
+        failed = last_failure(pod.raw)
         return [] if failed is None else [failed]
     return [
         (container, ended)
-        for kind in CONTAINER_STATUSES
+        for kind in ALL_CONTAINERS
         for container in status.get(kind) or ()
         if (ended := (container.get("state") or {}).get("terminated"))
     ]

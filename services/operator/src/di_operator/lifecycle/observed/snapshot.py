@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -95,6 +95,8 @@ class Snapshot:
     """Since when reports of the job can come; None: di-server or the API server is away."""
     largest_node_memory: Decimal | None
     """Bytes that the largest node has for pods; None: not known."""
+    nodes: Container[str] | None
+    """Names of the cluster's nodes; None: not known."""
     notification_targets: frozenset[str] | None
     """Whom the job may have told of it; None: nobody tells anybody, and its wish is not judged."""
     placement: Placement | None

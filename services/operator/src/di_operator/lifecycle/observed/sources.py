@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -33,6 +33,8 @@ class Sources:
     """Since when reports of jobs can come; None: they cannot."""
     largest_node_memory: Decimal | None = None
     """Bytes that the largest node has for pods; None: not known."""
+    nodes: Container[str] | None = None
+    """Names of the cluster's nodes; None: not known."""
     notification_targets: frozenset[str] | None = None
     """The targets that jobs may name; None: nothing is notified."""
     kueue: Kueue | None = None

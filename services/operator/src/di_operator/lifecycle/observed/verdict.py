@@ -36,7 +36,7 @@ class Verdict:
     those of phases that turn True with it. ``restarted`` are tasks (of a coordinated
     job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
     ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
-    ``lost`` are replicas of elastic tiers that were lost.
+    ``lost`` are replicas that were lost: of elastic tiers, and those whose pods vanished.
     ``groups`` None leaves the process groups as they are.
     ``stand_ins`` are the pods that serve in the place of others from now on, None if they are the
     same.

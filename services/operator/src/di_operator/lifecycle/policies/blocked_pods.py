@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from di_operator.lifecycle.failure.absent_nodes import on_absent_nodes
 from di_operator.lifecycle.observed.blockers import (
     BLOCKED_REASONS,
     Blocker,
@@ -42,19 +43,21 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     What is said of a single pod says more than what is said of the group that it waits with.
     """
     found = ((pod, _blocker(pod, now)) for pod in _alive(snapshot))
-    blocked = [(pod, blocker) for pod, blocker in found if blocker is not None]
-    if all(pod.blocker is None for pod, _ in blocked) and not snapshot.is_bound:
+    named = [
+        (pod.name, blocker, pod.blocker is None) for pod, blocker in found if blocker is not None
+    ] or [(name, blocker, False) for name, blocker in on_absent_nodes(snapshot, now)]
+    if all(is_on_its_way for *_, is_on_its_way in named) and not snapshot.is_bound:
         group = group_blocker(snapshot.pod_group)
-        if group is not None or not blocked:
+        if group is not None or not named:
             return group
-    if not blocked:
+    if not named:
         return None
     others = snapshot.elastic | {pod.name for pod in snapshot.standbys}
     # One that the job needs goes first, and of those one that shows what is wrong.
-    pod, blocker = min(blocked, key=lambda each: (each[0].name in others, each[0].blocker is None))
+    pod, blocker, _ = min(named, key=lambda each: (each[0] in others, each[2]))
     total = count_of(len(snapshot.slots) + len(snapshot.standbys), "pod")
-    which = f"{len(blocked)} of {total}"
-    message = f"{which} cannot run, {pod.name} first: {blocker.message}"
+    which = f"{len(named)} of {total}"
+    message = f"{which} {blocker.what}, {pod} first: {blocker.message}"
     return Blocker(reason=blocker.reason, message=message)
 
 

@@ -20,6 +20,8 @@ class Signs:
     """Of that container, and of the pod itself."""
     conditions: frozenset[str]
     """Types of the pod's conditions that are True."""
+    has_begun: bool = True
+    """Whether any container ran."""
     goes_on: bool = False
     """Whether a container failed, and is started again in the pod."""
 
@@ -35,6 +37,8 @@ def _fits(rule: FailureRule, task: str, signs: Signs) -> bool:
     return (
         # What has ended as a whole cannot go on in its place.
         (signs.goes_on or rule.action is not FailureAction.RESTART_IN_PLACE)
+        # What never ran has not failed as a program: only a rule that names what ended it decides.
+        and (signs.has_begun or bool(rule.on_reasons or rule.on_conditions))
         and (not rule.tasks or task in rule.tasks)
         # As in batch/v1: what did not exit has no code that could not be among the values.
         and (

@@ -58,6 +58,13 @@ class Reason(_Declared):
         "the number of replicas changed, or pods were lost without failing; `reschedules` has "
         "grown by one",
     )
+    POD_REJECTED = (
+        "PodRejected",
+        "Warning",
+        "Rescheduling: a pod failed before any of its containers ran, mostly because the kubelet "
+        "of its node refused it; the message has the kubelet's words, and when the pod is created "
+        "again. The delays grow from 10 seconds to five minutes",
+    )
     RESTART_REQUESTED = (
         "RestartRequested",
         "Normal",
@@ -281,6 +288,18 @@ class Reason(_Declared):
         "Normal",
         "an init container of a pod has been running for a minute, and the other containers wait "
         "for it",
+    )
+    SIDECAR_ENDED = (
+        "SidecarEnded",
+        "Warning",
+        "a container beside the main one has ended for good, and the main one runs on; the message "
+        "has its exit code",
+    )
+    NODE_NOT_FOUND = (
+        "NodeNotFound",
+        "Warning",
+        "a pod is bound to a node that does not exist, and was lost for it before: mostly a "
+        "`nodeName` in the template of its task",
     )
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 

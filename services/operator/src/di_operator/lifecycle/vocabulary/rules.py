@@ -1,7 +1,8 @@
 """What is done about what goes wrong: one table, for pods that end and for writes that are refused.
 
 The first row that fits decides; a column that is left out fits everything. Rows are data: nothing
-else knows reasons and conditions of pods, and nothing in here knows how an answer is carried out.
+else knows conditions of pods, and nothing in here knows how an answer is carried out. Reasons of
+pods are no column: the cluster has more of them than a table could name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Seen(StrEnum):
     the first of them decides.
     """
 
-    POD_FAILED = "pod of phase Failed that nobody deleted"
+    POD_FAILED = "pod whose replica has failed and that nobody deleted"
     POD_DELETED = "pod that is being deleted"
     POD_GONE = "pod that vanished between two looks"
     TEMPLATE_REFUSED = "pod or Service that the API server calls invalid (422)"
@@ -82,8 +83,8 @@ class Case:
     """Of the job; None: its status is not written yet."""
     has_started: bool = True
     """Whether the job has been past Pending, by its status."""
-    pod_reason: str = ""
-    """`status.reason` of the pod."""
+    has_begun: bool = True
+    """Whether any container of the pod ran."""
     pod_conditions: frozenset[str] = frozenset()
     """Types of the pod's conditions that are True."""
 
@@ -99,8 +100,7 @@ class Rule:
     part: Part | None = None
     phases: frozenset[Phase] | None = None
     has_started: bool | None = None
-    pod_reason: str | None = None
-    """With a `*` at its end: the beginning of the reason."""
+    has_begun: bool | None = None
     pod_condition: str | None = None
 
     def fits(self, case: Case) -> bool:
@@ -110,7 +110,7 @@ class Rule:
             and self.part in (None, case.part)
             and (self.phases is None or case.phase in self.phases)
             and self.has_started in (None, case.has_started)
-            and (self.pod_reason is None or _is_like(case.pod_reason, self.pod_reason))
+            and self.has_begun in (None, case.has_begun)
             and (self.pod_condition is None or self.pod_condition in case.pod_conditions)
         )
 
@@ -131,13 +131,12 @@ _BY_HAND: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
 """What no later try puts right, unless a user has done something about it."""
 
 RULES: Final[tuple[Rule, ...]] = (
-    # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program.
+    # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program:
+    # Kubernetes 1.26 and newer gives this condition for all of them. An eviction without it is for
+    # the pod's own limit, as is the end by its own deadline: that is the program's doing.
     Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_condition="DisruptionTarget"),
-    Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_reason="Evicted"),
-    Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_reason="NodeLost"),
-    Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_reason="UnexpectedAdmissionError"),
-    # OutOfcpu, OutOfmemory, OutOfnvidia.com/gpu: the node had no room when the kubelet looked.
-    Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_reason="OutOf*"),
+    # The kubelet refused it, or ended it while it waited.
+    Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, has_begun=False),
     Rule(seen=Seen.POD_FAILED, then=Then.FAIL, part=Part.COORDINATOR),
     Rule(seen=Seen.POD_FAILED, then=Then.RESTART),
     # While Pending, pods that end do so because we suspended the job or it was preempted.
@@ -218,7 +217,3 @@ def rule_for(case: Case, rules: Sequence[Rule] = RULES) -> Rule:
         if rule.fits(case):
             return rule
     raise LookupError(f"no rule for {case}")
-
-
-def _is_like(reason: str, pattern: str) -> bool:
-    return reason.startswith(pattern[:-1]) if pattern.endswith("*") else reason == pattern

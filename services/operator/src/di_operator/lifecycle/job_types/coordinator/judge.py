@@ -46,13 +46,12 @@ def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
     # Without a spec no pod has a slot.
     pod = next((pod for pod in snapshot.surplus if pod.name == name), None)
     phase = snapshot.status.phase
-    if pod is None or pod.answer(Part.COORDINATOR, phase) is not Then.FAIL:
-        return None
-    if pod.phase == "Succeeded":
+    if pod is not None and pod.phase == "Succeeded":
         return Verdict(phase=Phase.SUCCEEDED, message="the coordinator succeeded")
-    if pod.phase == "Failed":
-        return _failed(pod)
-    return None
+    if pod is None or pod.phase != "Failed":
+        return None
+    is_end = pod.answer(Part.COORDINATOR, phase) is Then.FAIL
+    return _failed(pod) if is_end else None
 
 
 def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Verdict | None:
@@ -66,9 +65,13 @@ def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Ver
         lost = (deleted or pod in snapshot.disrupted) and pod.uid not in snapshot.status.counted
     if not lost:
         return None
+    ended = pod if pod is not None and not pod.terminating else None
+    words = f" ({failure_text(ended)})" if ended is not None else ""
+    rejected = ended is not None and not ended.has_begun
     return Verdict(
         phase=Phase.RESCHEDULING,
-        message="the coordinator was lost, another one takes its place",
+        reason=Reason.POD_REJECTED if rejected else None,
+        message=f"the coordinator was lost{words}, another one takes its place",
         reschedules=1,
         counted=() if pod is None else (pod,),
         from_absence=pod is None,
@@ -103,7 +106,10 @@ def _losses(
             message=found.end.message,
             counted=tuple(ended),
         )
-    texts = [f"{count_of(len(lost), 'replica')} lost, {lost[0].name} first"] if lost else []
+    texts = []
+    if lost:
+        words = "" if lost[0].terminating else f": {failure_text(lost[0])}"
+        texts.append(f"{count_of(len(lost), 'replica')} lost, {lost[0].name} first{words}")
     if failed:
         first = first_failed(failed)
         what = count_of(len(failed), "replica")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from di_api.pods.main_container import main_container
 from di_api.spec import Coordinated, JobSpec, Role
-from di_operator.builders.containers import main_container, with_amounts
+from di_operator.builders.containers import with_amounts
 
 
 def coordinated_of(spec: JobSpec) -> Coordinated:

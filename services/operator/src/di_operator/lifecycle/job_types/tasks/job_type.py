@@ -15,7 +15,7 @@ from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels
-from di_operator.lifecycle.failure.restart_delay import note_ignored
+from di_operator.lifecycle.failure.restart_delay import note_losses
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
 from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judge_completion
@@ -73,7 +73,7 @@ class WithTasks(JobType):
                 lost=change.lost,
             )
         if (verdict := failure or change) is not None:
-            return with_stand_ins(snapshot, note_ignored(snapshot, verdict, now), now)
+            return with_stand_ins(snapshot, note_losses(snapshot, verdict, now), now)
         return judge_completion(snapshot) or judge_stand_ins(snapshot, now)
 
     @override

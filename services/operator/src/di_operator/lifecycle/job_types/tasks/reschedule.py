@@ -14,9 +14,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
+from di_operator.lifecycle.failure.absent_nodes import absent_node_of
 from di_operator.lifecycle.failure.losses import countable, is_counting
 from di_operator.lifecycle.failure.settling import settling
-from di_operator.lifecycle.observed.pods import Pod, refusal_of
+from di_operator.lifecycle.observed.pods import Pod, failure_text, refusal_of
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.kueue_admission import Quota
@@ -50,7 +51,7 @@ def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
         events=tiers.events,
         from_absence=core.from_absence or tiers.from_absence,
         regrouped=core.regrouped | tiers.regrouped,
-        lost=tiers.lost,
+        lost=core.lost | tiers.lost,
     )
 
 
@@ -65,17 +66,18 @@ def _change_of_core(
     lost = [pod for pod in ended if pod.uid not in displaced]
     if not (resized or moved or lost or gone):
         return None
+    reason = None
     if resized:
         message = _resized(snapshot, before.desired or {})
     elif moved:
         message = f"{count_of(len(moved), 'pod')} to move, {_first_to_move(moved)} first"
     else:
-        first = lost[0].name if lost else gone[0].name
-        message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {first} first"
+        reason, message = _told_of_lost(snapshot, lost, gone)
     # A restart under way goes on and is not renamed for it.
     phase = Phase.RESTARTING if before.phase is Phase.RESTARTING else Phase.RESCHEDULING
     return Verdict(
         phase=phase,
+        reason=reason,
         message=message,
         reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
         counted=(*lost, *moved),
@@ -83,7 +85,23 @@ def _change_of_core(
         regrouped=snapshot.groups_of(
             (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
         ),
+        lost=frozenset(slot.replica for slot in gone),
     )
+
+
+def _told_of_lost(
+    snapshot: Snapshot, lost: Sequence[Pod], gone: Sequence[Slot]
+) -> tuple[Reason | None, str]:
+    """Say which pods were lost, and of the first why; one that never ran goes first."""
+    rejected = [pod for pod in lost if not pod.terminating and not pod.has_begun]
+    first = next(iter((*rejected, *lost)), None)
+    name = first.name if first is not None else gone[0].name
+    message = f"{count_of(len(lost) + len(gone), 'pod')} lost, {name} first"
+    if (absent := absent_node_of(snapshot, name)) is not None:
+        return Reason.NODE_NOT_FOUND, f"{message}: {absent}"
+    if first is None or first.terminating:
+        return None, message
+    return Reason.POD_REJECTED if rejected else None, f"{message}: {failure_text(first)}"
 
 
 def _loss_of_tiers(
@@ -104,10 +122,14 @@ def _loss_of_tiers(
         return None
     first = next(slot.replica_name for slot in snapshot.slots if slot.replica in lost)
     message = f"{count_of(len(lost), 'replica')} of the elastic tier lost, {first} first"
+    told = [JobEvent(reason=Reason.ELASTIC_REPLICAS_LOST, message=message)]
+    if rejected := next((p for p in ended if p.phase == "Failed" and not p.has_begun), None):
+        words = f"pod {rejected.name} of the elastic tier: {failure_text(rejected)}"
+        told.append(JobEvent(reason=Reason.POD_REJECTED, message=words))
     return Verdict(
         phase=snapshot.status.phase or Phase.PENDING,
         counted=tuple(ended),
-        events=(JobEvent(reason=Reason.ELASTIC_REPLICAS_LOST, message=message),),
+        events=tuple(told),
         from_absence=bool(torn),
         regrouped=snapshot.groups_of(names) | torn,
         lost=lost,

@@ -41,7 +41,8 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
     if left is None and (not done or len(snapshot.done) == len(snapshot.awaited)):
         # All of them: that has always been the end.
         return None
-    others = [pod for pod in snapshot.pods if not pod.is_finished]
+    # Of a pod whose program has ended only sidecars run on: cleanPodPolicy rules over it.
+    others = [pod for pod in snapshot.pods if not pod.is_over]
     if left is None and others and policy.grace_period_seconds:
         return _announce(phase, done, len(others), policy)
     if left is None or left <= 0 or not others:

@@ -12,8 +12,8 @@ from typing import Final
 
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
-from di_operator.lifecycle.policy import NOTHING, Policy, Report
-from di_operator.lifecycle.vocabulary.conditions import Aside
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.conditions import Aside, kept
 from di_operator.lifecycle.vocabulary.reasons import Problem
 
 _SOLVED: Final = Report(
@@ -34,7 +34,7 @@ def report_trial(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
         return _SOLVED
     trial = snapshot.trial
     if trial is None:
-        return NOTHING
+        return Report(conditions=tuple(kept(snapshot.status.conditions, Problem.PODS_REFUSED)))
     if trial.reason is None:
         return _SOLVED
     refused = Aside(

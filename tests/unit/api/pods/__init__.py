@@ -1,0 +1,1 @@
+"""Fields of a job that mean more than a value."""
