@@ -61,6 +61,16 @@ def test_a_pods_end_is_that_of_its_first_failed_container() -> None:
     )
 
 
+def test_the_end_of_the_main_container_is_that_of_its_pod() -> None:
+    killed = container("side", **ended(137, 50, "OOMKilled"))
+    for phase, sidecar in (("Failed", killed), ("Running", container("side", running={}))):
+        body = pod(21, phase=phase, containers=(sidecar, container(**ended(3, 60))))
+        body["spec"]["containers"].insert(0, {"name": "side", "image": "s:1"})
+        body["spec"]["restartPolicy"] = "Never"
+        (found,) = placement_changes(kept(), trimmed(body), SEEN)
+        assert (found.until, found.outcome, found.exit_code) == (NOON + 60_000, "Failed", 3)
+
+
 def test_a_pod_that_is_deleted_has_left_its_node() -> None:
     (found,) = placement_gone(kept(), SEEN)
     assert (found.until, found.outcome, found.version) == (SEEN, "Deleted", 21)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from di_api.names import ANNOTATION_IDEMPOTENCY
+from di_api.names import ANNOTATION_IDEMPOTENCY, DI_CONTAINER
 from di_api.ownership import controller_uid
 from di_api.spec import Role
 from di_server.jobs.addresses import addresses
@@ -14,6 +14,7 @@ from di_server.jobs.groups import described
 from di_server.jobs.idempotency import IdempotencyKey
 from di_server.jobs.scaling import ScalingRequest, decide
 from di_server.model.job import Job
+from di_server.model.pod import has_ended, is_leaving
 from di_server.problems import OutOfBounds
 from di_server.storage.transforms import (
     transform_config,
@@ -133,3 +134,15 @@ def test_a_template_of_any_shape_names_no_port(template: Any) -> None:
     whole = coordinated()
     whole["spec"]["coordinated"]["collector"] = {"template": template}
     assert Job(transform_job(whole)).ports[Role.COLLECTOR] == 22270
+
+
+def test_a_pod_whose_program_has_ended_is_leaving_and_keeps_its_address() -> None:
+    made = pod("p", 0, "10.0.0.1")
+    containers = [{"name": "s"}, {"name": DI_CONTAINER}]
+    made["spec"] |= {"restartPolicy": "Never", "containers": containers}
+    ended = {"name": DI_CONTAINER, "state": {"terminated": {"exitCode": 0}}}
+    made["status"]["containerStatuses"] = [{"name": "s", "state": {"running": {}}}]
+    assert not is_leaving(transform_pod(made))
+    made["status"]["containerStatuses"].append(ended)
+    kept = transform_pod(made)
+    assert (is_leaving(kept), has_ended(kept)) == (True, False)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from di_api.pods.main_container import phase_of
 from di_cli.commands.options import Context, JobName, Namespace, Task
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -108,7 +109,7 @@ def _choose(
         for pod in in_order(session.pods(job))
         if (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
     ]
-    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    running = [pod for pod in pods if phase_of(pod) == "Running"]
     if running:
         chosen = running[0]
         return name_of(chosen), container or container_of(dict(chosen))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import DI_CONTAINER
+from di_api.pods.main_container import main_first
 from di_cli.session import Session
 from di_kube.errors import ApiError
 from di_kube.resources import PODS
@@ -107,11 +108,10 @@ def last_lines(session: Session, pod: Mapping[str, Any], count: int) -> list[str
 
 
 def _failed_container(pod: Mapping[str, Any]) -> str:
-    status = mapping(pod.get("status"))
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for each in map(mapping, items(status.get(kind))):
-            for state in ("state", "lastState"):
-                ended = mapping(mapping(each.get(state)).get("terminated"))
-                if ended.get("exitCode"):
-                    return str(each.get("name") or "")
+    """The container that explains the pod's state: the main one before all others."""
+    for each in main_first(pod):
+        for state in ("state", "lastState"):
+            ended = mapping(mapping(each.get(state)).get("terminated"))
+            if ended.get("exitCode"):
+                return str(each.get("name") or "")
     return ""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import ANNOTATION_RANK, LABEL_REPLICA_TYPE, LABEL_TASK_NAME, index_of_pod
+from di_api.pods.main_container import ended_beside_main, main_first, phase_of
 from di_cli.views.jobs import gpus_of
 from di_cli.views.times import age
 
@@ -57,19 +58,25 @@ def is_ready(pod: Object) -> bool:
 
 
 def state_of(pod: Object) -> str:
-    """Return its state in one word: the waiting reason or end of a container, else the phase."""
+    """Return its state in one word: the waiting reason or end of a container, the main container
+    first, else the phase.
+    """
     if mapping(pod.get("metadata")).get("deletionTimestamp"):
         return "Terminating"
     status = mapping(pod.get("status"))
     if reason := status.get("reason"):
         return str(reason)
-    for container in _containers(status):
+    phase, beside = phase_of(pod), ended_beside_main(pod)
+    if phase == "Succeeded":
+        return phase
+    for container in main_first(pod):
+        if beside is not None and container is beside[0]:
+            continue
         state = mapping(container.get("state"))
         for kind in ("waiting", "terminated"):
             reason = mapping(state.get(kind)).get("reason")
             if reason and reason != "Completed":
                 return str(reason)
-    phase = str(status.get("phase") or "Pending")
     return "NotReady" if phase == "Running" and not is_ready(pod) else phase
 
 
@@ -77,9 +84,7 @@ def _row(pod: Object, now: datetime) -> tuple[str, ...]:
     metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
     rank, gpus = rank_of(pod), gpus_of(spec)
     restarts = sum(
-        count
-        for each in _containers(mapping(pod.get("status")))
-        if isinstance(count := each.get("restartCount"), int)
+        count for each in main_first(pod) if isinstance(count := each.get("restartCount"), int)
     )
     return (
         "" if rank is None else str(rank),
@@ -91,8 +96,3 @@ def _row(pod: Object, now: datetime) -> tuple[str, ...]:
         str(spec.get("nodeName") or ""),
         age(metadata.get("creationTimestamp"), now),
     )
-
-
-def _containers(status: Object) -> list[Object]:
-    kinds = ("initContainerStatuses", "containerStatuses")
-    return [mapping(each) for kind in kinds for each in items(status.get(kind))]

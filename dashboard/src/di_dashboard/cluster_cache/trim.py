@@ -20,6 +20,7 @@ _EVENT: Final = (
     *("type", "reason", "message", "count", "series", "involvedObject", "source"),
     *("firstTimestamp", "lastTimestamp", "eventTime"),
 )
+_CONTAINER: Final = ("name", "image", "resources", "restartPolicy", "restartPolicyRules")
 _NODE_META: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 
 
@@ -43,7 +44,7 @@ def slim_pod(pod: Object) -> Object:
         names = ("name", "namespace", "uid", "resourceVersion")
         kept["metadata"] = {key: pod["metadata"].get(key) for key in names}
         return kept
-    for key in ("nodeSelector", "tolerations", "affinity", "schedulingGates"):
+    for key in ("nodeSelector", "tolerations", "affinity", "schedulingGates", "restartPolicy"):
         if key in spec:
             kept["spec"][key] = spec[key]
     kept["spec"]["initContainers"] = [
@@ -80,7 +81,7 @@ def slim_node(node: Object) -> Object:
 
 def _container(container: object) -> Object:
     found = mapping(container)
-    return {key: found[key] for key in ("name", "image", "resources") if key in found}
+    return {key: found[key] for key in _CONTAINER if key in found}
 
 
 def _without(metadata: Mapping[str, Any]) -> Object:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.pods.main_container import main_first
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
 
@@ -75,14 +76,13 @@ def unwell(lines: Iterable[TaskLine]) -> list[Cell]:
 
 
 def truth_of(pod: Object) -> str:
-    """Return the waiting reason or the end of a container, from the kubelet; else the scheduler's
-    reason.
+    """Return the waiting reason or the end of a container, from the kubelet, the main container
+    first; else the scheduler's reason.
     """
     status = mapping(pod.get("status"))
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for each in map(mapping, items(status.get(kind))):
-            if said := _of_container(each):
-                return said
+    for container in main_first(pod):
+        if said := _of_container(container):
+            return said
     for each in map(mapping, items(status.get("conditions"))):
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return f"no node: {each.get('message') or each.get('reason') or ''}".strip()

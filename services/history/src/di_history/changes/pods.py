@@ -14,15 +14,16 @@ from di_api.names import (
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controller_uid
+from di_api.pods.main_container import ENDED, main_end, phase_of
 from di_api.quantity import parse_quantity
 from di_history.changes.jobs import version_of
 from di_history.changes.times import millis
 from di_history.records import Millis, Placement
 
 Object = Mapping[str, Any]
-_ENDED: Final = ("Succeeded", "Failed")
 _LABELS: Final = (LABEL_TASK_NAME, LABEL_REPLICA_TYPE)
 _STATUS: Final = ("phase", "reason", "startTime", "containerStatuses", "initContainerStatuses")
+_CONTAINER: Final = ("name", "restartPolicy", "restartPolicyRules")
 _METADATA: Final = (
     *("name", "namespace", "uid", "resourceVersion", "ownerReferences", "creationTimestamp"),
     "deletionTimestamp",
@@ -63,8 +64,16 @@ def trimmed(pod: dict[str, Any]) -> dict[str, Any]:
                 key: annotations[key] for key in (ANNOTATION_RANK,) if key in annotations
             },
         },
-        "spec": {"nodeName": spec.get("nodeName"), "gpus": _gpus(spec)},
-        "status": {key: status[key] for key in _STATUS if key in status},
+        "spec": {
+            "nodeName": spec.get("nodeName"),
+            "gpus": _gpus(spec),
+            **{key: spec[key] for key in ("restartPolicy",) if key in spec},
+            "containers": [_kept_container(each) for each in items(spec.get("containers"))],
+        },
+        "status": {
+            **{key: status[key] for key in _STATUS if key in status},
+            "conditions": [each for each in items(status.get("conditions")) if _is_kept(each)],
+        },
     }
 
 
@@ -88,7 +97,7 @@ def placement_gone(last: Object, seen: Millis) -> list[Placement]:
         return []
     if found.until is not None:
         return [found]
-    finished = millis(_last_end(mapping(last.get("status"))).get("finishedAt"))
+    finished = millis(_last_end(last).get("finishedAt"))
     # A later version than the stored one, even if the watch reports the deletion with the previous
     # version.
     return [replace(found, until=finished or seen, outcome="Deleted", version=found.version + 1)]
@@ -156,8 +165,7 @@ def _placement(pod: Object, seen: Millis) -> Placement | None:
     if job is None or not node:
         return None
     labels = mapping(metadata.get("labels"))
-    phase = str(status.get("phase") or "")
-    ended = _last_end(status)
+    phase, ended = phase_of(pod), _last_end(pod)
     return Placement(
         pod_uid=str(metadata.get("uid") or ""),
         job=job,
@@ -168,10 +176,10 @@ def _placement(pod: Object, seen: Millis) -> Placement | None:
         node=str(node),
         gpus=_count(mapping(pod.get("spec")).get("gpus")),
         since=millis(status.get("startTime")) or millis(metadata.get("creationTimestamp")) or seen,
-        until=(millis(ended.get("finishedAt")) or seen) if phase in _ENDED else None,
-        outcome=phase if phase in _ENDED else "Running",
-        reason=str(status.get("reason") or ended.get("reason") or "") if phase in _ENDED else "",
-        exit_code=_exit_code(ended) if phase in _ENDED else None,
+        until=(millis(ended.get("finishedAt")) or seen) if phase in ENDED else None,
+        outcome=phase if phase in ENDED else "Running",
+        reason=str(status.get("reason") or ended.get("reason") or "") if phase in ENDED else "",
+        exit_code=_exit_code(ended) if phase in ENDED else None,
         version=version_of(pod),
     )
 
@@ -181,20 +189,32 @@ def _told(pod: Object) -> tuple[object, ...]:
     return (
         mapping(pod.get("spec")).get("nodeName"),
         status.get("startTime"),
-        status.get("phase") if status.get("phase") in _ENDED else None,
+        phase if (phase := phase_of(pod)) in ENDED else None,
     )
 
 
-def _last_end(status: Object) -> Object:
-    """Return the end of the container that failed first, or else that ended last."""
+def _last_end(pod: Object) -> Object:
+    """Return the end of the main container; else of the one that failed first or ended last."""
+    if (main := main_end(pod)) is not None:
+        return main
     ends = [
         mapping(mapping(each.get("state")).get("terminated"))
-        for each in map(mapping, items(status.get("containerStatuses")))
+        for each in map(mapping, items(mapping(pod.get("status")).get("containerStatuses")))
         if "terminated" in mapping(each.get("state"))
     ]
     ends.sort(key=lambda end: str(end.get("finishedAt") or ""))
     failed = [end for end in ends if end.get("exitCode")]
     return failed[0] if failed else ends[-1] if ends else {}
+
+
+def _is_kept(condition: object) -> bool:
+    """Whether a condition decides if a pod was ended as a whole."""
+    return mapping(condition).get("type") == "DisruptionTarget"
+
+
+def _kept_container(container: object) -> Object:
+    """What decides whether its end is that of the pod."""
+    return {key: mapping(container)[key] for key in _CONTAINER if key in mapping(container)}
 
 
 def _gpus(spec: Object) -> int:

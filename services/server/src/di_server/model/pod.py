@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-_ENDED: Final = ("Succeeded", "Failed")
+from di_api.pods.main_container import ENDED
+
+PROGRAM_ENDED: Final = "programEnded"
+"""Field that the cache adds to the status of a pod whose main container has ended for good."""
 
 
 def is_leaving(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod has ended or is terminating, so that clients must not use its
     address.
     """
-    return has_ended(pod) or bool(pod["metadata"].get("deletionTimestamp"))
+    over = has_ended(pod) or (pod.get("status") or {}).get(PROGRAM_ENDED)
+    return bool(over or pod["metadata"].get("deletionTimestamp"))
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:
     """Return whether its containers have ended, so that another pod can have its address."""
-    return (pod.get("status") or {}).get("phase") in _ENDED
+    return (pod.get("status") or {}).get("phase") in ENDED
 
 
 def addresses_of(pod: Mapping[str, Any]) -> list[str]:

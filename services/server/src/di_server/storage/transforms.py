@@ -22,8 +22,10 @@ from di_api.names import (
     LABEL_JOB,
     LABEL_TASK_NAME,
 )
+from di_api.pods.main_container import ENDED, phase_of
 from di_api.spec import FailureAction
 from di_api.stand_ins import FIELD as STAND_INS
+from di_server.model.pod import PROGRAM_ENDED
 from di_server.storage.kube import Object
 
 _METADATA: Final = (
@@ -99,9 +101,13 @@ def transform_pod(pod: Object) -> Object:
         "metadata": kept,
         "spec": _pod_spec(named_port(spec), spec.get("hostNetwork") is True),
         # With one address the list of addresses is redundant.
-        "status": _some(
-            status, ("phase", "podIP", *(["podIPs"] if len(status.get("podIPs") or ()) > 1 else []))
-        ),
+        "status": {
+            **_some(
+                status,
+                ("phase", "podIP", *(["podIPs"] if len(status.get("podIPs") or ()) > 1 else [])),
+            ),
+            **({PROGRAM_ENDED: True} if phase_of(pod) in ENDED else {}),
+        },
     }
 
 
