@@ -22,7 +22,7 @@ _RESTART_REASONS: Final = frozenset({"JobRestarting", "JobFailed"})
 _MOVE_REASONS: Final = frozenset({"JobRescheduling", "PodsDeleted", "PodsCreated", "StandIn"})
 _CAUSES: Final = frozenset(
     {
-        *("JobRescheduling", "JobSuspended", "RestartRequested"),
+        *("JobRescheduling", "PodRejected", "JobSuspended", "RestartRequested"),
         *("WaitingForNodes", "RefusedByScheduler", "GrantWithdrawn"),
     }
 )

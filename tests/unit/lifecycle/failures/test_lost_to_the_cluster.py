@@ -70,7 +70,7 @@ def test_a_pod_that_a_user_deletes_is_created_again_at_once() -> None:
 def test_a_rejected_pod_is_reported_in_the_kubelets_words() -> None:
     cluster = ClusterModel(job(task("learner"), backoffLimit=2)).settle()
     for _ in range(2):
-        cluster.reject(LEARNER, "TopologyAffinityError").settle().pass_time(1)
+        cluster.reject(LEARNER, "TopologyAffinityError").settle()
     found = cluster.condition("Rescheduling")
     assert found["reason"] == "PodRejected"
     assert found["message"] == (

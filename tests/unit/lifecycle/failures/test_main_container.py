@@ -95,6 +95,17 @@ def test_a_sidecar_that_was_killed_before_changes_nothing(
         assert cluster.status["taskStatus"]["learner"] == {"Succeeded": 1}
 
 
+def test_the_pod_whose_main_container_failed_first_is_named() -> None:
+    cluster = running()
+    killed = ended(cluster, 137, "OOMKilled")
+    cluster.pass_time(60).fail(COLLECTOR, code=7).pass_time(60)
+    shows(cluster, ended(cluster, 3), killed, "Failed")
+    cluster.reconcile()
+    assert (
+        f"pod {COLLECTOR} failed first: exit code 7" in cluster.condition("Restarting")["message"]
+    )
+
+
 def test_rules_ask_for_the_exit_code_of_the_main_container() -> None:
     rule = {"onExitCodes": {"operator": "In", "values": [3]}, "action": "FailJob"}
     cluster = running(failurePolicy={"rules": [rule]})

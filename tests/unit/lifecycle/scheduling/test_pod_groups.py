@@ -237,7 +237,7 @@ def test_a_pod_that_is_lost_takes_its_replica_along_uncounted(how: str) -> None:
 def test_a_replica_may_be_lost_again_and_be_scaled_away() -> None:
     cluster = running(rollout())
     for attempt in (1, 2):
-        cluster.evict("x-rollout-1-1")
+        cluster.evict("x-rollout-1-1").settle().pass_time(10)
         assert settled(cluster) == SECOND
         assert cluster.status["replicaAttempts"] == {"rollout": {"1": attempt}}
     cluster.scale("rollout", 1)

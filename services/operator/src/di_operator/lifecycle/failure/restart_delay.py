@@ -9,7 +9,7 @@ away. A pod that a client deletes is created again at once.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from di_operator.lifecycle.observed.ledger import ReplicaRecord
@@ -84,7 +84,9 @@ def _once_more(record: ReplicaRecord, now: datetime) -> ReplicaRecord:
     last = record.last_ignored
     follows = last is not None and (now - last).total_seconds() < FORGOTTEN
     since = record.ignored_since if follows else None
-    return replace(record, ignored_since=since or now, last_ignored=now)
+    # Times are written in whole seconds: a second loss in the same one is later all the same.
+    last = now if since is None else max(now, since + timedelta(seconds=1))
+    return replace(record, ignored_since=since or now, last_ignored=last)
 
 
 def _ignored_pause(record: ReplicaRecord) -> float:

@@ -23,9 +23,9 @@ from di_api.phase import Phase
 from di_api.pods.main_container import (
     ALL_CONTAINERS,
     ENDED,
-    has_begun,
     main_end,
     phase_of,
+    was_rejected,
 )
 from di_api.spec import FailureAction, FailurePolicy
 from di_api.timestamps import format_time
@@ -122,7 +122,7 @@ class Pod:
     phase: str
     """That of its replica: its main container decides, see `phase_of`."""
     has_begun: bool
-    """Whether any of its containers ran."""
+    """Whether any of its containers ran, if it has failed; else True."""
     rank: int | None
     told_rank: int | None
     """The rank in the environment of its first container, which nobody can edit, if it differs
@@ -162,15 +162,15 @@ class Pod:
         status: Mapping[str, Any] = raw.get("status") or {}
         annotations: Mapping[str, Any] = metadata.get("annotations") or {}
         deletion = metadata.get("deletionTimestamp")
-        conditions = _conditions(status)
+        conditions, phase = _conditions(status), phase_of(raw)
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
             owner=controlling_job(raw),
             resource_version=metadata.get("resourceVersion", ""),
-            phase=phase_of(raw),
-            has_begun=has_begun(raw),
+            phase=phase,
+            has_begun=not was_rejected(raw),
             rank=_number(annotations, ANNOTATION_RANK),
             told_rank=told_rank(raw),
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
@@ -180,7 +180,7 @@ class Pod:
             ready=_READY in conditions,
             blocker=find_blocker(raw),
             stalled=find_stalled(raw),
-            is_taken_up=status.get("startTime") is not None or phase_of(raw) != "Pending",
+            is_taken_up=status.get("startTime") is not None or phase != "Pending",
             failures=failures_in(raw),
             is_down=is_down(raw),
             deleted_at=parse_time(deletion),
@@ -328,7 +328,7 @@ class PodCache:
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:
-    """Return the pod whose container ended first, by rank when they say nothing about the time.
+    """Return the pod that failed first, by rank when they say nothing about the time.
 
     Raises ValueError without pods.
     """
@@ -336,7 +336,8 @@ def first_failed(pods: Iterable[Pod]) -> Pod:
     def order(pod: Pod) -> tuple[str, int]:
         # RFC 3339 in UTC with whole seconds sorts as text; pods without a time come last.
         times = [ended["finishedAt"] for ended in _ended(pod) if ended.get("finishedAt")]
-        return (min(times, default="~"), pod.rank if pod.rank is not None else 1 << 31)
+        failed = (_first_failure(pod) or {}).get("finishedAt")
+        return (failed or min(times, default="~"), pod.rank if pod.rank is not None else 1 << 31)
 
     return min(pods, key=order)
 
