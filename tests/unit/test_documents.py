@@ -16,6 +16,7 @@ from di_operator.builders.access import Access
 from di_operator.lifecycle.observed.blockers import BLOCKED_REASONS
 from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Problem, Reason
 from tests.e2e.lifecycle.test_blocked import LASTS, TROUBLES
+from tests.e2e.lifecycle.test_stalled import STALLED
 from tests.monitoring.alert_cases import CASES
 from tools.documents import dashboards, events, metrics
 from tools.documents.proofs import every_proof
@@ -89,6 +90,7 @@ def test_a_test_of_what_is_wrong_asks_for_the_reasons_that_its_row_names() -> No
 
 def test_every_blocked_reason_is_tried_on_a_real_node() -> None:
     tried = {LASTS[0], *(reason for _, reason, _ in TROUBLES.values())}
+    tried |= {reason for reason, _, _ in STALLED.values()}
     assert tried == set(map(str, BLOCKED_REASONS))
     page = (DOCS / "reference/lifecycle.md").read_text()
     assert [each for each in BLOCKED_REASONS if f"`{each}`" not in page] == []

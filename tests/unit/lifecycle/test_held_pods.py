@@ -37,6 +37,7 @@ def told(cluster: ClusterModel) -> tuple[str, str]:
 @pytest.mark.proves(
     "lifecycle.md#pods-that-do-not-end/no-container-of-it-runs-and-it-has",
     "events.md#of-problems/podnotending",
+    "runbook.md#when-something-is-wrong/a-pod-stays-terminating",
 )
 def test_a_finalizer_that_holds_a_pod_is_named_until_it_is_gone() -> None:
     cluster = deleted(running(task("learner", 2)), finalizers=["example.org/hold"])
@@ -110,7 +111,7 @@ def test_a_completed_pod_that_is_held_is_reported_and_not_waited_for() -> None:
     cluster.settle().wait(GRACE + PATIENCE)
     assert (cluster.phase, told(cluster)) == ("Running", ("True", "Finalizer"))
     cluster.succeed(HELD).settle()
-    assert cluster.phase == "Succeeded"
+    assert (cluster.phase, told(cluster)) == ("Succeeded", ("False", "CauseGone"))
 
 
 def test_a_pod_on_a_lost_node_is_deleted_and_not_reported() -> None:

@@ -68,6 +68,7 @@ class Snapshot:
     A pod of this job (by owner UID) whose name is a slot's is in ``held`` and in exactly one of
     outdated, live, displaced, succeeded, failed, disrupted, terminating; ``ready`` is a part of
     live, and so is ``renewed``: a container failed since the last status, and goes on in its pod.
+    One whose index the status has as completed is in succeeded, whatever has become of it.
     ``outdated`` were made before their task was restarted as a whole, or before their replica of
     several pods was made anew: nothing that they do counts. ``displaced`` run where, or in a group,
     that the placement has given up, or on a node that their task is kept away from. Others of its

@@ -52,11 +52,16 @@ def find_stalled(raw: Object) -> Stalled | None:
     # A cache keeps that time of a pod that is ignored, and no condition of one that is scheduled.
     since = parse_time(raw["metadata"].get("creationTimestamp"))
     if since is not None and is_ignored(raw):
-        return _stalled(since, Reason.UNSCHEDULABLE, _ignored(raw))
+        spec = raw.get("spec") or {}
+        scheduler = spec.get("schedulerName") or _DEFAULT_SCHEDULER
+        what = f"its scheduler, {scheduler}, has not considered it"
+        return _stalled(since, Reason.UNSCHEDULABLE, what, _of_claims(spec))
     status = raw.get("status") or {}
     since = parse_time((unprepared(status) or {}).get("lastTransitionTime"))
     if since is not None:
-        return _stalled(since, Reason.CONTAINER_CREATING, _unprepared(raw))
+        what = "its volumes or its network (ContainerCreating) have not been ready on its node"
+        advice = f"kubectl describe pod {raw['metadata']['name']} says why"
+        return _stalled(since, Reason.CONTAINER_CREATING, what, advice)
     for container in running_init_containers(raw):
         since = parse_time(container["state"]["running"].get("startedAt"))
         if since is not None:
@@ -95,31 +100,19 @@ def running_init_containers(raw: Object) -> Iterator[Object]:
             yield {"name": container.get("name", ""), "state": {"running": kept}}
 
 
-def _stalled(since: datetime, reason: Reason, what: str) -> Stalled:
-    where, _, advice = what.partition("; ")
-    message = "; ".join(filter(None, (f"{where} since {format_time(since)}", advice)))
+def _stalled(since: datetime, reason: Reason, what: str, advice: str = "") -> Stalled:
+    message = f"{what} since {format_time(since)}{'; ' if advice else ''}{advice}"
     return Stalled(since=since, blocker=Blocker(reason=reason, message=message[:MAX_TEXT]))
 
 
-def _ignored(raw: Object) -> str:
-    spec = raw.get("spec") or {}
-    what = (
-        f"its scheduler, {spec.get('schedulerName') or _DEFAULT_SCHEDULER}, has not considered it"
-    )
+def _of_claims(spec: Object) -> str:
     claims = ", ".join(map(_claim, spec.get("resourceClaims") or ()))
-    return f"{what}; the ResourceClaims that it needs have to exist: {claims}" if claims else what
+    return f"the ResourceClaims that it needs have to exist: {claims}" if claims else ""
 
 
 def _claim(claim: Object) -> str:
     template = claim.get("resourceClaimTemplateName")
     return f"of template {template}" if template else str(claim.get("resourceClaimName") or "")
-
-
-def _unprepared(raw: Object) -> str:
-    return (
-        "its volumes or its network (ContainerCreating) have not been ready on its node; "
-        f"kubectl describe pod {raw['metadata']['name']} says why"
-    )
 
 
 def _phase(raw: Object) -> str:

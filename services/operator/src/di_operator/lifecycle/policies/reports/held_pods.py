@@ -15,7 +15,7 @@ from di_operator.lifecycle.observed.plan import NODE_LOST_PATIENCE
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of, earliest
-from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 from di_operator.lifecycle.vocabulary.conditions import Aside
 from di_operator.lifecycle.vocabulary.reasons import Problem
 
@@ -33,7 +33,9 @@ _SOLVED: Final = Aside(
 
 
 def report_held(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition PodNotEnding."""
+    """The condition PodNotEnding; nothing of a job that ends: no decision would take it back."""
+    if verdict.phase.is_finished:
+        return NOTHING
     late = [pod for pod, left in _ending(snapshot, now) if left <= 0]
     return Report(conditions=(_condition(late) if late else _SOLVED,))
 
