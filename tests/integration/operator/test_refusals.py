@@ -22,12 +22,9 @@ Object = dict[str, Any]
 QUOTAS = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 
 
-@pytest.mark.proves("teams.md#a-resourcequota")
-@with_testbed
-async def test_a_job_over_quota_waits_and_runs_when_there_is_room(
-    testbed: Testbed, namespace: str
-) -> None:
-    quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}}
+async def set_quota(testbed: Testbed, namespace: str, pods: str) -> None:
+    """Allow so many pods, and wait until the API server counts them."""
+    quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": pods}}}
     await testbed.client.create(QUOTAS, quota, namespace)
 
     async def quota_counts() -> bool:
@@ -35,6 +32,14 @@ async def test_a_job_over_quota_waits_and_runs_when_there_is_room(
         return bool((found.get("status") or {}).get("hard"))
 
     await testbed.until(quota_counts, "the quota to be enforced")
+
+
+@pytest.mark.proves("teams.md#a-resourcequota")
+@with_testbed
+async def test_a_job_over_quota_waits_and_runs_when_there_is_room(
+    testbed: Testbed, namespace: str
+) -> None:
+    await set_quota(testbed, namespace, "2")
     async with testbed.operator():
         await testbed.submit(job("a", task(replicas=4)))
 
@@ -51,6 +56,23 @@ async def test_a_job_over_quota_waits_and_runs_when_there_is_room(
         assert testbed.created == {f"a-work-{index}": 1 for index in range(4)}
         warnings = [e for e in await testbed.events("a") if e["reason"] == "QuotaExceeded"]
         assert len(warnings) == 1
+
+
+@pytest.mark.extended
+@with_testbed
+async def test_a_quota_for_some_pods_leaves_the_learners(testbed: Testbed, namespace: str) -> None:
+    await set_quota(testbed, namespace, "2")
+    collectors = {**task("collector", 6), "type": "collector"}
+    learners = {**task("learner", 2), "type": "learner"}
+    async with testbed.operator():
+        await testbed.submit(job("a", collectors, learners))
+
+        async def waits() -> bool:
+            told = (await testbed.status("a")).get("conditions") or [{}]
+            return bool(told[0].get("reason") == "QuotaExceeded")
+
+        await testbed.until(waits, "the job to wait for quota")
+        assert testbed.created == {"a-learner-0": 1, "a-learner-1": 1}
 
 
 @with_testbed
