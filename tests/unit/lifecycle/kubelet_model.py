@@ -61,6 +61,7 @@ class KubeletModel:
             return self
         deadline = self.now + timedelta(seconds=30)
         pod["metadata"].setdefault("deletionTimestamp", format_time(deadline))
+        pod["metadata"].setdefault("deletionGracePeriodSeconds", 30)
         self._touch(pod)
         return self
 

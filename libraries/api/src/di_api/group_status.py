@@ -15,6 +15,7 @@ from typing import Any, Final
 from di_api.field_error import mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.failure import FailurePolicy
+from di_api.spec.process_group import Framework, ProcessGroup
 
 FIELD: Final = "groups"
 """Field name in the status of a job."""
@@ -110,6 +111,27 @@ def has_group(
     return pods_per_replica == 1 and (
         has_process_group or (policy is not None and policy.may_restart_in_place(task))
     )
+
+
+def is_fixed_group(
+    task: str,
+    *,
+    group: ProcessGroup | None,
+    pods_per_replica: int,
+    policy: FailurePolicy | None,
+    is_resized: bool = False,
+) -> bool:
+    """Return whether a task's pods are one process group that takes no member back.
+
+    Such a group is replaced as a whole when it loses a member or, with `is_resized`, when its task
+    gets another number of replicas. Where a rule restarts processes in place, the members meet
+    again in each generation; but a framework's variables still have the size of the pod's start.
+    """
+    if group is None or group.elastic or pods_per_replica > 1:
+        return False
+    if is_resized and group.framework is not Framework.NONE:
+        return True
+    return policy is None or not policy.may_restart_in_place(task)
 
 
 def read_groups(status: object) -> dict[str, GroupStatus]:

@@ -130,7 +130,7 @@ def test_a_loss_is_recorded_and_reported_once() -> None:
     cluster.lose(FIRST, "preempted").lose(SECOND, "evicted")
     cluster.settle().end_deleted().settle()
     losses = [(loss["pod"], loss.get("reason")) for loss in cluster.status["failures"]]
-    assert losses == [(SECOND, "Evicted"), (FIRST, "Deleted")]
+    assert losses == [(SECOND, "Evicted"), (FIRST, "PreemptionByScheduler")]
     told = [each.message for each in cluster.events if each.reason == "ElasticReplicasLost"]
     assert told == [f"2 replicas of the elastic tier lost, {FIRST} first"]
     # One that says so, and one with other counts of pods.

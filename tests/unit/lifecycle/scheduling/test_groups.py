@@ -281,7 +281,9 @@ def test_a_group_of_fixed_size_forms_with_all_members_only() -> None:
     assert world(cluster) == (0, [])
     join(cluster, 0)
     assert world(cluster) == (1, [0, 1])
-    cluster.scale("learner", 3).settle().run().wait(0)
+    cluster.scale("learner", 3).settle()
+    assert world(cluster) == (1, [])
+    cluster.end_deleted().settle().run().wait(0)
     assert world(cluster) == (2, [0, 1, 2])
 
 

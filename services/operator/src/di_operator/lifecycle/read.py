@@ -217,7 +217,7 @@ def _sorted(
             found.succeeded.append(pod)
             continue
         answer = None
-        if pod.phase == "Failed" or _has_failed_anew(pod, slot, status):
+        if _is_to_be_judged(pod, slot, status):
             # One that is counted is deleted, whatever it does until then.
             answer = (
                 Then.RESTART
@@ -319,10 +319,18 @@ def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:
     return pod.failures > status.ledger.record(slot.task.name, slot.key).failures_of(pod.uid)
 
 
+def _is_to_be_judged(pod: Pod, slot: Slot, status: Status) -> bool:
+    """Whether the rules are asked about a pod: it failed, or the cluster is deleting it."""
+    if pod.terminating:
+        return pod.is_disrupted
+    return pod.phase == "Failed" or _has_failed_anew(pod, slot, status)
+
+
 def _bucket(found: _Buckets, pod: Pod, answer: Then | None, *, is_displaced: bool) -> list[Pod]:
     # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
+    # But a rule may count that the cluster deletes it.
     if pod.terminating:
-        return found.terminating
+        return found.failed if answer is Then.RESTART else found.terminating
     if pod.phase == "Succeeded":
         return found.succeeded
     if pod.phase == "Failed" or answer in (Then.RESTART, Then.RESCHEDULE):

@@ -213,9 +213,10 @@ def _first(failed: Sequence[Failed]) -> Failed:
 def _restarted(snapshot: Snapshot, failed: Sequence[Failed]) -> frozenset[str]:
     if any(each.action is FailureAction.RESTART_JOB for each in failed):
         return frozenset(task.name for task in snapshot.tasks)
-    return frozenset(
+    replaced = [each.pod.name for each in failed if not each.is_in_place]
+    return snapshot.fixed_groups(replaced) | {
         each.slot.task.name for each in failed if each.action is FailureAction.RESTART_TASK
-    )
+    }
 
 
 def _weighing(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:

@@ -8,14 +8,16 @@ away. A pod that a client deletes is created again at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from di_operator.lifecycle.observed.ledger import ReplicaRecord
-from di_operator.lifecycle.observed.pods import DISRUPTION_TARGET
+from di_operator.lifecycle.observed.pods import DISRUPTION_TARGET, Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
+from di_operator.lifecycle.vocabulary.rules import Part, Then
 
 FIRST: Final = 10.0
 """Seconds before the second restart; the first is at once. Then twice as long each time."""
@@ -78,6 +80,16 @@ def _is_forgotten(record: ReplicaRecord, now: datetime) -> bool:
     if last is None or (now - last).total_seconds() < FORGOTTEN:
         return False
     return replace(record, ignored_since=None, last_ignored=None) == ReplicaRecord()
+
+
+def ignored_failures(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the pods whose program failed, which a rule ignores."""
+    disrupted, phase = {pod.uid for pod in snapshot.disrupted}, snapshot.status.phase
+    return [
+        pod
+        for pod in pods
+        if pod.uid in disrupted and pod.answer(Part.TASK, phase) is not Then.RESCHEDULE
+    ]
 
 
 def _once_more(record: ReplicaRecord, now: datetime) -> ReplicaRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from di_api.spec import tasks_by_pod
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot, is_before_task
 from di_operator.lifecycle.observed.status import ReplicaKey
@@ -57,10 +58,10 @@ def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
     No pod of a task, or of a replica of several, is made before the last outdated one of it is
     gone: a new member of a group must not meet an old one.
     """
-    if not snapshot.outdated:
+    tasks, replicas = _tasks_left(snapshot), set[ReplicaKey]()
+    if not snapshot.outdated and not tasks:
         return [], frozenset()
     outdated, status = {pod.name: pod for pod in snapshot.outdated}, snapshot.status
-    tasks, replicas = set[str](), set[ReplicaKey]()
     for slot in snapshot.slots:
         if (pod := outdated.get(slot.name)) is not None:
             if is_before_task(pod, slot, status):
@@ -75,6 +76,21 @@ def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
     return [pod for pod in snapshot.outdated if not pod.terminating], waiting
 
 
+def _tasks_left(snapshot: Snapshot) -> set[str]:
+    """Tasks of which a pod that was scaled away was made before their last restart as a whole."""
+    attempts, others = snapshot.status.restart_attempts, (*snapshot.surplus, *snapshot.leaving)
+    if not attempts or not others:
+        return set()
+    task_of = tasks_by_pod(snapshot.name, snapshot.tasks)
+    return {
+        task
+        for pod in others
+        if (task := task_of(pod.name)) in attempts
+        and pod.attempt is not None
+        and pod.attempt < attempts[task]
+    }
+
+
 def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
     """Return pods that only their lost node could end, and when the next one's time is up.
 
@@ -83,7 +99,7 @@ def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | No
     """
     stuck = [
         (pod, NODE_LOST_PATIENCE - (now - pod.deleted_at).total_seconds())
-        for pod in (*snapshot.outdated, *snapshot.terminating, *snapshot.leaving)
+        for pod in (*snapshot.outdated, *snapshot.failed, *snapshot.terminating, *snapshot.leaving)
         if pod.node_is_lost and pod.deleted_at is not None
     ]
     overdue = [pod for pod, left in stuck if left <= 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from di_api.names import (
@@ -242,7 +242,23 @@ class Pod:
             conditions=self.conditions,
             has_begun=self.has_begun,
             goes_on=self.goes_on,
+            is_ending=self.terminating,
         )
+
+    @property
+    def is_disrupted(self) -> bool:
+        """Whether the API server or the control plane ends it: it was evicted, preempted, or its
+        node is to go."""
+        return DISRUPTION_TARGET in self.conditions
+
+    @property
+    def disruption(self) -> str:
+        """The reason of that, such as EvictionByEvictionAPI; empty: there is none."""
+        conditions = (self.raw.get("status") or {}).get("conditions") or ()
+        found = (
+            each for each in conditions if each.get("type") == DISRUPTION_TARGET and _is_true(each)
+        )
+        return next((each.get("reason") or "" for each in found), "")
 
     @property
     def node_is_lost(self) -> bool:
@@ -283,6 +299,8 @@ class Answers:
 
     def _answer(self, pod: Pod, part: Part, task: str, signs: Signs) -> Then:
         rule, answer = matching_rule(self._policy, task, signs), pod.answer(part, self._phase)
+        if rule is None and signs.is_ending:
+            return Then.RESCHEDULE
         # To lose one of an elastic tier is no failure, whatever a rule says of failures.
         if rule is None or (part is Part.ELASTIC and answer is Then.RESCHEDULE):
             return answer
@@ -355,7 +373,7 @@ def failure_text(pod: Pod) -> str:
         # "Error" is the kubelet's word for any other code and adds nothing to the number.
         suffix = f" ({reason})" if reason and reason != "Error" else ""
         parts.append(f"exit code {ended['exitCode']}{suffix}")
-    return "; ".join(part for part in parts if part) or "no reason given"
+    return "; ".join(part for part in parts if part) or pod.disruption or "no reason given"
 
 
 def oom_killed(pod: Pod) -> list[str]:
@@ -382,6 +400,14 @@ def ended_at(pod: Pod) -> datetime | None:
     return parse_time((_first_failure(pod) or {}).get("finishedAt"))
 
 
+def deletion_requested_at(pod: Pod) -> datetime | None:
+    """When a pod was deleted: its grace period began then; None if it is not."""
+    grace = pod.raw["metadata"].get("deletionGracePeriodSeconds")
+    if pod.deleted_at is None or not isinstance(grace, int):
+        return None
+    return pod.deleted_at - timedelta(seconds=grace)
+
+
 def last_words(pod: Pod) -> str:
     """The last lines of the container that failed first, in one; empty if nothing is known."""
     said = ((_first_failure(pod) or {}).get("message") or "")[-MAX_LAST_WORDS:]
@@ -393,7 +419,8 @@ def last_words(pod: Pod) -> str:
 def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
     """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
     ended = _first_failure(pod) or {}
-    why = pod.reason or ended.get("reason")
+    # How the containers end explains nothing where the cluster has ended them.
+    why = pod.reason or (pod.disruption if pod.is_disrupted else "") or ended.get("reason")
     record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
     if ended:
         record["exitCode"] = ended["exitCode"]

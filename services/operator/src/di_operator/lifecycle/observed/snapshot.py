@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from di_api.field_error import FieldError
+from di_api.group_status import is_fixed_group
 from di_api.ownership import is_controlled_by, is_managed_elsewhere, is_of_earlier_job
 from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
@@ -181,6 +182,23 @@ class Snapshot:
         names = {*pods}
         return frozenset(
             slot.replica for slot in self.slots if slot.task.has_pod_groups and slot.name in names
+        )
+
+    def fixed_groups(self, pods: Iterable[str]) -> frozenset[str]:
+        """The tasks with a process group that takes no member back, of the pods of these names."""
+        names = {*pods}
+        tasks = {slot.task.name: slot.task for slot in self.slots if slot.name in names}
+        return frozenset(name for name, task in tasks.items() if self.is_fixed_group(task))
+
+    def is_fixed_group(self, task: Task, *, is_resized: bool = False) -> bool:
+        """Whether the group of a task is replaced as a whole when a member is lost, or, with
+        `is_resized`, when it gets another number of them."""
+        return is_fixed_group(
+            task.name,
+            group=task.process_group,
+            pods_per_replica=task.pods_per_replica,
+            policy=self.spec.failure_policy if self.spec is not None else None,
+            is_resized=is_resized,
         )
 
     @property

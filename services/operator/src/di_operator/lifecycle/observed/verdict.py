@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,12 @@ def earliest(*delays: float | None) -> float | None:
 def restarts_used(used: int, limit: int) -> str:
     """Say that a limit of restarts is spent."""
     return f"{count_of(used, 'restart')} of {limit} used" if limit else "no restart allowed"
+
+
+def replaced(tasks: Iterable[str]) -> str:
+    """Say that tasks are restarted as a whole."""
+    names = sorted(tasks)
+    return f"all pods of {'task' if len(names) == 1 else 'tasks'} {', '.join(names)} are replaced"
 
 
 def count_of(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ is the same after a crash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -52,7 +52,7 @@ def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     """
     if snapshot.spec is None or verdict.phase.is_finished:
         return verdict
-    steps = list(_steps(snapshot, now))
+    steps = list(_steps(snapshot, verdict.restarted, now))
     if not steps:
         return verdict
     return replace(
@@ -159,14 +159,15 @@ def _groups(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
             yield task, group or ProcessGroup()
 
 
-def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
+def _steps(snapshot: Snapshot, restarted: Set[str], now: datetime) -> Iterator[_Step]:
+    """What becomes of each group; all pods of the tasks `restarted` are about to be replaced."""
     for task, group in _groups(snapshot):
         before = snapshot.status.groups.get(task.name)
         slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
         done = snapshot.completed_indexes.get(task.name, frozenset())
         members = before.members if before is not None else {}
         ended = not done.isdisjoint(members)
-        if before is not None and ended:
+        if before is not None and ended and task.name not in restarted:
             # The program has come to its end in one pod, and does so in the others.
             yield _Step(task=task, before=before, after=before, left=None)
             continue
@@ -177,7 +178,7 @@ def _steps(snapshot: Snapshot, now: datetime) -> Iterator[_Step]:
             last_call=group.last_call_seconds,
             deadline=group.deadline_seconds,
         )
-        running = _running(snapshot, slots, members)
+        running = {} if task.name in restarted else _running(snapshot, slots, members)
         after = next_step(before, running, terms, now)
         if after is not None:
             left = time_left(after, terms, now)

@@ -24,6 +24,8 @@ class Signs:
     """Whether any container ran."""
     goes_on: bool = False
     """Whether a container failed, and is started again in the pod."""
+    is_ending: bool = False
+    """Whether the pod is being deleted: how its containers end says nothing of the program."""
 
 
 def matching_rule(policy: FailurePolicy | None, task: str, signs: Signs) -> FailureRule | None:
@@ -39,6 +41,7 @@ def _fits(rule: FailureRule, task: str, signs: Signs) -> bool:
         (signs.goes_on or rule.action is not FailureAction.RESTART_IN_PLACE)
         # What never ran has not failed as a program: only a rule that names what ended it decides.
         and (signs.has_begun or bool(rule.on_reasons or rule.on_conditions))
+        and (not signs.is_ending or bool(rule.on_conditions))
         and (not rule.tasks or task in rule.tasks)
         # As in batch/v1: what did not exit has no code that could not be among the values.
         and (

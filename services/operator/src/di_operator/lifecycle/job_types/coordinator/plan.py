@@ -48,7 +48,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
     ended = (*snapshot.failed, *snapshot.disrupted)
     outdated, waiting = outdated_pods(snapshot)
     quota = Quota.of(snapshot)
-    dead = [pod for pod in ended if pod.uid in counted]
+    dead = [pod for pod in ended if pod.uid in counted and not pod.terminating]
     own = [*snapshot.surplus, *outdated, *dead, *quota.evicted]
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)

@@ -15,6 +15,7 @@ from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels
+from di_operator.lifecycle.failure.first_cause import following
 from di_operator.lifecycle.failure.restart_delay import note_losses
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
@@ -22,7 +23,7 @@ from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judg
 from di_operator.lifecycle.job_types.tasks.dry_run import sample_pods
 from di_operator.lifecycle.job_types.tasks.plan import plan_tasks
 from di_operator.lifecycle.job_types.tasks.requests import requests_of
-from di_operator.lifecycle.job_types.tasks.reschedule import judge_change
+from di_operator.lifecycle.job_types.tasks.reschedule import gone_slots, judge_change, lost_pods
 from di_operator.lifecycle.job_types.tasks.restart import judge_failures
 from di_operator.lifecycle.job_types.tasks.services import wanted_services
 from di_operator.lifecycle.job_types.tasks.standbys import judge_stand_ins, with_stand_ins
@@ -59,7 +60,10 @@ class WithTasks(JobType):
             return judge_pending(snapshot, now) or verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"
-        failure = judge_failures(snapshot, now, lambda pod: requests_of(job, spec, pod))
+        follow = following(snapshot, lost_pods(snapshot), gone_slots(snapshot, now), now)
+        failure = judge_failures(
+            snapshot, now, lambda pod: requests_of(job, spec, pod), following=follow.pods
+        )
         change = judge_change(snapshot, now)
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
             # Seen together: both are counted, the failure is what the job is said to suffer from.
@@ -69,12 +73,17 @@ class WithTasks(JobType):
                 counted=(*failure.counted, *change.counted),
                 events=(*failure.events, *change.events),
                 from_absence=change.from_absence,
+                restarted=failure.restarted | change.restarted,
                 regrouped=failure.regrouped | change.regrouped,
                 lost=change.lost,
             )
         if (verdict := failure or change) is not None:
             return with_stand_ins(snapshot, note_losses(snapshot, verdict, now), now)
-        return judge_completion(snapshot) or judge_stand_ins(snapshot, now)
+        verdict = judge_completion(snapshot) or judge_stand_ins(snapshot, now)
+        if verdict is None and follow.left is not None and snapshot.status.phase is not None:
+            # Nothing else is done meanwhile.
+            verdict = Verdict(phase=snapshot.status.phase, requeue_after=follow.left)
+        return verdict
 
     @override
     def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:

@@ -62,7 +62,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
-    dead = [pod for pod in ended if pod.uid in counted]
+    dead = [pod for pod in ended if pod.uid in counted and not pod.terminating]
     quota = Quota.of(snapshot)
     dead.extend(quota.evicted)
     outdated, waiting = outdated_pods(snapshot)
@@ -150,6 +150,8 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
     reasons.extend(
         f"waiting for pod {pod.name} to end" for pod in ending if pod.name not in elastic
     )
+    if waiting and not reasons:
+        reasons.append("waiting for pods that were scaled away to end")
     others = len(set(reasons)) - 1
     more = f" (and {count_of(others, 'more reason')})" if others > 0 else ""
     return _Fill(

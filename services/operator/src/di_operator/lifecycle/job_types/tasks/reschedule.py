@@ -3,23 +3,28 @@
 Each change is counted once in ``reschedules``, by what the status recorded: the replicas of each
 task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phase.
 
+A process group that takes no member back is replaced as a whole when it loses one, or when its size
+changes: what its other members do from then on is not counted.
+
 To lose replicas of an elastic tier is no reschedule, and leaves the phase. Only their UIDs are
 written down, so that each loss is met once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from di_api.phase import Phase
 from di_operator.lifecycle.failure.absent_nodes import absent_node_of
+from di_operator.lifecycle.failure.backoff_limit import story_of
 from di_operator.lifecycle.failure.losses import countable, is_counting
+from di_operator.lifecycle.failure.restart_delay import ignored_failures
 from di_operator.lifecycle.failure.settling import settling
-from di_operator.lifecycle.observed.pods import Pod, failure_text, refusal_of
+from di_operator.lifecycle.observed.pods import Pod, failure_text, first_failed, refusal_of
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
-from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.observed.verdict import Verdict, count_of, replaced
 from di_operator.lifecycle.policies.kueue_admission import Quota
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
@@ -28,8 +33,8 @@ from di_operator.lifecycle.vocabulary.rules import Part, Seen, Then
 
 def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """Count a changed number of replicas, or lost ones, and announce that they are put right."""
-    ended = countable(snapshot, (*_lost(snapshot), *snapshot.displaced))
-    gone, elastic = _gone(snapshot, now), snapshot.elastic
+    ended = countable(snapshot, (*lost_pods(snapshot), *snapshot.displaced))
+    gone, elastic = gone_slots(snapshot, now), snapshot.elastic
     # Their queue took them and says when they are back: nothing was lost, and nothing is to pause.
     evicted = Quota.of(snapshot).barred & elastic if elastic else frozenset[str]()
     ended = [pod for pod in ended if pod.name not in evicted]
@@ -60,19 +65,26 @@ def _change_of_core(
 ) -> Verdict | None:
     before = snapshot.status
     wanted = snapshot.desired
-    resized = before.is_placed and before.desired is not None and before.desired != wanted
+    regrouped = _resized_groups(snapshot)
+    resized = regrouped or (
+        before.is_placed and before.desired is not None and before.desired != wanted
+    )
     displaced = {pod.uid for pod in snapshot.displaced}
     moved = [pod for pod in ended if pod.uid in displaced]
     lost = [pod for pod in ended if pod.uid not in displaced]
     if not (resized or moved or lost or gone):
         return None
     reason = None
+    names = (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
+    restarted = regrouped | snapshot.fixed_groups(names)
     if resized:
         message = _resized(snapshot, before.desired or {})
     elif moved:
         message = f"{count_of(len(moved), 'pod')} to move, {_first_to_move(moved)} first"
     else:
         reason, message = _told_of_lost(snapshot, lost, gone)
+    if restarted:
+        message = f"{message}; {replaced(restarted)}"
     # A restart under way goes on and is not renamed for it.
     phase = Phase.RESTARTING if before.phase is Phase.RESTARTING else Phase.RESCHEDULING
     return Verdict(
@@ -82,9 +94,8 @@ def _change_of_core(
         reschedules=1 if resized or gone or not is_counting(snapshot) else 0,
         counted=(*lost, *moved),
         from_absence=bool(gone),
-        regrouped=snapshot.groups_of(
-            (*(pod.name for pod in (*lost, *moved)), *(slot.name for slot in gone))
-        ),
+        restarted=restarted,
+        regrouped=snapshot.groups_of(names),
         lost=frozenset(slot.replica for slot in gone),
     )
 
@@ -92,7 +103,14 @@ def _change_of_core(
 def _told_of_lost(
     snapshot: Snapshot, lost: Sequence[Pod], gone: Sequence[Slot]
 ) -> tuple[Reason | None, str]:
-    """Say which pods were lost, and of the first why; one that never ran goes first."""
+    """Say which pods were lost, and of the first why; one that never ran goes first.
+
+    Failures that a rule ignores are named as such, if that is all.
+    """
+    ignored = ignored_failures(snapshot, lost)
+    if ignored and len(ignored) == len(lost) and not gone:
+        what = f"{count_of(len(ignored), 'pod')} failed, which a rule ignores"
+        return None, f"{what}; {story_of(first_failed(ignored))}"
     rejected = [pod for pod in lost if not pod.terminating and not pod.has_begun]
     first = next(iter((*rejected, *lost)), None)
     name = first.name if first is not None else gone[0].name
@@ -102,6 +120,21 @@ def _told_of_lost(
     if first is None or first.terminating:
         return None, message
     return Reason.POD_REJECTED if rejected else None, f"{message}: {failure_text(first)}"
+
+
+def _resized_groups(snapshot: Snapshot) -> frozenset[str]:
+    """Tasks whose pods run as one process group of another size than is asked for now."""
+    asked, wanted = snapshot.status.desired, snapshot.desired
+    if asked is None or asked == wanted:
+        return frozenset()
+    live = {pod.name for pod in snapshot.live}
+    return frozenset(
+        slot.task.name
+        for slot in snapshot.slots
+        if slot.name in live
+        and asked.get(slot.task.name, 0) != wanted[slot.task.name]
+        and snapshot.is_fixed_group(slot.task, is_resized=True)
+    )
 
 
 def _loss_of_tiers(
@@ -145,21 +178,29 @@ def _first_to_move(moved: Sequence[Pod]) -> str:
     )
 
 
-def _lost(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """Pods ended by the cluster or deleted, by us or by anybody."""
+def lost_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """Pods ended by the cluster or deleted, by us or by anybody, and failures that a rule
+    ignores."""
     deleted = snapshot.rule(Seen.POD_DELETED, Part.TASK).then is Then.RESCHEDULE
-    return (*snapshot.disrupted, *(snapshot.terminating if deleted else ()))
+    if deleted:
+        return (*snapshot.disrupted, *snapshot.terminating)
+    names = {slot.name for slot in _torn(snapshot)}
+    return (*snapshot.disrupted, *(pod for pod in snapshot.terminating if pod.name in names))
 
 
-def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
-    """Replicas whose pod vanished between two looks.
+def gone_slots(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
+    """Return the slots whose pods vanished between two reconciles.
 
     All that the spec asked for when the phase was written had one; those added since never did.
-    Which these are nobody has written: the last of those that are missing with all their pods.
+    The status has no list of these: they are the last of those that are missing with all their
+    pods.
     """
     counted = snapshot.rule(Seen.POD_GONE, Part.TASK).then is Then.RESCHEDULE
-    if not snapshot.missing or not counted or settling(snapshot, now) > 0:
+    if not snapshot.missing or settling(snapshot, now) > 0:
         return ()
+    if not counted:
+        missing = {slot.name for slot in snapshot.missing}
+        return tuple(slot for slot in _torn(snapshot) if slot.name in missing)
     asked, wanted = snapshot.status.desired, snapshot.desired
     if asked is None:
         return snapshot.missing
@@ -172,6 +213,20 @@ def _gone(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
         else:
             gone.append(slot)
     return tuple(reversed(gone))
+
+
+def _torn(snapshot: Snapshot) -> Iterator[Slot]:
+    """Members of process groups that take none back, of a job that waits, which have no live pod
+    while others of their group have one: a suspension leaves none."""
+    if not snapshot.status.groups or not (snapshot.terminating or snapshot.missing):
+        return
+    live = {pod.name for pod in snapshot.live}
+    torn, groups = snapshot.fixed_groups(live), snapshot.status.groups
+    for slot in snapshot.slots:
+        if slot.task.name in torn and slot.name not in live:
+            group = groups.get(slot.task.name)
+            if group is not None and slot.index in group.members:
+                yield slot
 
 
 def _resized(snapshot: Snapshot, old: Mapping[str, int]) -> str:

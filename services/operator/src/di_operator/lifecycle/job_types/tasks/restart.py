@@ -8,7 +8,7 @@ counted: which of its failures are known is in the status, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 from math import isinf
 
@@ -18,12 +18,17 @@ from di_operator.lifecycle.failure.losses import countable, is_counting
 from di_operator.lifecycle.failure.restart_delay import pause_of
 from di_operator.lifecycle.observed.pods import Pod, first_failed
 from di_operator.lifecycle.observed.snapshot import Snapshot
-from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.observed.verdict import Verdict, count_of, replaced
 
 
-def judge_failures(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verdict | None:
-    """Count pods that failed since the last status: one restart for all of them together."""
-    ended = countable(snapshot, snapshot.failed)
+def judge_failures(
+    snapshot: Snapshot, now: datetime, pod_spec: PodSpec, *, following: Container[str] = ()
+) -> Verdict | None:
+    """Count pods that failed since the last status: one restart for all of them together.
+
+    Not those whose UIDs are in `following`: they failed because a member of their group was lost.
+    """
+    ended = countable(snapshot, (pod for pod in snapshot.failed if pod.uid not in following))
     failed = (*ended, *snapshot.renewed)
     if not failed or snapshot.spec is None:
         return None
@@ -69,8 +74,7 @@ def _told(
     if snapshot.renewed and not found.restarted:
         yield f"{count_of(len(snapshot.renewed), 'pod')} restarted in place"
     if found.restarted:
-        noun = "task" if len(found.restarted) == 1 else "tasks"
-        yield f"all pods of {noun} {', '.join(sorted(found.restarted))} are replaced"
+        yield replaced(found.restarted)
     names = {pod.name for pod in ended}
     for slot in snapshot.slots:
         if slot.name in names and slot.task.backoff_limit is not None:
