@@ -367,13 +367,14 @@ def failure_text(pod: Pod) -> str:
     only what came of that.
     """
     status = pod.raw.get("status") or {}
-    parts = [": ".join(text for text in (status.get("reason"), status.get("message")) if text)]
+    reason = status.get("reason") or pod.disruption
+    parts = [": ".join(text for text in (reason, status.get("message")) if text)]
     if ended := _first_failure(pod):
         reason = ended.get("reason")
         # "Error" is the kubelet's word for any other code and adds nothing to the number.
         suffix = f" ({reason})" if reason and reason != "Error" else ""
         parts.append(f"exit code {ended['exitCode']}{suffix}")
-    return "; ".join(part for part in parts if part) or pod.disruption or "no reason given"
+    return "; ".join(part for part in parts if part) or "no reason given"
 
 
 def oom_killed(pod: Pod) -> list[str]:
