@@ -281,6 +281,16 @@ def test_scale_changes_the_replicas_of_a_task(di: Di, wish: str, after: int) -> 
     assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["tasks"][1]["replicas"] == after
 
 
+def test_scale_says_when_it_replaces_a_whole_process_group(di: Di) -> None:
+    found = di.job()
+    found["spec"]["tasks"][1]["processGroup"] = {"framework": "torch"}
+    (line,) = di("scale", "cartpole", "collector=3").lines
+    assert line == (
+        "dijob/cartpole scaled: collector 2 -> 3; the process group of task collector has a fixed "
+        "size: scaling replaces all its pods, which go on from their last checkpoint"
+    )
+
+
 @pytest.mark.parametrize(
     ("wish", "where"),
     [

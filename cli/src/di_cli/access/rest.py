@@ -24,8 +24,8 @@ _CODES: Final = {
 }
 
 
-def scale_by_rest(login: Login, job: str, task: str, delta: int) -> int:
-    """Add replicas of a task, or remove some; return the new number.
+def scale_by_rest(login: Login, job: str, task: str, delta: int) -> tuple[int, str | None]:
+    """Add replicas of a task, or remove some; return the new number, and what the change costs.
 
     Without a response it is retried with the same Idempotency-Key, so that it takes effect once.
 
@@ -71,15 +71,16 @@ def scale_by_rest(login: Login, job: str, task: str, delta: int) -> int:
                         code=ExitCode.UNAVAILABLE,
                     ) from error
                 continue
-            return _count(response.status, raw, login)
+            return _result(response.status, raw, login)
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _count(status: int, raw: bytes, login: Login) -> int:
+def _result(status: int, raw: bytes, login: Login) -> tuple[int, str | None]:
     try:
         answer: Any = json.loads(raw)
         if status == 200:
-            return int(answer["data"]["replicas"])
+            data = answer["data"]
+            return int(data["replicas"]), str(data["warning"]) if data.get("warning") else None
         message = str(answer["message"])
     except (ValueError, KeyError, TypeError):
         message = f"its answer ({status}) is none of di-server's"

@@ -9,6 +9,7 @@ from typing import Any
 
 from di_api.field_error import items, mapping
 from di_api.spec import TaskType
+from di_api.validation import scaling_warning
 
 
 class ScalingError(ValueError):
@@ -52,6 +53,8 @@ class Scaling:
     before: int
     after: int
     patch: list[dict[str, Any]]
+    warning: str | None
+    """What the change costs beside the pods that it adds or removes."""
 
 
 def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
@@ -81,6 +84,7 @@ def scaling(job: Mapping[str, Any], wish: Wish) -> Scaling:
         task=name,
         before=before,
         after=after,
+        warning=scaling_warning(mapping(job.get("spec")), task) if after != before else None,
         patch=[
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             {"op": "add", "path": f"/spec/tasks/{index}/replicas", "value": after},

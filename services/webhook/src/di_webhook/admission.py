@@ -31,6 +31,7 @@ from di_webhook.budget import MAX_SECONDS, Exhausted
 from di_webhook.kept import kept_warnings
 from di_webhook.mutations import Change, mutated
 from di_webhook.overruled import overruled
+from di_webhook.regrouped import regrouped
 from di_webhook.review import Answer, Kind, Malformed, Outcome, TooLarge, malformed
 from di_webhook.wording import in_older_words, in_words
 
@@ -210,7 +211,7 @@ def _validation(
         reasons.append(worded(error, request.object))
         size += sum(map(len, reasons[-1]))
     if not reasons:
-        warnings = overruled(request.object, old)
+        warnings = [*overruled(request.object, old), *regrouped(request.object, old)]
         return {"allowed": True, **({"warnings": warnings} if warnings else {})}
     shown = [text for _, text in reasons] + (["and more"] if is_cut else [])
     # kubectl prints `causes` one per line under "The DIJob ... is invalid"; other clients, and

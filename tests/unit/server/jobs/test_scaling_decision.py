@@ -8,9 +8,14 @@ import pytest
 
 from di_api.spec import MAX_PODS
 from di_server.config import DEFAULT_MAX_REPLICAS
-from di_server.jobs.idempotency import ScalingResult
+from di_server.jobs.idempotency import (
+    IdempotencyKey,
+    IdempotencyRecords,
+    ScalingResult,
+    recording,
+)
 from di_server.jobs.requests import addition, removal, setting
-from di_server.jobs.scaling import ScalingPatch, ScalingRequest, decide
+from di_server.jobs.scaling import Replay, ScalingPatch, ScalingRequest, decide
 from di_server.problems import Malformed, NotNow, OutOfBounds, Problem
 from tests.unit.server.fakes import Object, job, task
 
@@ -174,3 +179,38 @@ def test_a_job_with_a_queue_is_scaled_within_what_was_admitted() -> None:
     # Replicas of an elastic tier queue one by one.
     body["spec"]["tasks"][0] |= {"elastic": {}, "minReplicas": 1}
     assert isinstance(decide(body, ScalingRequest(2), None), ScalingPatch)
+
+
+@pytest.mark.parametrize(
+    ("group", "policy", "warns"),
+    [
+        ({"framework": "torch"}, {}, True),
+        ({}, {}, True),
+        ({}, {"rules": [{"action": "RestartInPlace"}]}, False),
+        ({"framework": "jax"}, {"rules": [{"action": "RestartInPlace"}]}, True),
+        ({"framework": "torch", "elastic": True}, {}, False),
+        (None, {}, False),
+        ({"elastic": "often"}, {}, False),
+    ],
+)
+def test_the_answer_warns_where_scaling_replaces_a_group(
+    group: Object | None, policy: Object, warns: bool
+) -> None:
+    fields: Object = {} if group is None else {"processGroup": group}
+    raw = scaled(task("learner", 3, **fields), failurePolicy=policy)
+    first = decide(raw, UP, None)
+    assert isinstance(first, ScalingPatch)
+    assert (first.result.warning is not None) is warns
+    assert first.result.warning is None or "task learner has a fixed size" in first.result.warning
+    assert decide(raw, ScalingRequest(0, to=3), None).result.warning is None
+
+
+def test_a_retry_has_the_warning_of_the_first_answer() -> None:
+    key = IdempotencyKey("k" * 22, "r" * 22)
+    result = ScalingResult("learner", 4)
+    told = recording(IdempotencyRecords(), key, result)
+    raw = scaled(task("learner", 4, processGroup={"framework": "jax"}))
+    raw["metadata"]["annotations"] = told
+    again = decide(raw, UP, key)
+    assert isinstance(again, Replay)
+    assert again.result.warning is not None

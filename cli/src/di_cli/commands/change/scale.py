@@ -70,7 +70,7 @@ def _scale(session: Session, name: str, wish: Wish) -> str:
             if attempt == _TRIES - 1:
                 raise
         else:
-            return f"{found.task} {found.before} -> {found.after}"
+            return _told(f"{found.task} {found.before} -> {found.after}", found.warning)
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
@@ -85,5 +85,9 @@ def _by_server(session: Session, login: Login, name: str, wish: Wish) -> str:
         task, delta = found.task, found.after - found.before
         if not delta:
             return f"{task} has {found.after} already"
-    after = scale_by_rest(login, f"{session.namespace}.{name}", task, delta)
-    return f"{task} {after - delta} -> {after}, by di-server"
+    after, warning = scale_by_rest(login, f"{session.namespace}.{name}", task, delta)
+    return _told(f"{task} {after - delta} -> {after}, by di-server", warning)
+
+
+def _told(change: str, warning: str | None) -> str:
+    return change if warning is None else f"{change}; {warning}"

@@ -30,6 +30,8 @@ class ScalingResult:
 
     task: str
     replicas: int
+    warning: str | None = None
+    """What the change costs, if it costs more than the pods that are added or removed."""
 
 
 @dataclass(frozen=True, slots=True)

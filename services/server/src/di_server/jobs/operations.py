@@ -57,6 +57,10 @@ _SCALING_DATA: Final[Shape] = {
     "properties": {
         "task": {"type": "string"},
         "replicas": {"type": "integer", "description": "The value set by this request."},
+        "warning": {
+            "type": "string",
+            "description": "What the change costs beside the pods that it adds or removes.",
+        },
     },
 }
 
@@ -93,7 +97,7 @@ def _scale(
         incoming.idempotency_key, incoming.method, incoming.body, caller=grant.caller
     )
     result = service.scale(grant, asked.change, key, deadline, incoming.trace)
-    return dataclasses.asdict(result)
+    return {key: value for key, value in dataclasses.asdict(result).items() if value is not None}
 
 
 def _report(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from di_api.annotations import annotation_patch
 from di_api.changed_by import change_note
 from di_api.defaults import with_defaults
-from di_api.field_error import mapping
+from di_api.field_error import items, mapping
 from di_api.names import ANNOTATION_TRACE, MAX_LABEL, pod_name, standby_name
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.vacancies import filled, indexes, left_vacant
 from di_api.validation import (
     node_list_errors,
     pods_per_replica,
+    scaling_warning,
     standby_pods,
     total_errors,
     vacant_core,
@@ -85,7 +86,7 @@ def decide(
     records = IdempotencyRecords.of(job)
     known = records.result_of(key)
     if known is not None:
-        return Replay(known)
+        return Replay(_warned(job, known))
 
     check_has_tasks(job)
     check_active(job)
@@ -115,7 +116,7 @@ def decide(
         grown = {**task, "replicas": replicas, "vacant": [*vacant]}
         others = {**spec, "tasks": [*tasks[:index], grown, *tasks[index + 1 :]]}
         _check_job(metadata, others, grown)
-    result = ScalingResult(task["name"], replicas)
+    result = _warned(job, ScalingResult(task["name"], replicas))
     operations = [
         # The version is set and not tested: a failed test is a 422 like that of an invalid request,
         # a wrong version a 409.
@@ -136,6 +137,14 @@ def decide(
         ),
     ]
     return ScalingPatch(operations, result)
+
+
+def _warned(job: Mapping[str, Any], result: ScalingResult) -> ScalingResult:
+    """The result with the warning of its task, which a retry has too: its group never changes."""
+    spec = mapping(job.get("spec"))
+    tasks = (mapping(each) for each in items(spec.get("tasks")))
+    found = (each for each in tasks if (each.get("name") or each.get("type")) == result.task)
+    return replace(result, warning=next((scaling_warning(spec, each) for each in found), None))
 
 
 def trace_note(traceparent: str, now: datetime) -> str:

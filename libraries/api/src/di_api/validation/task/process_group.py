@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from di_api.field_error import FieldError, mapping
-from di_api.spec.process_group import Framework
+from di_api.field_error import FieldError, InvalidSpec, mapping
+from di_api.group_status import is_fixed_group
+from di_api.spec.failure import FailurePolicy
+from di_api.spec.process_group import Framework, ProcessGroup
+from di_api.spec.reading import read
 from di_api.validation.size import pods_per_replica
 
 
@@ -38,3 +41,26 @@ def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldErr
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+def scaling_warning(spec: Mapping[str, Any], task: Mapping[str, Any]) -> str | None:
+    """Return what another number of replicas of a task costs its process group.
+
+    None if the members come and go, or there is no group. Takes a raw spec of any shape.
+    """
+    raw, name = task.get("processGroup"), str(task.get("name") or task.get("type"))
+    if raw is None:
+        return None
+    try:
+        group = read(ProcessGroup, mapping(raw), "processGroup")
+        policy = read(FailurePolicy, mapping(spec.get("failurePolicy")), "failurePolicy")
+    except InvalidSpec:
+        # The operator cannot read it either, and leaves the pods as they are.
+        return None
+    size = pods_per_replica(task)
+    if not is_fixed_group(name, group=group, pods_per_replica=size, policy=policy, is_resized=True):
+        return None
+    return (
+        f"the process group of task {name} has a fixed size: scaling replaces all its pods, which "
+        "go on from their last checkpoint"
+    )
