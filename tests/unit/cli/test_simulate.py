@@ -77,8 +77,10 @@ def test_a_job_that_does_not_fit_shows_the_shortage_and_a_time(simulate: Simulat
     began = {"startTime": "2026-03-01T11:00:00Z"}
     simulate.running("x", 4, **began, expectedCompletion=ends(1230))
     simulate.running("y", 2, **began, expectedCompletion=ends(10_830))
-    first, when, _ = simulate(manifest()).lines
+    first, when, raised, cost, _ = simulate(manifest()).lines
     assert first.startswith("does not fit now: task learner needs 1 replica, there is room for 0")
+    assert raised == "would fit with --priority high: learner 1 on gpu-1"
+    assert "y" in cost
     assert first.endswith("closest to one more: gpu-1 lacks 2 nvidia.com/gpu")
     assert when.startswith("would fit in about 20m (0s-11d): when x ends")
     told = json.loads(simulate(manifest(8), "-o", "json").out)
