@@ -54,7 +54,7 @@ def phase_of(pod: Object) -> str:
     """
     status = mapping(pod.get("status"))
     phase = str(status.get("phase") or "Pending")
-    if not status.get(CONTAINERS):
+    if not status.get(CONTAINERS) or not _has_several(pod):
         return phase
     ended = main_end(pod)
     if ended is None or phase == "Succeeded":
@@ -81,7 +81,7 @@ def ended_beside_main(pod: Object) -> tuple[Object, Object] | None:
     None: there is none. Init containers end before the main container starts, and are none of them.
     """
     status = mapping(pod.get("status"))
-    if status.get("phase") in ENDED or not status.get(CONTAINERS):
+    if status.get("phase") in ENDED or not status.get(CONTAINERS) or not _has_several(pod):
         return None
     main = main_status(pod)
     if main is not None and _end_of(main):
@@ -129,6 +129,10 @@ def main_first(pod: Object) -> Iterator[Object]:
 
 
 _SPECS: Final = "containers"
+
+
+def _has_several(pod: Object) -> bool:
+    return len(items(mapping(pod.get("spec")).get(_SPECS))) > 1
 
 
 def _statuses(pod: Object) -> list[Object]:

@@ -41,7 +41,7 @@ from di_api.names import (
 )
 from di_api.ownership import controlling_job
 from di_api.phase import Phase
-from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS
+from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS, phase_of
 from di_api.validation import may_be_too_much, weight_error
 from di_kube.cache import Subscriber, WatchCache
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
@@ -184,7 +184,7 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
             {
                 **{key: status[key] for key in _POD_STATUS if key in status},
                 **start_time(status),
-                "conditions": _conditions(status),
+                "conditions": _conditions(status, has_failed=phase_of(body) == "Failed"),
                 **{
                     key: container_statuses(status, key, goes_on=key == CONTAINERS)
                     for key in ALL_CONTAINERS
@@ -208,11 +208,11 @@ def _parsed(text: bytes) -> Any:
     return orjson.loads(text)
 
 
-def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _conditions(status: Mapping[str, Any], *, has_failed: bool) -> list[Mapping[str, Any]]:
     kept: list[Mapping[str, Any]] = [
         {key: one[key] for key in ("type", "status", "reason") if key in one}
         for one in status.get("conditions") or ()
-        if is_read_condition(one, has_failed=status.get("phase") == "Failed")
+        if is_read_condition(one, has_failed=has_failed)
     ]
     waits_for = (unscheduled(status), unprepared(status))
     return [*kept, *(one for one in waits_for if one is not None)]
