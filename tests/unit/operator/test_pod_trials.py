@@ -37,7 +37,7 @@ REFUSED = Trial(reason=Reason.CREATE_FORBIDDEN, message="violates PodSecurity re
 
 
 class Trying(Bench):
-    """A bench whose waiting jobs are tried as often as somebody asks for it."""
+    """A bench whose waiting job is tried when the reconciler asks for it."""
 
     def __init__(self) -> None:
         super().__init__()
