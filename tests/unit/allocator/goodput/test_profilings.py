@@ -257,3 +257,20 @@ def test_any_report_is_read_or_refused(raw: dict[str, Any]) -> None:
         return
     left = found.remaining(NOW) if found else None
     assert left is None or left >= 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "seconds"),
+    [
+        ({"step": 50, "checkpointStep": 10, "trainStepsPerSec": 2}, 20.0),
+        ({"step": 50, "trainStepsPerSec": 2}, 0.0),
+        ({"step": 50, "checkpointStep": 10}, 0.0),
+    ],
+    ids=["known", "no checkpoint", "no rate"],
+)
+def test_work_since_the_last_checkpoint_is_read_of_a_report(
+    raw: dict[str, Any], seconds: float
+) -> None:
+    said = load_profilings({"reportedAt": "2026-01-01T00:00:00Z", **raw})
+    assert said is not None
+    assert said.unsaved() == seconds

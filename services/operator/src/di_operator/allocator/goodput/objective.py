@@ -51,6 +51,12 @@ class Costs:
         most = _QUIET * self.horizon
         return replace(self, horizon=max(self.horizon, min(seconds, most)))
 
+    def of_stop(self, unsaved: float) -> float:
+        """The part of what a job gains by running that it loses by a stop: the time of the restart
+        and of the work since its last checkpoint, `unsaved` seconds. At most all of it, so that
+        no job is immovable."""
+        return min(1.0, (self.restart + unsaved) / self.horizon)
+
     def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
         """The speeds, less what a change to that size costs."""
         left = 1 - self.restart / self.horizon

@@ -108,6 +108,8 @@ class JobInfo:
     """Samples of the initial batch still to be worked through, where the job says so."""
     restoring: float = 0.0
     """How long its learners take to go on from a checkpoint, as the job says; 0: it does not."""
+    unsaved: float = 0.0
+    """How many seconds of work it has done since its last checkpoint, by its report."""
     ends: float | None = None
     """In how many seconds it is expected to be complete at the latest; None: that is not known."""
     longest: float | None = None

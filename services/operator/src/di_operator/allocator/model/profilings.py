@@ -70,6 +70,8 @@ class Profilings:
     local_batch_max: int | None = None
     samples_per_env_step: float | None = None
     restore_seconds: float | None = None
+    step: float | None = None
+    checkpoint_step: int | None = None
     perf_params: PerfParams | None = None
     grad_params: GradParams | None = None
     observations: tuple[Observation, ...] = ()
@@ -155,6 +157,12 @@ class Profilings:
         # Collectors may go a little further than they were to.
         left = max(0.0, self.max_env_steps - self.env_steps)
         return left * (self.samples_per_env_step or 1.0)
+
+    def unsaved(self) -> float:
+        """Seconds of work since the last checkpoint; 0 if that is not said."""
+        if self.step is None or self.checkpoint_step is None or not self.train_steps_per_sec:
+            return 0.0
+        return _within(SECONDS, (self.step - self.checkpoint_step) / self.train_steps_per_sec)
 
     def is_stale(self, now: datetime) -> bool:
         """Whether the report is too old to say how far the job is.

@@ -139,6 +139,7 @@ class KnownJob:
             age=_seconds_until(now, self.created),
             attained=attained,
             remaining=said.remaining(now) if said else None,
+            unsaved=said.unsaved() if said else 0.0,
             ends=_seconds_until(self.expected.latest, now) if self.expected else None,
         )
 

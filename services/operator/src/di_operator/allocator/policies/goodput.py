@@ -10,7 +10,7 @@ there are several kinds of nodes, a job has a curve on each (`kinds`), and its l
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from di_operator.allocator.admission.by_priority import admit
@@ -133,25 +133,90 @@ class GoodputPolicy:
         curves: Curves,
     ) -> dict[str, NodeList]:
         rigid = {key: job for key, job in jobs.items() if not job.preemptible}
+        fixed = admit(rigid, nodes, previous, choose_node=tightest)
+        answer = self._sized(jobs, nodes, previous, curves, fixed=fixed)
+        if kept := self._stopped_for_growth(jobs, nodes, previous, answer, fixed):
+            answer = self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept)
+        return answer
+
+    def _sized(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+        curves: Curves,
+        *,
+        fixed: Mapping[str, NodeList],
+        kept: Set[str] = frozenset(),
+    ) -> dict[str, NodeList]:
+        """Answer beside what is `fixed`; jobs of `kept` do not grow."""
         answer = dict.fromkeys(jobs, WAIT)
         capacity = FreeCapacity(nodes)
-        for key, placed in admit(rigid, nodes, previous, choose_node=tightest).items():
-            if capacity.take_all(rigid[key], placed):
-                answer[key] = placed
-        capacity.settle()
         allowance = Allowance()
-        for key, job in rigid.items():
-            allowance.take(job, answer[key])
-        demands = [
+        for key, placed in fixed.items():
+            if capacity.take_all(jobs[key], placed):
+                answer[key] = placed
+            allowance.take(jobs[key], answer[key])
+        capacity.settle()
+        demands = self._demands(jobs, capacity, previous)
+        demands = [each.not_above_present() if each.job.key in kept else each for each in demands]
+        if demands:
+            chosen = self._choose(demands, capacity, curves, allowance)
+            answer |= place(demands, chosen, capacity, previous, allowance)
+        return answer
+
+    def _demands(
+        self,
+        jobs: Mapping[str, JobInfo],
+        capacity: FreeCapacity,
+        previous: Mapping[str, NodeList],
+    ) -> list[Demand]:
+        return [
             demand
             for job in in_order(jobs)
             if job.preemptible
             and (demand := self._demand(job, capacity, previous.get(job.key, WAIT)))
         ]
-        if demands:
-            chosen = self._choose(demands, capacity, curves, allowance)
-            answer |= place(demands, chosen, capacity, previous, allowance)
-        return answer
+
+    def _stopped_for_growth(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+        answer: Mapping[str, NodeList],
+        fixed: Mapping[str, NodeList],
+    ) -> Set[str]:
+        """The jobs that run in pools where an answer stops one job and another one grows.
+
+        With shares a namespace may have to stop jobs so that those of another one can grow.
+        """
+        learners = {
+            key: (len(had.task(job.scaled.name)), len(answer[key].task(job.scaled.name)))
+            for key, job in jobs.items()
+            if job.preemptible and (had := previous.get(key, WAIT))
+        }
+        if not any(not after for _, after in learners.values()) or not any(
+            after > before for before, after in learners.values()
+        ):
+            return frozenset()
+        capacity = FreeCapacity(nodes)
+        for key, placed in fixed.items():
+            capacity.take_all(jobs[key], placed)
+        capacity.settle()
+        kept: set[str] = set()
+        for pool in pools_of(self._demands(jobs, capacity, previous)):
+            running = [each.job for each in pool.demands if each.job.key in learners]
+            stopped, grown = set[str](), set[str]()
+            for job in running:
+                before, after = learners[job.key]
+                owner = "" if self._shares is None else job.namespace
+                if not after:
+                    stopped.add(owner)
+                elif after > before:
+                    grown.add(owner)
+            if not stopped.isdisjoint(grown):
+                kept |= {job.key for job in running}
+        return kept
 
     def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
         """Return what the job may be offered; None: there is no room even for its minimum."""
@@ -244,6 +309,7 @@ class GoodputPolicy:
                 each = max(1, demand.task.resources.get(scarce, 0))
                 fair = available.fair(demand) / each
                 values = self._fair(demand, speed, part, fair)
+            self._charge_stop(demand, values)
             weight *= self._priority_weight**demand.job.priority
             offers.append(
                 {
@@ -287,6 +353,19 @@ class GoodputPolicy:
             (kind, demand.options[kind].ladder.sizes[at])
             for demand, (kind, at) in zip(demands, chosen, strict=True)
         ]
+
+    def _charge_stop(self, demand: Demand, values: Mapping[str, list[float]]) -> None:
+        """Charge a job that runs with what a stop costs it, on every kind of nodes alike."""
+        costs = self._costs.restoring(demand.job.restoring)
+        part = costs.of_stop(demand.job.unsaved)
+        gained = max(
+            values[kind][option.ladder.sizes.index(option.present)] - values[kind][0]
+            if option.present in option.ladder.sizes
+            else 0.0
+            for kind, option in demand.options.items()
+        )
+        for each in values.values():
+            each[0] -= part * max(0.0, gained)
 
     def _short_first(
         self,

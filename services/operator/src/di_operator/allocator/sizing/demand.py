@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from di_operator.allocator.goodput.curves import Curve
@@ -60,6 +60,17 @@ class Demand:
     """By kind of node, without those where there is no room for it."""
     silent: bool
     """It has had its time to report, and has not."""
+
+    def not_above_present(self) -> Demand:
+        """The demand, if the job may not have more than it has now."""
+        most = max([option.present for option in self.options.values()])
+        options = {
+            kind: replace(
+                option, offered=min(option.offered, bisect_right(option.ladder.sizes, most))
+            )
+            for kind, option in self.options.items()
+        }
+        return replace(self, options=options)
 
     @property
     def rows(self) -> frozenset[int]:
