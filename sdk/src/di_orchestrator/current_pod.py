@@ -11,7 +11,7 @@ from typing import Any
 from di_orchestrator.job import PORT, Job, World
 from di_orchestrator.pods.hub import Answering
 from di_orchestrator.rollouts.engine import Rollout
-from di_orchestrator.server.api import Api, Member, Peer
+from di_orchestrator.server.api import Advice, Api, Member, Peer
 from di_orchestrator.server.board import Entry
 from di_orchestrator.server.client import Client, Send, run
 from di_orchestrator.server.connect import connection
@@ -179,7 +179,7 @@ def training(
     Args:
         total_steps, max_env_steps: final values of `step` and `env_steps`.
         learners: number of learners; by default those of this pod's task.
-        nodes: number of their nodes; by default 1 for one learner, else unknown.
+        nodes: number of their nodes; by default that of the allocator for a preemptible job.
         save_every: seconds between two checkpoints, for `run.checkpoint.is_due`.
         checkpoint: name of this program's checkpoints in the job's directory.
         observations: `run.observations` of the restored checkpoint.
@@ -197,7 +197,7 @@ def training(
     found = connection(here)
     if found is not None and (here.is_leader if reports is None else reports):
         client = Client(*found)
-        sender = Sender(_reporting(*found))
+        sender = Sender(_reporting(*found, task=here.task))
         rescaling = Rescaling(
             lambda count: client.scale(samples_from, to=count),
             lambda: client.replicas().get(samples_from),
@@ -236,9 +236,9 @@ class Training(training_run.Training):
         super().__exit__(kind, error, trace)
 
 
-def _reporting(api: Api, send: Send) -> Any:
-    def report(said: Mapping[str, Any]) -> int | None:
-        return run(api.report(said, REPORT_SECONDS), send)
+def _reporting(api: Api, send: Send, *, task: str) -> Any:
+    def report(said: Mapping[str, Any]) -> Advice:
+        return run(api.report_training(said, task, REPORT_SECONDS), send)
 
     return report
 

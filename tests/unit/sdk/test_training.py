@@ -6,22 +6,25 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 import di_orchestrator as di
 from di_api import names
-from di_operator.allocator.model.profilings import load_profilings
+from di_operator.allocator.model.profilings import Profilings, load_profilings
 from di_orchestrator import current_pod
 from di_orchestrator.job import Job
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.training import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Training
+from di_server.jobs.profilings import merge
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.server.fakes import Harness
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("term")
 
@@ -32,6 +35,7 @@ class Told:
     def __init__(self) -> None:
         self.reports: list[dict[str, Any]] = []
         self.closed = False
+        self.nodes: tuple[int, int] | None = None
 
     def tell(self, report: dict[str, Any]) -> None:
         self.reports.append(report)
@@ -90,6 +94,23 @@ def test_the_advised_batch_is_known_after_a_report(harness: Harness, learner: No
             run.report(step)
         found.append(run.batch_size)
     assert found == [None, None, None, 512, None, None]
+
+
+@pytest.mark.proves("sdk.md#reference/knows-nodes")
+@pytest.mark.usefixtures("learner")
+@pytest.mark.parametrize(("placement", "expected"), [(["a", "b", "a"], [2]), (None, [])])
+def test_learners_observe_on_the_nodes_that_the_allocator_answers(
+    harness: Harness, placement: list[str] | None, expected: list[int]
+) -> None:
+    if placement is not None:
+        harness.job()["status"]["placement"] = {"learner": placement}
+    with di.training(learners=3) as run:
+        run.report(0)
+        wait_until(lambda: "profilings" in harness.job()["status"], 10)
+        wait_until(lambda: placement is None or run.knows_nodes, 10)
+        with run.iteration(samples=8), run.synchronizing():
+            pass
+    assert [each["nodes"] for each in run.observations] == expected
 
 
 @pytest.mark.usefixtures("learner")
@@ -223,6 +244,62 @@ def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
         assert len(told.reports[-1].get("observations", [])) == observed
         assert told.reports[-1]["kind"] == "a100"
         assert told.reports[-1]["batchSize"] == 32
+
+
+class Allocator(Told):
+    """Merges reports as di-server does, and answers on how many nodes the learners are."""
+
+    def __init__(self, nodes_of: Mapping[int, int]) -> None:
+        super().__init__()
+        self.job: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "status": {}}
+        self._nodes_of = nodes_of
+
+    @override
+    def tell(self, report: dict[str, Any]) -> None:
+        super().tell(report)
+        held = self.job["status"].get("profilings")
+        self.job["status"]["profilings"] = merge(held, report)
+        self.nodes = report["learners"], self._nodes_of[report["learners"]]
+
+    @property
+    def said(self) -> Profilings:
+        """What the allocator reads."""
+        found = load_profilings(self.job["status"]["profilings"])
+        assert found is not None
+        return found
+
+
+def test_reports_follow_a_group_that_shrinks_and_grows(clock: Clock) -> None:
+    group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
+    nodes_of = {4: 2, 2: 1, 3: 2}
+    told = Allocator(nodes_of)
+    with make(clock, told, {**LEARNER, **group}) as run:
+        step = 0
+        for learners in (4, 2, 3):
+            # Of a group that has just changed nothing is said that was measured of the last one.
+            run.report(step, learners=learners, env_steps=step * 100)
+            assert told.said.learners == learners
+            assert told.said.batch_size is None
+            assert told.said.train_steps_per_sec is None
+            assert told.said.env_steps_per_sec is None
+            for _ in range(5):
+                with run.iteration(samples=8):
+                    clock.pass_(12 / learners)
+                    with run.synchronizing():
+                        clock.pass_(learners / 4)
+                step += 1
+                run.report(step, env_steps=step * 100)
+            run.report(step, samples=None, env_steps=step * 100)
+            took = 12 / learners + learners / 4
+            said = told.said
+            assert said.batch_size == 8 * learners
+            assert said.train_steps_per_sec == pytest.approx(1 / took, rel=1e-3)
+            assert said.env_steps_per_sec == pytest.approx(100 / took, rel=0.3)
+            last = said.observations[-1]
+            assert (last.nodes, last.replicas, last.samples) == (nodes_of[learners], learners, 8)
+            assert last.iteration == pytest.approx(took, rel=1e-3)
+            assert last.computing == pytest.approx(12 / learners, rel=1e-3)
+    assert [each.replicas for each in told.said.observations] == [4, 2, 3]
 
 
 @pytest.mark.proves("sdk.md#reference/observations")

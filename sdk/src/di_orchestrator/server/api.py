@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from di_orchestrator.errors import Unreachable
@@ -63,6 +63,18 @@ class Peer:
     def url(self) -> str:
         """Return the URL at which it serves HTTP, if it does."""
         return f"http://{self.address}"
+
+
+class Advice(NamedTuple):
+    """What the allocator has decided about the learners that report.
+
+    Attributes:
+        batch_size: samples of all of them between two updates; None: it advises none.
+        nodes: how many they are on; None: it did not place them.
+    """
+
+    batch_size: int | None = None
+    nodes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +166,15 @@ class Api:
         """
         request = Request("POST", f"{self._path}/profilings", body=profilings)
         return self._ask(request, _advised, Patience(seconds, self._patience.random))
+
+    def report_training(
+        self, profilings: Mapping[str, Any], task: str, seconds: float
+    ) -> Exchange[Advice]:
+        """Publish what the learners of a task report; the result is what the allocator has decided
+        about them."""
+        query = {"nodesOf": task}
+        request = Request("POST", f"{self._path}/profilings", query, body=profilings)
+        return self._ask(request, _advice, Patience(seconds, self._patience.random))
 
     def peers(self, task: str) -> Exchange[tuple[Peer, ...]]:
         """Return the running pods of a task that listen, by rank."""
@@ -267,8 +288,14 @@ def _peers(found: Sequence[Mapping[str, Any]]) -> tuple[Peer, ...]:
 
 
 def _advised(found: Mapping[str, Any] | None) -> int | None:
-    # Earlier versions of di-server sent none.
-    return None if found is None else int(found["batchSize"])
+    return _advice(found).batch_size
+
+
+def _advice(found: Mapping[str, Any] | None) -> Advice:
+    # Earlier versions of di-server send no nodes.
+    return Advice(
+        *(int(found[key]) if found and key in found else None for key in ("batchSize", "nodes"))
+    )
 
 
 def _heartbeat(found: Mapping[str, Any]) -> Heartbeat:

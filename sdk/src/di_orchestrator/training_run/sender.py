@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from di_orchestrator.errors import DIError, Refused
+from di_orchestrator.server.api import Advice
 from di_orchestrator.warnings_once import Warnings
 
 INTERVAL_SECONDS = 1.0
@@ -25,15 +26,17 @@ class Sender:
 
     Attributes:
         advised: the batch size in the last response; None: it had none.
+        nodes: number of nodes of the learners, in the last response to a report of as many.
     """
 
     def __init__(
         self,
-        send: Callable[[Report], int | None],
+        send: Callable[[Report], Advice | None],
         *,
         interval: float = INTERVAL_SECONDS,
     ) -> None:
         self.advised: int | None = None
+        self.nodes: tuple[int, int] | None = None
         self._send = send
         self._interval = interval
         self._changed = threading.Condition()
@@ -73,7 +76,12 @@ class Sender:
 
     def _try(self, report: Report) -> None:
         try:
-            self.advised = self._send(report)
+            answer = self._send(report) or Advice()
+            self.advised = answer.batch_size
+            learners = report.get("learners")
+            self.nodes = None
+            if answer.nodes is not None and isinstance(learners, int):
+                self.nodes = learners, answer.nodes
         except Refused as error:
             self._warnings.say(str(error), kind=f"{error.status} {error.reason}")
         except DIError as error:

@@ -73,7 +73,9 @@ class Training:
         self._rescaling = rescaling
         self._job = job
         self._sender = sender
-        self._nodes = nodes if nodes is not None or self.learners > 1 else 1
+        self._nodes = nodes
+        self._batch: int | None = None
+        self._told: set[str] = set()
         self._is_test = is_test
         self._clock = clock
         self._leaving = Leaving(checkpoint.ask)
@@ -224,12 +226,12 @@ class Training:
                 self._warnings.say(f"a report was not sent: {fault}")
             return
         self._values.update(said)
-        if "envSteps" in said:
-            self._env_steps.append((self._clock(), float(said["envSteps"] or 0)))
         if isinstance(said.get("collectors"), int):
             self.now_collects(said["collectors"])
         if isinstance(said.get("learners"), int) and said["learners"] != self.learners:
             self._now_learns(said["learners"])
+        if "envSteps" in said:
+            self._env_steps.append((self._clock(), float(said["envSteps"] or 0)))
         self._tell()
 
     def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
@@ -264,6 +266,12 @@ class Training:
         process that reports knows it, after its first report; None: no advice.
         """
         return None if self._sender is None else self._sender.advised
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether it is known on how many nodes the learners are: only then are iterations
+        observations for the allocator."""
+        return self._nodes_now() is not None
 
     @property
     def waiting_share(self) -> float | None:
@@ -330,6 +338,7 @@ class Training:
         self._collectors = self._collectors if collectors is None else collectors
         self._changed = self._clock()
         self._window.clear()
+        self._env_steps.clear()
 
     def advise(self, *, least: int = 1, most: int | None = None) -> int | None:
         """Return the number of collectors that would keep the learner busy without stale samples.
@@ -355,20 +364,36 @@ class Training:
         self.learners = learners
         self._stopwatch.drop()
         self._window.clear()
+        self._env_steps.clear()
+        self._batch = None
+
+    def _nodes_now(self) -> int | None:
+        """On how many nodes the learners are; None: that is not known."""
+        if self.learners == 1:
+            return 1
+        if self._nodes is not None:
+            return min(self._nodes, self.learners)
+        known = None if self._sender is None else self._sender.nodes
+        # An answer about another number of learners says nothing of these.
+        return known[1] if known is not None and known[0] == self.learners else None
 
     def _count(self, lap: Lap) -> None:
         self._window.add(lap)
         if self.checkpoint.restored_step is not None and "restoreSeconds" not in self._values:
             self._values["restoreSeconds"] = round(seconds_since_start(), 2)
-        if self._nodes is not None:
+        if (nodes := self._nodes_now()) is not None:
             kind = self._job.node_kind
-            self._observations.add(lap, nodes=self._nodes, replicas=self.learners, kind=kind)
-        if lap.samples and "batchSize" not in self._values:
-            self._values["batchSize"] = self.learners * lap.samples
+            self._observations.add(lap, nodes=nodes, replicas=self.learners, kind=kind)
+        if lap.samples:
+            self._batch = self.learners * lap.samples
 
     def _tell(self) -> None:
-        if self._sender is not None:
-            self._sender.tell({**self._values, **self._measured()})
+        if self._sender is None:
+            return
+        said = {**self._values, **self._measured()}
+        # What was measured of another group, and is not of this one yet, is taken back.
+        self._sender.tell({**dict.fromkeys(self._told - said.keys()), **said})
+        self._told |= said.keys()
 
     def _measured(self) -> dict[str, Any]:
         found = {
@@ -376,6 +401,7 @@ class Training:
             "trainStepsPerSec": _rounded(self._window.rate),
             "learnerWaitFrac": _rounded(self.waiting_share),
             "envStepsPerSec": _rounded(_rate(self._env_steps)),
+            "batchSize": self._batch,
             "observations": self._observations.raw() or None,
             "checkpointStep": self.checkpoint.saved_step,
             "collectors": self._collectors if self._is_told_collectors else None,

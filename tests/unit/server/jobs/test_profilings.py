@@ -32,7 +32,7 @@ def report(harness: Harness, body: Object) -> int:
 
 
 @pytest.mark.proves(
-    "rest.md#operations-on-tasks/post-id-profilings",
+    "rest.md#operations-on-tasks/post-id-profilings-nodesof-task",
     "rest.md#operations-on-tasks/get-id-profilings",
 )
 def test_reports_are_merged_and_answered_as_they_are_held(harness: Harness) -> None:

@@ -17,7 +17,7 @@ from di_server.access.grants import Grant
 from di_server.deadline import Deadline
 from di_server.jobs import requests
 from di_server.jobs.idempotency import idempotency_key
-from di_server.jobs.requests import GENERATION, WAIT
+from di_server.jobs.requests import GENERATION, NODES_OF, WAIT, ReportRequest
 from di_server.jobs.scaling import ScalingRequest
 from di_server.jobs.service import JobService
 from di_server.rest.incoming import Incoming
@@ -101,10 +101,14 @@ def _scale(
 
 
 def _report(
-    service: JobService, grant: Grant, reported: Mapping[str, Any], deadline: Deadline
+    service: JobService, grant: Grant, reported: ReportRequest, deadline: Deadline
 ) -> dict[str, int] | None:
-    advised = service.report(grant, reported, deadline)
-    return None if advised is None else {"batchSize": advised}
+    advice = service.report(grant, reported.profilings, deadline)
+    nodes = advice.nodes.get(reported.nodes_of)
+    return {
+        **({} if advice.batch_size is None else {"batchSize": advice.batch_size}),
+        **({} if nodes is None else {"nodes": nodes}),
+    } or None
 
 
 LIST_REPLICAS: Final = JobOperation(
@@ -215,17 +219,23 @@ REPORT_PROFILINGS: Final = JobOperation(
     body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
     data={
         "type": ["object", "null"],
-        "required": ["batchSize"],
         "properties": {
             "batchSize": {
                 "type": "integer",
                 "minimum": 1,
                 "description": "Samples of all learners between two updates, as the allocator "
-                "advises; no object where it does not.",
+                "advises; absent where it does not.",
+            },
+            "nodes": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Nodes that the replicas of the task `nodesOf` are on, as the "
+                "allocator placed them; absent without that parameter.",
             },
         },
     },
-    read=lambda asked: requests.profilings(asked.body),
+    query=(NODES_OF,),
+    read=lambda asked: requests.report_request(asked.body, asked.query),
     run=_report,
 )
 SHOW_PROFILINGS: Final = JobOperation(

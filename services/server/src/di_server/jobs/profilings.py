@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from di_api.field_error import mapping
 from di_server.jobs.progress import LONGEST_REASON, advanced, faults, refused
 from di_server.model.job import check_active
 from di_server.problems import OutOfBounds, Problem
@@ -27,6 +28,19 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """Decisions of the allocator about a job that reports."""
+
+    batch_size: int | None
+    """None: it advises none."""
+    nodes: Mapping[str, int]
+    """Number of nodes by task, of the tasks that it placed."""
+
+
+NO_ADVICE: Final = Advice(None, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """The result of merging several reports into a job."""
 
@@ -34,8 +48,7 @@ class Merged:
     """RFC 7396 patch, which sets the version that was read; None if nothing changes."""
     problems: Sequence[Problem | None]
     """The problem of each report, None if it was accepted."""
-    batch_size: int | None = None
-    """Batch size that the allocator advises; None: no advice."""
+    advice: Advice = NO_ADVICE
 
 
 class Senseless(OutOfBounds):
@@ -69,7 +82,7 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
         changed["profilings"] = difference(held, merged or {})
     if told := difference(status.get("progress"), progress or {}):
         changed["progress"] = told
-    advised = _batch_size(status)
+    advised = Advice(_batch_size(status), _nodes(status))
     if not changed:
         return Merged(None, problems, advised)
     metadata = {"resourceVersion": job["metadata"]["resourceVersion"]}
@@ -82,6 +95,14 @@ def _batch_size(status: Mapping[str, Any]) -> int | None:
     if not isinstance(found, int) or isinstance(found, bool):
         return None
     return found if found > 0 else None
+
+
+def _nodes(status: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        task: len(set(map(str, nodes)))
+        for task, nodes in mapping(status.get("placement")).items()
+        if isinstance(nodes, list) and nodes
+    }
 
 
 def _take(job: Mapping[str, Any], held: object, report: Report) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
@@ -17,6 +18,7 @@ from di_server.rest.query import read_query, whole_number
 
 GENERATION: Final = "generation"
 WAIT: Final = "wait"
+NODES_OF: Final = "nodesOf"
 
 
 def addition(body: Mapping[str, Any]) -> ScalingRequest:
@@ -77,6 +79,19 @@ def profilings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the reported object: the body, or the value of its only key `data`."""
     inner = body.get("data")
     return inner if len(body) == 1 and isinstance(inner, dict) else body
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """A report, and the task whose number of nodes is to be in the answer; empty: none."""
+
+    profilings: Mapping[str, Any]
+    nodes_of: str = ""
+
+
+def report_request(body: Mapping[str, Any], query: Iterable[tuple[str, str]]) -> ReportRequest:
+    """The report in a body, and what its query asks for; unknown keys are ignored."""
+    return ReportRequest(profilings(body), read_query(query, (NODES_OF,)).get(NODES_OF, ""))
 
 
 def pods_request(task: str, query: Iterable[tuple[str, str]], known: frozenset[str]) -> PodsRequest:

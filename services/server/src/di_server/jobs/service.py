@@ -206,9 +206,11 @@ class JobService:
         )
         return result
 
-    def report(self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline) -> int | None:
-        """Merge profilings into the job's status, within a second; return the batch size that the
-        allocator advises, which is read anyway.
+    def report(
+        self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline
+    ) -> profilings.Advice:
+        """Merge profilings into the job's status, within a second; return the decisions of the
+        allocator about the job, which is read anyway.
         """
         report = profilings.Report(reported, grant.check)
         problem, advised = self._reports.submit(grant.ref, report, deadline)
@@ -227,7 +229,7 @@ class JobService:
 
     def _write_reports(
         self, ref: JobRef, reports: Sequence[profilings.Report], deadline: Deadline
-    ) -> Sequence[tuple[Problem | None, int | None]]:
+    ) -> Sequence[tuple[Problem | None, profilings.Advice]]:
         merged = profilings.Merged(None, ())
 
         def decide(job: Object) -> Object | None:
@@ -236,4 +238,4 @@ class JobService:
             return merged.patch
 
         self._updates.update_status(ref, decide, deadline)
-        return [(problem, merged.batch_size) for problem in merged.problems]
+        return [(problem, merged.advice) for problem in merged.problems]
