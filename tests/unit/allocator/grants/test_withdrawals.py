@@ -252,7 +252,7 @@ def test_a_job_with_some_pods_stays_while_the_api_server_fails() -> None:
 @pytest.mark.proves("allocation.md#a-grant-is-a-lease/has-enough-pods-for-its-minimum-and-is")
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_job_that_can_run_with_its_pods_keeps_them(name: str) -> None:
-    growing = task("learner", 2, minReplicas=2, maxReplicas=8)
+    growing = task("learner", 8, minReplicas=2, maxReplicas=8)
     bench = Bench(job("x", growing, phase="Pending"), policy=POLICIES[name]())
     bench.look()
     bench.words = {

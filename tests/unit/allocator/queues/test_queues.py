@@ -138,7 +138,10 @@ def test_a_lowered_quota_holds_in_the_next_period(name: str) -> None:
     answer = POLICIES[name](queues=queues).optimize(lowered, room, before)
     check(answer, lowered, room, before)
     assert answer["a/g"] == before["a/g"]
-    assert by_namespace(answer) == {"a": 6, "b": len(before["b/x"])}
+    found = by_namespace(answer)
+    assert found["a"] == 6
+    # What is free then, others may have.
+    assert found["b"] >= len(before["b/x"])
 
 
 def test_a_job_that_began_small_grows_within_its_quota() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from di_operator.allocator.admission.backfill import Backfill
+from di_operator.allocator.admission.growth import at_most_asked, grow_running
 from di_operator.allocator.admission.in_order import ChooseNode, admit_waiting, in_order
 from di_operator.allocator.admission.preemption import Preemption
 from di_operator.allocator.model.free_capacity import FreeCapacity
@@ -28,6 +29,7 @@ def admit(
 
     No job overtakes one that waits but as `backfill` says, unless that could never fit.
     """
+    previous = at_most_asked(jobs, previous)
     capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
     # What cannot be moved counts first, whatever its priority.
@@ -44,7 +46,8 @@ def admit(
         elif not job.preemptible:
             allowance.take(job, had, -1)
     Preemption(capacity, answer, choose_node).by_priority(jobs, allowance)
-    admit_waiting(
+    closed = admit_waiting(
         jobs, nodes, capacity, answer, allowance, choose_node=choose_node, backfill=backfill
     )
+    grow_running(jobs, capacity, answer, allowance, choose_node=choose_node, closed=closed)
     return answer

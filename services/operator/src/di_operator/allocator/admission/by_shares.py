@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from di_operator.allocator.admission.backfill import Backfill
+from di_operator.allocator.admission.growth import ENOUGH, at_most_asked
 from di_operator.allocator.admission.in_order import (
     ChooseNode,
     admit_one,
@@ -26,9 +26,6 @@ from di_operator.allocator.model.resources import Resources, total
 from di_operator.allocator.model.shared_nodes import Rows, joined
 from di_operator.allocator.sharing.fair_shares import EXACT, Amounts, Claim, Shares, entitle, fits
 from di_operator.allocator.sharing.quotas import Allowance, asked_by, within_quotas
-
-_ENOUGH: Final = 2
-"""How many times larger a job has to become: to grow costs a restart."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +55,7 @@ def admit_by_shares(
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, as `admit` does."""
     admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
+    previous = at_most_asked(jobs, previous)
     bounded, held = within_quotas(jobs, in_order(jobs), previous)
     # Whose large job has made way may be due a smaller one in its place, and so on.
     for _ in {job.namespace for job in jobs.values()}:
@@ -144,7 +142,7 @@ class _Admission(Preemption):
 def _is_enough(replicas: int, had: NodeList, job: JobInfo) -> bool:
     """Whether a job may be made anew with so many replicas in all: twice as many as it has, or all
     that it asks for. So it grows a few times at most, whatever comes and goes."""
-    return replicas > len(had) and replicas >= min(_size(job), _ENOUGH * len(had))
+    return replicas > len(had) and replicas >= min(_size(job), ENOUGH * len(had))
 
 
 def _size(job: JobInfo) -> int:

@@ -37,11 +37,12 @@ def admit_waiting(
     *,
     choose_node: ChooseNode,
     backfill: Backfill,
-) -> None:
+) -> set[int]:
     """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
 
-    `allowance` counts what is in `answer`. Whom a quota keeps waiting keeps nobody else waiting.
-    Of `capacity`, which is of no use afterwards, a reservation may be taken.
+    `allowance` counts what is in `answer`. A job that waits for its quota holds no other job back.
+    What is reserved is taken of `capacity`. Returns the rows of nodes that jobs wait for which are
+    not to be overtaken.
     """
     kept: Reservation | None = None
     # Nodes of jobs that wait and are not to be overtaken.
@@ -68,6 +69,7 @@ def admit_waiting(
         kept = reserve_for(within, capacity, nodes, running)
         if kept is not None:
             kept.book(capacity)
+    return closed
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:

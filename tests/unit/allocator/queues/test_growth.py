@@ -1,0 +1,101 @@
+"""Running jobs that ask for another number of replicas, under `fit` and `binpack`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from di_operator.allocator.grants.checked_plan import Change, make_plan
+from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.policies.best_fit import FitPolicy
+from di_operator.allocator.policies.binpack import BinpackPolicy
+from tests.unit.allocator.worlds import by_key, job, nodes, task
+
+POLICIES = pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
+
+
+def asks(key: str, learners: int = 1, collectors: int = 1, **options: Any) -> JobInfo:
+    return job(
+        key,
+        task(learners, minimum=1, maximum=9),
+        task(collectors, name="collector", minimum=1, maximum=9),
+        **options,
+    )
+
+
+def has(learners: int, collectors: int) -> NodeList:
+    return NodeList.of({"learner": ("n000",) * learners, "collector": ("n000",) * collectors})
+
+
+def sizes(answer: Mapping[str, NodeList], key: str = "p/x") -> tuple[int, int]:
+    return len(answer[key].task("learner")), len(answer[key].task("collector"))
+
+
+def change(
+    policy: Any, found: JobInfo, before: NodeList, slots: int
+) -> tuple[tuple[int, int], Change | None]:
+    where, jobs, held = nodes(1, slot=slots), by_key(found), {found.key: before}
+    answer = policy().optimize(jobs, where, held)
+    plan = make_plan(answer, jobs, where, held)
+    assert not plan.refused
+    return sizes(answer), plan.changes.get(found.key)
+
+
+@POLICIES
+@pytest.mark.parametrize(
+    ("asked", "before", "slots", "expected"),
+    [
+        ((1, 6), (1, 2), 9, ((1, 6), Change.SCALE)),
+        ((1, 6), (1, 2), 5, ((1, 4), Change.SCALE)),
+        ((1, 6), (1, 2), 3, ((1, 2), None)),
+        ((4, 1), (2, 1), 5, ((4, 1), Change.RESTART)),
+        ((4, 1), (1, 1), 3, ((2, 1), Change.RESTART)),
+        ((6, 1), (3, 1), 6, ((3, 1), None)),
+        ((1, 2), (1, 5), 9, ((1, 2), Change.SCALE)),
+        ((2, 1), (4, 1), 9, ((2, 1), Change.RESTART)),
+    ],
+    ids=[
+        "collectors to all",
+        "collectors as far as it is free",
+        "nothing is free",
+        "learners to all",
+        "learners to twice as many",
+        "learners not by a little",
+        "fewer collectors",
+        "fewer learners",
+    ],
+)
+def test_a_running_job_gets_the_replicas_it_asks_for(
+    policy: Any,
+    asked: tuple[int, int],
+    before: tuple[int, int],
+    slots: int,
+    expected: tuple[tuple[int, int], Change | None],
+) -> None:
+    assert change(policy, asks("p/x", *asked), has(*before), slots) == expected
+
+
+@POLICIES
+def test_members_of_an_elastic_group_grow_without_a_restart(policy: Any) -> None:
+    group: TaskInfo = task(6, minimum=1, maximum=9, elastic=True)
+    before = NodeList.of({"learner": ("n000",) * 2})
+    found = change(policy, job("p/x", group), before, 5)
+    assert found == ((5, 0), Change.SCALE)
+
+
+@POLICIES
+def test_a_job_that_waits_comes_before_one_that_grows(policy: Any) -> None:
+    jobs = by_key(asks("p/x", 1, 9, age=9), asks("p/waits"))
+    answer = policy().optimize(jobs, nodes(1, slot=8), {"p/x": has(1, 2)})
+    assert (sizes(answer), sizes(answer, "p/waits")) == ((1, 5), (1, 1))
+
+
+@POLICIES
+@pytest.mark.parametrize("backfill", [False, "reserve"])
+def test_a_job_does_not_grow_past_one_that_is_not_overtaken(policy: Any, backfill: Any) -> None:
+    large = job("p/large", task(8, minimum=8))
+    jobs = by_key(asks("p/x", 1, 9, age=9, ends=10.0), large)
+    answer = policy(backfill=backfill).optimize(jobs, nodes(1, slot=8), {"p/x": has(1, 2)})
+    assert sizes(answer) == (1, 2)
