@@ -287,3 +287,36 @@ def test_a_job_missing_from_the_answer_keeps_its_nodes() -> None:
     found = look(job("x", task("learner", 2)), words=words, pods=list(RUNS_ON_A))
 
     assert answered(found, words).words["uid-x"] == word(ON_A)
+
+
+@pytest.mark.parametrize("gang", [False, True])
+@pytest.mark.parametrize(
+    ("replicas", "reason", "words"),
+    [
+        (8, Reason.WAITING_FOR_NODES, "waiting for nodes that other jobs and pods have: task"),
+        (9, Reason.UNSCHEDULABLE, "task learner needs 9 replicas, there is room for 8"),
+    ],
+    ids=["fits when others end", "fits never"],
+)
+def test_a_job_behind_pods_of_others_waits_for_nodes(
+    gang: bool, replicas: int, reason: Reason, words: str
+) -> None:
+    spec = {"preemptible": False, "scheduling": {"gang": True}} if gang else {}
+    found = snapshot(
+        job("x", task("learner", replicas), phase="Pending", **spec),
+        others=[other("a"), other("b")],
+    )
+    grant = step(NOTHING_SAID, found, {}, whole=True, explain=True).words["uid-x"].grant
+    assert grant.reason is reason
+    assert grant.message.startswith(words)
+
+
+def test_a_gang_behind_a_gang_that_has_its_pods_waits_for_nodes() -> None:
+    spec = {"preemptible": False, "scheduling": {"gang": True}}
+    found = snapshot(
+        job("first", task("learner", 8), phase="Starting", **spec),
+        job("second", task("learner", 8), phase="Pending", **spec),
+        pods=[pod("first", "learner", "a") for _ in range(4)],
+    )
+    grant = step(NOTHING_SAID, found, {}, whole=True, explain=True).words["uid-second"].grant
+    assert grant.reason is Reason.WAITING_FOR_NODES

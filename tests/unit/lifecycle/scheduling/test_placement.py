@@ -46,7 +46,7 @@ def uids(cluster: ClusterModel) -> dict[str, str]:
 
 @pytest.mark.proves(
     "events.md#of-its-life/waitingfornodes",
-    "allocation.md#a-job-that-shares/others-have-the-room",
+    "allocation.md#a-job-that-shares/other-jobs-or-pods-have-the-room",
     "dijob.md#spec/preemptible",
 )
 def test_a_job_waits_until_it_is_placed() -> None:

@@ -20,7 +20,7 @@ last grant or its status (`held`), and the answer of the policy for it, if it wa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -121,6 +121,20 @@ def step(
     )
 
 
+class _Empty:
+    """The nodes without the jobs that the allocator decides on, and without any pod at all.
+
+    Other pods end some time: only what the nodes lack without any pod is missing for ever.
+    """
+
+    def __init__(self, snapshot: SchedulingSnapshot) -> None:
+        nodes = snapshot.nodes
+        self.of_jobs = FreeCapacity(nodes)
+        self.of_pods = FreeCapacity(
+            {n: replace(each, free=each.total) for n, each in nodes.items()}
+        )
+
+
 def _grant(
     words: Words,
     snapshot: SchedulingSnapshot,
@@ -128,7 +142,7 @@ def _grant(
     *,
     explain: bool,
 ) -> dict[str, Word]:
-    room, empty = PresentRoom(snapshot), FreeCapacity(snapshot.nodes)
+    room, empty = PresentRoom(snapshot), _Empty(snapshot)
     allowance = Allowance()
     for key, nodes in decided.items():
         if snapshot.jobs[key].account is not None:
@@ -153,7 +167,7 @@ def _grant(
 
 def _say(
     snapshot: SchedulingSnapshot,
-    empty: FreeCapacity,
+    empty: _Empty,
     allowance: Allowance,
     *,
     key: str,
@@ -176,7 +190,7 @@ def _say(
 
 
 def _why_not(
-    job: JobInfo, refused: str | None, empty: FreeCapacity, allowance: Allowance
+    job: JobInfo, refused: str | None, empty: _Empty, allowance: Allowance
 ) -> tuple[Reason, str]:
     if job.account is not None and job.account.barred:
         return Reason.WAITING_FOR_NODES, job.account.barred
@@ -185,8 +199,11 @@ def _why_not(
     if refused is not None:
         # What there is no room for then may be missing for the nodes that are not tried now.
         return Reason.REFUSED_BY_SCHEDULER, refused
-    if shortage := find_shortage(job, empty):
+    if shortage := find_shortage(job, empty.of_pods):
         return Reason.UNSCHEDULABLE, shortage.message
+    if shortage := find_shortage(job, empty.of_jobs):
+        waits = "waiting for nodes that other jobs and pods have"
+        return Reason.WAITING_FOR_NODES, f"{waits}: {shortage.message}"
     return Reason.WAITING_FOR_NODES, "waiting for nodes that other jobs have"
 
 
