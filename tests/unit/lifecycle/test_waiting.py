@@ -8,7 +8,9 @@ from itertools import pairwise
 import pytest
 
 from di_api.validation import validate_update
+from di_operator.lifecycle.observed.placement import Grant
 from di_operator.lifecycle.vocabulary.actions import Delete
+from di_operator.lifecycle.vocabulary.reasons import Reason
 from di_operator.lifecycle.write_errors import CreateForbidden, QuotaExceeded
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
@@ -83,6 +85,35 @@ def test_past_its_deadline_a_job_fails_and_its_pods_end_gracefully() -> None:
         (name, None) for name in cluster.pods
     }
     assert not cluster.settle().end().settle().pods
+
+
+def test_the_active_deadline_does_not_run_while_a_job_waits_for_nodes() -> None:
+    cluster = ClusterModel(job(task("learner"), preemptible=True, activeDeadlineSeconds=60))
+    waits = Grant(placement={}, reason=Reason.WAITING_FOR_NODES, message="others have them")
+    runs = Grant(placement={"learner": ("a",)})
+    cluster.grant = waits
+    cluster.settle().pass_time(3600).settle()
+    assert (cluster.phase, "startTime" in cluster.status) == ("Pending", False)
+    cluster.grant = runs
+    cluster.settle().run().settle().pass_time(50).settle()
+    assert cluster.phase == "Running"
+    # It makes way for others, and comes back.
+    cluster.grant = waits
+    cluster.settle().end().settle().pass_time(3600).settle()
+    assert (cluster.phase, len(cluster.pods)) == ("Pending", 0)
+    cluster.grant = runs
+    cluster.settle().run().settle().pass_time(50).settle()
+    assert cluster.phase == "Running"
+    cluster.pass_time(10).settle()
+    assert cluster.condition("Failed")["reason"] == "DeadlineExceeded"
+
+
+def test_the_active_deadline_does_not_run_while_a_job_waits_for_quota() -> None:
+    cluster = ClusterModel(job(task("learner", 2), activeDeadlineSeconds=60))
+    cluster.refuse_pods = QUOTA
+    cluster.settle().pass_time(3600).settle()
+    assert cluster.condition("Pending")["reason"] == "QuotaExceeded"
+    assert "startTime" not in cluster.status
 
 
 def test_the_operator_asks_to_be_woken_at_the_deadline() -> None:

@@ -1,6 +1,7 @@
 """activeDeadlineSeconds: a job, or a task of it, that is active for longer has failed.
 
-As in batch/v1 Job the clock starts with the job, and anew after a suspension.
+As in batch/v1 Job the clock starts with the job, and again after a suspension. Nor does it run
+while the job has no pod and waits for nodes or quota: it has no startTime then.
 """
 
 from __future__ import annotations

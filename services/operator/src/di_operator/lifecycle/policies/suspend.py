@@ -27,6 +27,14 @@ _SUSPENDED: Final = Aside(
 _RESUMED: Final = replace(
     _SUSPENDED, value=False, reason=REASON_RESUMED, message="suspend is no longer set in the spec"
 )
+_WAITS: Final = frozenset(
+    {
+        *(Reason.WAITING_FOR_NODES, Reason.UNSCHEDULABLE, Reason.REFUSED_BY_SCHEDULER),
+        *(Reason.GRANT_WITHDRAWN, Reason.QUEUE_QUOTA_EXCEEDED, Reason.QUOTA_EXCEEDED),
+        Reason.JOB_QUEUED,
+    }
+)
+"""Why a job has no pods that others have the nodes or the quota for."""
 
 
 def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
@@ -58,9 +66,20 @@ def report_suspension(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Re
     """The condition Suspended, and since when the job is active."""
     if _is_suspended(snapshot):
         return Report(conditions=(_SUSPENDED,))
+    if _waits_without_pods(snapshot, verdict):
+        # At once: the deadline is judged by what is written.
+        return Report(conditions=(_RESUMED,), is_urgent=snapshot.status.started is not None)
     # As in batch/v1 Job: the clock of activeDeadlineSeconds starts again after a suspension.
     started = format_time(snapshot.status.started or now)
     return Report(conditions=(_RESUMED,), fields={"startTime": started})
+
+
+def _waits_without_pods(snapshot: Snapshot, verdict: Verdict) -> bool:
+    """Whether a job has no pod and waits for nodes or quota: no time of it runs."""
+    if verdict.phase is not Phase.PENDING or verdict.reason not in _WAITS:
+        return False
+    pods = (snapshot.outdated, snapshot.live, snapshot.standbys, snapshot.surplus)
+    return not any((*pods, snapshot.terminating, snapshot.predecessors))
 
 
 def _is_suspended(snapshot: Snapshot) -> bool:
