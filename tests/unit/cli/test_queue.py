@@ -33,7 +33,8 @@ def busy(di: Di) -> Di:
     settings = {"DI_OPERATOR_POLICY": "fit"}
     di.world.put(CONFIG, {"metadata": {"name": "di-operator"}, "data": settings})
     di.node("gpu-1", 8)
-    learner(di, "runs", "Running", gpus=8)
+    # Of high priority, so that no job that waits takes its place.
+    learner(di, "runs", "Running", gpus=8, priority="high")
     return di
 
 
@@ -55,6 +56,12 @@ def test_the_queue_shows_the_allocators_order_and_starts(busy: Di) -> None:
         for each in (True, False, False, True)
     ]
     assert busy("queue", "-o", "name").lines[0] == "dijob/urgent"
+
+
+def test_a_high_job_in_place_of_lower_ones_starts_at_the_next_allocation(busy: Di) -> None:
+    learner(busy, "runs", "Running", gpus=8)
+    learner(busy, "urgent", priority="high")
+    assert busy("queue").lines[1].endswith("at the next look")
 
 
 def test_a_job_that_fits_starts_at_the_next_allocation(busy: Di) -> None:

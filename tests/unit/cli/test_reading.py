@@ -20,7 +20,7 @@ def test_a_list_shows_each_job_in_a_row(di: Di) -> None:
     said = di("list")
     assert said.lines == [
         "NAME      PHASE    PROGRESS       READY  WAITING  RESTARTS  GPUS  AGE  ENDS",
-        "broken    Failed                  0/3             1         4     3h   di why broken",
+        "broken    Failed                  0/3             1         0     3h   di why broken",
         "cartpole  Running  ▇▇▇▇▇▁▁▁  62%  3/3    8%       1         4     3h",
     ]
     assert (said.code, said.err) == (0, "")

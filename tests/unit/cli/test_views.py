@@ -117,3 +117,27 @@ def test_a_goal_is_reached_impossible_or_pending(goal: str, job: Any, outcome: O
 def test_a_bad_goal_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"{Phase.RUNNING}|condition=TYPE"):
         Goal.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("status", "gpus"),
+    [
+        ({"phase": "Running"}, 8),
+        ({"phase": "Running", "placement": {"learner": ["a"]}}, 4),
+        ({"phase": "Pending"}, 0),
+        ({"phase": "Pending", "taskStatus": {"learner": {"Pending": 1, "Running": 1}}}, 4),
+        ({"phase": "Succeeded", "taskStatus": {"learner": {"Running": 1}}}, 0),
+    ],
+    ids=["runs", "runs on less", "waits", "waits for the rest", "has ended"],
+)
+def test_the_gpus_of_a_job_are_those_it_holds(status: dict[str, Any], gpus: int) -> None:
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "4"}}}
+    learner = {
+        "name": "learner",
+        "type": "learner",
+        "replicas": 2,
+        "template": {"spec": {"containers": [container]}},
+    }
+    body = {"metadata": {"name": "x"}, "spec": {"tasks": [learner]}, "status": status}
+    assert jobs.row(body, datetime(2026, 1, 1, tzinfo=UTC)).gpus == gpus
+    assert jobs.gpus_asked(body) == 8

@@ -37,6 +37,16 @@ def test_suspending_ends_the_running_pods_with_their_own_grace_period() -> None:
     assert cluster.condition("Suspended")["status"] == "True"
 
 
+def test_a_suspended_job_shows_at_once_that_no_pod_is_left() -> None:
+    cluster = running().edit(suspend=True)
+    cluster.reconcile()
+    cluster.reconcile()
+    assert cluster.status["readyReplicas"] == 0
+    assert cluster.condition("Pending")["message"] == "suspended, 4 pods to end"
+    cluster.end().pass_time(10).settle()
+    assert cluster.condition("Pending")["message"] == "suspended"
+
+
 def test_a_suspended_job_at_rest_is_left_alone() -> None:
     cluster = running().edit(suspend=True).settle().end().pass_time(60).settle()
     written = len(cluster.writes)

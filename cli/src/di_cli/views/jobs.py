@@ -26,6 +26,11 @@ HEADER_WIDE: Final = (*HEADER[:-2], "RESCHEDULES", "CREATED", "ENDED", "REASON")
 Object = Mapping[str, Any]
 
 
+_WITH_PODS: Final = frozenset(phase.value for phase in Phase if phase.is_placed)
+"""Phases in which a job has all of its pods, or replaces some."""
+_ENDED: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """The fields of a job in a list.
@@ -35,7 +40,7 @@ class Row:
         waiting: share of the learner's time that it waits for samples, 0 to 1; None without a
             report.
         ready: ready pods, of the total.
-        gpus: total request of its pods.
+        gpus: held by its pods now.
         missing: Kueue's message for a job that waits in a queue.
         hint: its place in a queue; for a job with problems a command that explains them; else its
             end.
@@ -73,7 +78,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         waiting=_waiting(mapping(status.get("profilings"))),
         restarts=_count(status.get("restarts")),
         reschedules=_count(status.get("reschedules")),
-        gpus=_gpus(mapping(job.get("spec"))),
+        gpus=_gpus(job),
         age=age(metadata.get("creationTimestamp"), now),
         created=parse_time(metadata.get("creationTimestamp")),
         ended=parse_time(status.get("completionTimestamp")),
@@ -144,12 +149,36 @@ def sort_key(found: Row) -> tuple[str, str]:
     return found.namespace, found.name
 
 
-def _gpus(spec: Object) -> int:
-    total = 0
-    for task in map(mapping, items(spec.get("tasks"))):
-        pods = _count(task.get("replicas", 1)) * (_count(task.get("podsPerReplica")) or 1)
-        total += pods * gpus_of(mapping(mapping(task.get("template")).get("spec")))
-    return total
+def gpus_asked(job: Object) -> int:
+    """GPUs that all pods of a job ask for together."""
+    tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
+    return sum(_pods(task) * _gpus_each(task) for task in tasks)
+
+
+def _gpus(job: Object) -> int:
+    tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
+    return sum(_held(job, task) * _gpus_each(task) for task in tasks)
+
+
+def _gpus_each(task: Object) -> int:
+    return gpus_of(mapping(mapping(task.get("template")).get("spec")))
+
+
+def _pods(task: Object) -> int:
+    return _count(task.get("replicas", 1)) * (_count(task.get("podsPerReplica")) or 1)
+
+
+def _held(job: Object, task: Object) -> int:
+    """Pods of a task that have a node, as far as the status tells."""
+    status, name = mapping(job.get("status")), str(task.get("name") or task.get("type") or "")
+    if status.get("phase") in _ENDED:
+        # The counts of tasks stay as they were at the end.
+        return 0
+    if placement := mapping(status.get("placement")):
+        return len(items(placement.get(name)))
+    if status.get("phase") in _WITH_PODS:
+        return _pods(task)
+    return _count(mapping(mapping(status.get("taskStatus")).get(name)).get("Running"))
 
 
 def _wanted(job: Object) -> int:

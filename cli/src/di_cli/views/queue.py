@@ -13,7 +13,7 @@ from di_api.queued import queue_of
 from di_api.timestamps import parse_time
 from di_api.wording import span
 from di_cli.views.ends import End
-from di_cli.views.jobs import row
+from di_cli.views.jobs import gpus_asked, row
 from di_cli.views.queued import Place, is_queued
 from di_cli.views.times import local
 
@@ -161,7 +161,7 @@ def _read(
         seconds=max(0.0, (now - since).total_seconds()) if since else 0.0,
         high=mapping(job.get("spec")).get("priority") == "high",
         pods=shown.ready[1],
-        gpus=shown.gpus,
+        gpus=gpus_asked(job),
         queue=(queue_of(job) or "") if queued else "",
         place=places.get(uid) if queued else None,
         starts=None if queued else starts.get(uid),

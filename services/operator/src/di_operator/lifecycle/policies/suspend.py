@@ -49,9 +49,12 @@ def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
     old = [*filter(_runs, snapshot.predecessors)]
     leaving = departures(snapshot, own, now)
     ending = (*leaving.due, *old)
-    what = f"suspended, {count_of(len(own) + len(old), 'pod')} to end"
+    to_end = count_of(len(own) + len(old), "pod")
+    what = f"suspended, {to_end} to end" if own or old else "suspended"
     present = snapshot.status
-    waiting = present.is_waiting and present.reason == Reason.JOB_SUSPENDED
+    # What was said of pods holds until the last of them is gone.
+    goes_on = bool(own or old or snapshot.terminating)
+    waiting = goes_on and present.is_waiting and present.reason == Reason.JOB_SUSPENDED
     return Verdict(
         phase=Phase.PENDING,
         reason=Reason.JOB_SUSPENDED,

@@ -21,7 +21,8 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The counts of pods, in all and by task; urgent if the spec asks for others."""
+    """The counts of pods, in all and by task; urgent if the spec asks for others, or if
+    no pod is ready any more."""
     fields: dict[str, Any]
     desired = snapshot.desired
     if snapshot.is_frozen:
@@ -37,7 +38,9 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
         counts = mapping(fields.get("taskStatus"))
         fields |= {"readyReplicas": 0, "taskStatus": _without_active(counts)}
     is_other = snapshot.spec is not None and desired != snapshot.status.desired
-    return Report(fields=fields, is_urgent=is_other)
+    # A job that is suspended or preempted must not be shown as ready for seconds.
+    is_down = not fields.get("readyReplicas") and bool(snapshot.status.raw.get("readyReplicas"))
+    return Report(fields=fields, is_urgent=is_other or is_down)
 
 
 def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, dict[str, int]]:
