@@ -135,7 +135,9 @@ class FakeKubelet:
     ) -> None:
         """End a running pod now, whatever its annotations say."""
         pod = await self._client.get(PODS, name, namespace)
-        life = self._lives.pop(pod["metadata"]["uid"], None)
+        uid = pod["metadata"]["uid"]
+        # One that is deleted meanwhile goes all the same.
+        life = None if uid in self._leaving else self._lives.pop(uid, None)
         if life is not None:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
