@@ -116,7 +116,7 @@ async def test_an_evicted_pod_is_listed_with_the_reason_of_its_condition(
         ]
 
 
-@pytest.mark.proves("dijob.md#spec-failurepolicy/rules-onconditions")
+@pytest.mark.proves("dijob.md#spec-failurepolicy/onconditions")
 @with_testbed
 async def test_a_rule_counts_a_pod_that_the_api_server_evicts(testbed: Testbed) -> None:
     rule = {"onConditions": ["DisruptionTarget"], "action": "Restart"}
