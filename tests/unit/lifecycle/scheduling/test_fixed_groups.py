@@ -216,3 +216,18 @@ def test_an_operator_that_dies_meanwhile_replaces_the_group_once(writes: int, ho
     assert replaced(cluster, before) == (MEMBERS[:2] if how == "scaled" else MEMBERS)
     assert (cluster.counts, whole(cluster, 2)) == ((0, 1), True)
     assert cluster.status["restartAttempts"] == {"learner": 1}
+
+
+@pytest.mark.parametrize("how", LOSSES)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_replica_of_several_pods_that_lost_one_counts_no_failure(how: str, is_late: bool) -> None:
+    rollout = task("rollout", 2, podsPerReplica=2, **TORCH)
+    cluster = running(rollout, task("collector"), backoffLimit=0)
+    before = cluster.uids
+    if is_late:
+        cluster.fail("x-rollout-1-0").wait(2)
+        cluster.lose("x-rollout-1-1", how)
+    else:
+        cluster.lose("x-rollout-1-1", how).pass_time(1).fail("x-rollout-1-0")
+    assert replaced(cluster, before) == ["x-rollout-1-0", "x-rollout-1-1"]
+    assert cluster.counts == (0, 1)

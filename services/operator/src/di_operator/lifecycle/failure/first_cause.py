@@ -7,13 +7,14 @@ the failures before the loss, where a kubelet reports both, so they wait a momen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from di_operator.lifecycle.observed.pods import Pod, deletion_requested_at, ended_at
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.status import ReplicaKey
 from di_operator.lifecycle.observed.verdict import earliest
 
 SHOWN_WITHIN: Final = 5.0
@@ -47,8 +48,8 @@ def following(
     """
     counted = snapshot.status.counted
     failed = {pod.name: pod for pod in snapshot.failed if pod.uid not in counted}
-    tasks = snapshot.fixed_groups(failed)
-    if not tasks:
+    groups = _groups_of(snapshot, failed)
+    if not groups:
         return Following()
     names = {
         pod.name: deletion_requested_at(pod) or ended_at(pod)
@@ -57,8 +58,7 @@ def following(
     }
     losses: dict[str, datetime | None] = {**names, **{slot.name: None for slot in gone}}
     found, waits = set[str](), list[float]()
-    for task in tasks:
-        slots = [slot for slot in snapshot.slots if slot.task.name == task]
+    for slots in groups:
         those = [failed[slot.name] for slot in slots if slot.name in failed]
         times = [losses[slot.name] for slot in slots if slot.name in losses]
         if times:
@@ -69,6 +69,21 @@ def following(
             waits.extend([left] if follow else [])
         found.update(pod.uid for pod in those if follow)
     return Following(pods=frozenset(found), left=earliest(*waits))
+
+
+def _groups_of(snapshot: Snapshot, names: Collection[str]) -> list[list[Slot]]:
+    """The slots of each group that pods of these names belong to: a whole task, or a replica of
+    several pods."""
+    if not names:
+        return []
+    fixed = snapshot.fixed_groups(names)
+    groups: dict[ReplicaKey, list[Slot]] = {}
+    for slot in snapshot.slots:
+        if slot.task.name in fixed:
+            groups.setdefault((slot.task.name, 0), []).append(slot)
+        elif slot.task.has_pod_groups and slot.task.process_group is not None:
+            groups.setdefault(slot.replica, []).append(slot)
+    return [slots for slots in groups.values() if any(slot.name in names for slot in slots)]
 
 
 def _is_before(pod: Pod, losses: Iterable[datetime | None]) -> bool:
