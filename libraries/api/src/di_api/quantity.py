@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 _BINARY: Final = {f"{letter}i": Decimal(1024**power) for power, letter in enumerate("KMGTPE", 1)}
 _DECIMAL: Final = {
@@ -99,6 +99,17 @@ def fault_of_amount(value: object) -> str | None:
     except ValueError:
         return "must be a quantity, such as 2, 500m or 1.5Gi"
     return "must not be negative" if str(value).lstrip(" ").startswith("-") else None
+
+
+def quantity_schema() -> dict[str, Any]:
+    """The schema of an amount of a resource in a CRD; it has no bound above, which a pattern cannot
+    give."""
+    return {
+        "x-kubernetes-int-or-string": True,
+        "minimum": 0,
+        "maxLength": LONGEST,
+        "pattern": AMOUNT_PATTERN,
+    }
 
 
 def _text(value: str | int | float) -> str:

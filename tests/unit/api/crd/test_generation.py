@@ -15,10 +15,10 @@ from di_api.crd.core_schema import (
     bounded,
     core_schema,
     pod_template_schema,
-    quantity_schema,
 )
 from di_api.crd.document import MissingMarker, Shared, markers, place
 from di_api.crd.spec_schema import SpecSchemas
+from di_api.quantity import quantity_schema
 from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
 from di_api.validation.templates.core_types import pod_template
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from di_api.crd.core_schema import quantity_schema
+from di_api.quantity import quantity_schema
 from di_api.validation import validate_job
 from di_api.validation.templates.core_types import template_errors
 from tests.unit.api.jobs import Job, coordinated_job, with_template

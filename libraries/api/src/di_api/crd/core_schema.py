@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from di_api.quantity import AMOUNT_PATTERN, LONGEST
+from di_api.quantity import quantity_schema
 from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
 
 Schema = dict[str, Any]
@@ -108,16 +108,6 @@ def _holds_many(schema: Schema) -> bool:
     if "items" in schema or "additionalProperties" in schema:
         return True
     return any(map(_holds_many, schema.get("properties", {}).values()))
-
-
-def quantity_schema() -> Schema:
-    """Return the schema of a resource amount, which cannot express the maximum."""
-    return {
-        "x-kubernetes-int-or-string": True,
-        "minimum": 0,
-        "maxLength": LONGEST,
-        "pattern": AMOUNT_PATTERN,
-    }
 
 
 def core_schema(document: Mapping[str, Any], kind: str) -> Schema:

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
 from di_api.conversion import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, may_change
-from di_api.crd.core_schema import Schema, loose_template_schema, quantity_schema
+from di_api.crd.core_schema import Schema, loose_template_schema
 from di_api.crd.document import Shared
-from di_api.names import DNS_LABEL, LONGEST_PORT_NAME, MAX_LABEL, PORT_NAME
 from di_api.spec.aggregator import AggregatorConfigSpec
-from di_api.spec.bounds import MAX_INT32
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
 from di_api.spec.job_task import JobTaskSpec
 from di_api.spec.kinds import (
-    UNLIMITED,
-    Amount,
     Companions,
-    Flag,
-    Label,
     Labels,
-    Limit,
-    OneOf,
+    List,
     PodTemplate,
-    PortName,
-    Quantities,
-    Scalar,
     Struct,
     Structs,
-    TargetPort,
     TemplatePatch,
-    Text,
     Texts,
     Values,
     Volumes,
-    Whole,
-    WholeOrRange,
 )
-from di_api.spec.number_range import RANGE
 from di_api.validation.relations.row import Rule
 
 _OF_JOB_TASK: Final[Rule] = {
@@ -123,57 +108,39 @@ class SpecSchemas:
                 return {**about, **self._template(kind)}
             case Struct():
                 return self._struct(kind, about)
-            case Structs():
+            case Labels() | Texts() | Values() | Volumes() | Companions() | Structs():
                 return {"type": "array", **about, **self._list(kind)}
-            case Labels() | Texts() | Values() | Volumes() | Companions():
-                return {"type": "array", **about, "maxItems": kind.most, **self._items(kind)}
-            case Quantities():
-                amounts = {"maxProperties": kind.most, "additionalProperties": quantity_schema()}
-                return {"type": "object", **about, **amounts}
             case _:
-                kind_of_value, bounds = _scalar(kind)
-                return {**kind_of_value, **about, **bounds, **default}
+                return {**kind.schema(about), **default}
 
     def _template(self, kind: PodTemplate | TemplatePatch) -> Schema:
-        if isinstance(kind, TemplatePatch):
-            return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        return loose_template_schema(self.template) if kind.is_loose else self.template
+        if isinstance(kind, PodTemplate):
+            return loose_template_schema(self.template) if kind.is_loose else self.template
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
     def _struct(self, kind: Struct, about: Schema) -> Schema:
         schema = {"type": "object", **about, **self._object(kind.of)}
         # Equal for all roles, in all versions.
         return Shared("role", schema) if kind.of is RolePods else schema
 
-    def _list(self, kind: Structs) -> Schema:
-        """Return the schema of a list that is not a map by name: a client that writes one item
-        writes all.
-        """
-        return {
-            **({"minItems": kind.least} if kind.least else {}),
-            "maxItems": kind.most,
-            "x-kubernetes-list-type": "atomic",
-            "items": {"type": "object", **self._object(kind.of)},
-        }
-
-    def _items(self, kind: Labels | Texts | Values | Volumes | Companions) -> Schema:
-        if isinstance(kind, Companions):
-            return {"x-kubernetes-list-type": "atomic", "items": _companion_schema()}
-        if isinstance(kind, Texts):
-            item = {"type": "string", "maxLength": kind.longest}
-            return {"x-kubernetes-list-type": "atomic", "items": item}
-        if isinstance(kind, Values):
-            kind_of_value, bounds = _scalar(kind.of)
-            least = {"minItems": kind.least} if kind.least else {}
-            item = {**kind_of_value, **bounds}
-            return {**least, "x-kubernetes-list-type": "set", "items": item}
-        if isinstance(kind, Labels):
-            item = {"type": "string", "maxLength": MAX_LABEL}
-            return {"x-kubernetes-list-type": "set", "items": item}
-        return {
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-            "items": self.template["properties"]["spec"]["properties"]["volumes"]["items"],
-        }
+    def _list(self, kind: List) -> Schema:
+        least = kind.least if isinstance(kind, Values | Structs) else 0
+        most = {"maxItems": kind.most}
+        lowest = {"minItems": least} if least else {}
+        match kind:
+            case Structs():
+                # Not a map by name: what writes one of its items writes all.
+                item: Schema = {"type": "object", **self._object(kind.of)}
+                return {**lowest, **most, "x-kubernetes-list-type": "atomic", "items": item}
+            case Companions():
+                return {**most, "x-kubernetes-list-type": "atomic", "items": _companion_schema()}
+            case Volumes():
+                item = self.template["properties"]["spec"]["properties"]["volumes"]["items"]
+                keys = {"x-kubernetes-list-map-keys": ["name"]}
+                return {**most, "x-kubernetes-list-type": "map", **keys, "items": item}
+            case Labels() | Texts() | Values():
+                listed = {"x-kubernetes-list-type": "atomic" if isinstance(kind, Texts) else "set"}
+                return {**most, **lowest, **listed, "items": kind.of_items.schema({})}
 
 
 def _companion_schema() -> Schema:
@@ -192,36 +159,3 @@ def _companion_schema() -> Schema:
 
 def _older_fields() -> frozenset[str]:
     return fields_of_older_versions()["spec"]
-
-
-def _scalar(kind: Scalar) -> tuple[Schema, Schema]:
-    """Return the type of a value and its bounds."""
-    bounds: dict[str, Any]
-    match kind:
-        case Flag():
-            return {"type": "boolean"}, {}
-        case Whole():
-            is_large = kind.maximum > MAX_INT32
-            bounds = {"minimum": kind.minimum}
-            if kind.maximum < MAX_INT32:
-                bounds["maximum"] = kind.maximum
-            return {"type": "integer", "format": "int64" if is_large else "int32"}, bounds
-        case Limit() | WholeOrRange():
-            word = UNLIMITED if isinstance(kind, Limit) else RANGE
-            bounds = {"minimum": kind.minimum, "maximum": kind.maximum, "pattern": f"^{word}$"}
-            return {"x-kubernetes-int-or-string": True}, bounds
-        case TargetPort():
-            bounds = {"minimum": 1, "maximum": kind.highest, "maxLength": LONGEST_PORT_NAME}
-            return {"x-kubernetes-int-or-string": True}, {**bounds, "pattern": f"^{PORT_NAME}$"}
-        case Amount():
-            return quantity_schema(), {}
-        case PortName():
-            bounds = {"maxLength": LONGEST_PORT_NAME, "pattern": f"^{PORT_NAME}$"}
-        case OneOf():
-            bounds = {"enum": [choice.value for choice in kind.choices]}
-        case Text():
-            bounds = {"maxLength": kind.longest}
-        case Label():
-            pattern = {} if kind.of else {"pattern": f"^{DNS_LABEL}$"}
-            bounds = {"maxLength": MAX_LABEL, **pattern}
-    return {"type": "string"}, bounds

@@ -15,7 +15,8 @@ from di_api.defaults import with_defaults
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, child
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.job import JobSpec
-from di_api.spec.reading import object_of, objects_of, read, text_of
+from di_api.spec.raw import object_of, objects_of, text_of
+from di_api.spec.reading import read
 from di_api.spec.task import Task
 from di_api.spec.template import Template
 from di_api.template_patch import fault_of_patch
