@@ -1,6 +1,7 @@
 """Plain English in pages, values, docstrings, help texts and descriptions of fields.
 
-Retired words and sentences of more than LONGEST words are counted. `language.toml` has the number
+Retired words, sentences of more than LONGEST words, and docstrings that begin with a clause are
+counted. `language.toml` has the number
 of each page or package: more is an error, fewer lowers it. A block below a comment
 `<!-- not plain: REASON -->` is not counted. Some page has to have each term of TERMS.
 """
@@ -23,9 +24,15 @@ _RETIRED: Final = re.compile(
     r"\b(?:anew|nobody|somebody|whoever|is told|are told|to be had|room for)\b"
     r"|(?<!here )\bis no\b|\bOf an? ",
 )
+_CLAUSE: Final = re.compile(
+    r"(?:Likewise|Of|That|The same|Wh(?:at|en|ere|ether|ich|ile|o|om|ose))\b"
+)
+"""What a docstring must not begin with: a clause or a pronoun in place of a verb or a noun."""
 _PAGES: Final = ("*.md", "docs/**/*.md", "sdk/README.md", "tools/*/README.md")
 _LEFT_OUT: Final = {"CHANGELOG.md", "docs/reference/tested.md"}
 """What has been written stays as it is; names of tests."""
+_MARK: Final = "\N{PILCROW SIGN}"
+"""Stands before a docstring, whose beginning has a rule of its own."""
 _COMMENTED: Final = ("charts/*/values.yaml", "charts/*/files/alerts.yaml")
 _PACKAGES: Final = ("libraries/*/src/*", "services/*/src/*", "*/src/*")
 _KEYWORDS: Final = {"about", "absent", "help", "missing", "more"}
@@ -48,6 +55,8 @@ _FENCE: Final = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$", re.MULTILINE | re.DOT
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _RULE: Final = re.compile(r"^\|(?:[ :]*-+[ :]*\|)+$", re.MULTILINE)
 _NEW_BLOCK: Final = re.compile(r"^(?: *(?:[-*]|\d+\.) |#+ |\|)", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^(?:Args|Attributes|Raises|Returns):$|^ +[\w, `]+: ", re.MULTILINE)
+"""Headings of sections in docstrings, and their entries: each begins a block."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?:])[)\"*_`]* +(?=[\"(*_`\[]*[A-Z0-9`])")
 
 
@@ -89,7 +98,7 @@ def texts() -> Iterator[tuple[str, list[str]]]:
             files = sorted(folder.rglob("*.py"))
             yield (
                 str(folder.relative_to(ROOT)),
-                [b for file in files for text in prose(file.read_text()) for b in blocks(text)],
+                [b for file in files for text in prose(file.read_text()) for b in entries(text)],
             )
 
 
@@ -97,6 +106,8 @@ def faults(found: list[str]) -> Iterator[str]:
     """What is not plain in blocks of prose: the word, or the beginning of the sentence."""
     for block in found:
         yield from (f"{match[0]!r} in: {block[:100]}" for match in _RETIRED.finditer(block))
+        if block.startswith(_MARK) and _CLAUSE.match(block.removeprefix(_MARK)):
+            yield f"begins with a clause: {block.removeprefix(_MARK)[:100]}"
         for sentence in _SENTENCE.split(block):
             if (length := len(re.findall(r"[\w`'-]+", sentence))) > LONGEST:
                 yield f"{length} words: {sentence[:100]}"
@@ -116,6 +127,11 @@ def blocks(markdown: str) -> list[str]:
     return [" ".join(cell.split()) for cell in cells if cell.strip()]
 
 
+def entries(text: str) -> list[str]:
+    """Return the blocks of a docstring or help text; each entry of a section is one."""
+    return blocks(_ENTRY.sub(lambda match: f"\n\n{match[0].strip()} ", text))
+
+
 def comments(text: str) -> list[str]:
     """The comments of a YAML file, those of consecutive lines as one block."""
     found = re.findall(r"^ *#[^\n]*(?:\n *#[^\n]*)*", text, re.MULTILINE)
@@ -127,7 +143,7 @@ def prose(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if not getattr(node, "name", "").startswith("_") and (text := ast.get_docstring(node)):
-                yield text
+                yield _MARK + text
         elif (
             isinstance(node, ast.keyword)
             and node.arg in _KEYWORDS

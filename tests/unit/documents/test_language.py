@@ -37,7 +37,21 @@ def test_comments_of_consecutive_lines_are_one_block() -> None:
 def test_public_docstrings_and_help_texts_are_prose() -> None:
     source = '"""A module."""\nrun(help="Help.", other="Other.")\ndef f():\n  "Public."\n'
     source += 'def _g():\n  "Private."\nclass C:\n  "A class."\n'
-    assert set(language.prose(source)) == {"A module.", "Help.", "Public.", "A class."}
+    found = [
+        language.blocks(text.removeprefix("\N{PILCROW SIGN}")) for text in language.prose(source)
+    ]
+    assert sorted(found) == [["A class."], ["A module."], ["Help."], ["Public."]]
+
+
+def test_a_docstring_that_begins_with_a_clause_is_a_fault() -> None:
+    source = 'def f():\n  "Whether it is open."\ndef g():\n  "Return whether it is open."\n'
+    blocks = [b for text in language.prose(source) for b in language.entries(text)]
+    assert [*language.faults(blocks)] == ["begins with a clause: Whether it is open."]
+
+
+def test_each_argument_of_a_docstring_is_a_block() -> None:
+    text = "Do it.\n\nArgs:\n    one: first.\n    two, three: the others."
+    assert language.entries(text) == ["Do it.", "Args:", "one: first.", "two, three: the others."]
 
 
 def test_a_page_that_gets_worse_is_named_and_the_numbers_only_fall(

@@ -28,7 +28,7 @@ _GIB: Final = 1 << 30
 
 
 class AuthMode(StrEnum):
-    """Whether callers have to authenticate."""
+    """The authentication that callers need."""
 
     OFF = "off"
     """All callers can read everything: for development only."""

@@ -273,7 +273,7 @@ class Meeting:
 
 
 class Participant:
-    """What every pod does, the first one included."""
+    """The part of the check that every pod does, the first one included."""
 
     def __init__(
         self, rank: int, names: list[str], node: str, wait: float, secret: str = ""

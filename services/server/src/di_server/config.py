@@ -36,7 +36,7 @@ permission, so the limit must protect the cluster.
 
 
 class AuthMode(StrEnum):
-    """Whether callers have to authenticate."""
+    """The authentication that callers need."""
 
     OFF = "off"
     """All callers can do everything: for development only."""

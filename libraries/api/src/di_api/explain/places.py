@@ -1,4 +1,4 @@
-"""Whether any node fits a pod's selectors, apart from taints.
+"""A test whether any node fits a pod's selectors, apart from taints.
 
 The scheduler's message has one reason for each node, the first that it finds. If that is a taint,
 the message does not show whether the node would fit without it.

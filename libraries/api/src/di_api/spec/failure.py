@@ -37,7 +37,7 @@ class FailureAction(StrEnum):
 
 
 class ExitCodeOperator(StrEnum):
-    """Whether an exit code must be among the values, or must not be."""
+    """Operator of a rule: an exit code must be among the values, or must not be."""
 
     IN = "In"
     NOT_IN = "NotIn"

@@ -37,7 +37,7 @@ class Priority(StrEnum):
 
 
 class CleanPodPolicy(StrEnum):
-    """Which pods are deleted when the job ends."""
+    """The pods that are deleted when the job ends."""
 
     RUNNING = "Running"
     ALL = "All"
@@ -53,7 +53,7 @@ class SuccessOperator(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessPolicy:
-    """When a job with tasks has succeeded although some of its pods still run."""
+    """The rule by which a job with tasks has succeeded although some of its pods still run."""
 
     tasks: Annotated[
         tuple[str, ...],

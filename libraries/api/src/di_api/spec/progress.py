@@ -22,7 +22,7 @@ class ProgressAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressPolicy:
-    """When a job counts as hung, by the steps that it reports, and what follows."""
+    """The time after which a job counts as hung, by the steps that it reports, and what follows."""
 
     timeout_seconds: Annotated[
         int,

@@ -25,7 +25,7 @@ _NOTIFY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """What one process serves; gunicorn's application loads it in the worker."""
+    """The fronts of one process; gunicorn's application loads it in the worker."""
 
     grace: float
     """Seconds for running requests after the drain."""

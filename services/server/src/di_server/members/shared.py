@@ -35,7 +35,7 @@ Wake = Callable[[Answer], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What a client waits for: another generation than its own."""
+    """The state that a client waits for: another generation than its own."""
 
     job_uid: str
     task: str | None
