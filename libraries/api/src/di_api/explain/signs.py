@@ -93,7 +93,7 @@ def unwell_pods(facts: Facts) -> list[Object]:
 
 
 def is_well(pod: Object) -> bool:
-    """Whether a pod is ready, or its program has succeeded."""
+    """Return whether a pod is ready, or its program has succeeded."""
     status = mapping(pod.get("status"))
     if phase_of(pod) == "Succeeded":
         return True

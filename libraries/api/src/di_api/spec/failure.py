@@ -63,7 +63,7 @@ class ExitCodes:
     ]
 
     def fits(self, code: int) -> bool:
-        """Whether a rule with these codes speaks of a container that exited with that one."""
+        """Return whether the rule matches a container that exited with that code."""
         is_among = any(code in numbers for numbers in self.values)
         return is_among is (self.operator is ExitCodeOperator.IN)
 

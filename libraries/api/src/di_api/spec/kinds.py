@@ -161,7 +161,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class TargetPort:
-    """Where a container listens: a number, or the name of one of its ports."""
+    """The port of a container: a number, or the name of one of its ports."""
 
     highest: int
 
@@ -341,7 +341,7 @@ class PodTemplate(CoreObject):
 
 @dataclass(frozen=True, slots=True)
 class TemplatePatch(CoreObject):
-    """What is different in a core/v1 PodTemplateSpec, see `di_api.template_patch`; the rules of the
+    """Changes of a core/v1 PodTemplateSpec, see `di_api.template_patch`; the rules of the
     CRD cannot read it."""
 
     def type_name(self) -> str:

@@ -30,7 +30,7 @@ def items_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def objects_of(value: object, path: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """The same of a list of objects."""
+    """Return the items of a list of objects, each with its path."""
     return [(where, object_of(item, where)) for where, item in items_of(value, path)]
 
 
