@@ -1,8 +1,7 @@
 """Every name that the project and the outside world must agree on, and nothing else.
 
 Each constant has a note on its writer and its readers. A changed value breaks running jobs and
-deployed clients, so nothing here changes within an API version.
-"""
+deployed clients, so nothing here changes within an API version."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ TASK_PLURAL: Final = "dijobtasks"
 """Plural name of the object for a single task of a job, with a scale subresource."""
 ANNOTATION_CONVERSION: Final = f"{GROUP}/{VERSION}"
 """Annotation on a job read as one of COORDINATED_VERSIONS: the data that only VERSION has a field
-for.
-"""
+for."""
 
 # --- Programs. ---
 OPERATOR_NAME: Final = "di-operator"
@@ -48,8 +46,7 @@ SERVER_TLS_PORT: Final = 8443
 
 SYSTEM_NAMESPACE: Final = "di-system"
 """Default namespace of a release in the documents. The `di` command reads it if no other is
-configured.
-"""
+configured."""
 
 JOB_PLACEHOLDER: Final = "$(JOB)"
 """Placeholder for the job's name in its companions. Users write it, the operator reads it."""
@@ -69,38 +66,31 @@ LABEL_TASK_NAME: Final = "diengine/task-name"
 """Task name. Read by the operator, the server and users."""
 LABEL_TIER: Final = "diengine/tier"
 """CORE or ELASTIC, on the pods of tasks with an elastic tier: the tier for which the pod was
-created. Users read it.
-"""
+created. Users read it."""
 CORE: Final = "core"
 ELASTIC: Final = "elastic"
 LABEL_STANDBY: Final = "diengine/standby"
 """MARKED on standby pods, until one is promoted to a replica. The operator reads it when the job
-has ended; users read it too.
-"""
+has ended; users read it too."""
 
 LABEL_IN_SERVICE: Final = "diengine/in-service"
 """MARKED on the pods that their task's Service selects, once they are ready."""
 LABEL_REPLICA_LEADER: Final = "diengine/replica-leader"
 """MARKED on the first pod of each replica of a task whose Service selects leaders; that Service's
-selector reads it.
-"""
+selector reads it."""
 LABEL_REPLICA: Final = "diengine/replica-index"
 """Index of a pod's replica, on pods that have to be near the others of it; the affinity of those
-pods reads it.
-"""
+pods reads it."""
 MARKED: Final = "true"
 LABEL_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 """PodGroup that a pod is scheduled with. The operator writes it; the scheduler of scheduler-plugins
-reads it.
-"""
+reads it."""
 ANNOTATION_PODS_MADE: Final = "diengine/pods-made"
 """Annotation of a PodGroup: the number of its pods when it was last complete. The operator writes
-it; the change makes a scheduler retry pods that it refused before the group was complete.
-"""
+it; the change makes a scheduler retry pods that it refused before the group was complete."""
 ANNOTATION_ASKED_AT: Final = "diengine/asked-at"
 """Annotation of a PodGroup: when it was last changed only to make its scheduler retry refused pods.
-The operator writes and reads it.
-"""
+The operator writes and reads it."""
 ANNOTATION_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 """PodGroup that a pod is scheduled with; Volcano reads it."""
 
@@ -128,32 +118,26 @@ ANNOTATION_NOTIFY: Final = "diengine/notify"
 # --- Queues of Kueue, https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/. ---
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 """LocalQueue that admits a job. Users write it, webhook and operator read it. Never on pods, which
-Kueue would then admit one by one.
-"""
+Kueue would then admit one by one."""
 LABEL_QUEUE_PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 """WorkloadPriorityClass of a job with a queue. Users write it, the operator reads it."""
 ANNOTATION_SUSPENDED_BY: Final = "diengine/suspended-by"
 """SUSPENDED_BY_QUEUE on a job whose `suspend` was set for its queue and not by a user. The webhook
 writes it when the job is created, the operator when it is admitted or evicted, and the command;
-operator and command read it.
-"""
+operator and command read it."""
 SUSPENDED_BY_QUEUE: Final = "queue"
 FINALIZER_QUOTA: Final = f"{GROUP}/holds-quota"
 """Finalizer of Workloads: their quota is released only when the pods are gone. The operator writes
-and reads it.
-"""
+and reads it."""
 PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 """Label, or annotation if the value is too long for a label, of a job that MultiKueue created here
-for another cluster: the name of its Workload. Kueue writes it, the operator reads it.
-"""
+for another cluster: the name of its Workload. Kueue writes it, the operator reads it."""
 DISPATCHER: Final = "kueue.x-k8s.io/multikueue"
 """`spec.managedBy` of a job that MultiKueue runs in another cluster. Users write it, webhook and
-operator read it.
-"""
+operator read it."""
 MANAGER: Final = f"{GROUP}/{OPERATOR_NAME}"
 """`spec.managedBy` of a job that the operator runs, which is also the default. The operator reads
-it.
-"""
+it."""
 
 # --- Annotations: the operator writes them on every pod. ---
 ANNOTATION_CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
@@ -172,56 +156,44 @@ ANNOTATION_TASK_REPLICAS: Final = "diengine/task-replicas"
 """Number of the task's replicas when the pod was created. The operator reads it."""
 ANNOTATION_RESTART_ATTEMPT: Final = "diengine/restart-attempt"
 """Restarts of the pod's task as a whole when the pod was created; absent: none. The operator reads
-it.
-"""
+it."""
 ANNOTATION_REPLICA_ATTEMPT: Final = "diengine/replica-attempt"
 """Restarts of the pod's replica (of several pods) when the pod was created; absent: none. The
-operator reads it.
-"""
+operator reads it."""
 ANNOTATION_LEFT_SERVICE: Final = "diengine/left-service"
 """Time (RFC 3339) at which the pod was removed from its task's Service before its deletion; absent:
-it was not. The operator writes and reads it.
-"""
+it was not. The operator writes and reads it."""
 ANNOTATION_GRACE_SECONDS: Final = "diengine/grace-seconds"
 """On a pod that is asked to drain: the grace period of its template, which the pod's own exceeds.
-The operator reads it.
-"""
+The operator reads it."""
 ANNOTATION_NODE: Final = "diengine/node"
 """Node chosen by the allocator, or empty. The operator reads it."""
 ANNOTATION_SERVER_CA: Final = "diengine/server-ca"
 """CA certificates of di-server, PEM. The operator writes them, on running pods too; the kubelet
-copies them to the file of ENV_SERVER_CA_FILE.
-"""
+copies them to the file of ENV_SERVER_CA_FILE."""
 ANNOTATION_JOB_SECRET: Final = "diengine/job-secret"
 """MARKED on pods that have ENV_JOB_SECRET. The operator reads it, because pods with and without the
-secret cannot authenticate to each other.
-"""
+secret cannot authenticate to each other."""
 ANNOTATION_DIGEST: Final = "diengine/digest"
 """On the ConfigMap of node lists: SHA-256 of its data; on a Workload: of its podSets. The operator
-writes and reads it.
-"""
+writes and reads it."""
 ANNOTATION_SENT: Final = "diengine/sent"
 """On the Workload of a job that MultiKueue runs in another cluster: SHA-256 of the spec that is
-sent there. The operator writes and reads it.
-"""
+sent there. The operator writes and reads it."""
 ANNOTATION_GROUPS: Final = "diengine/groups"
 """On the ConfigMap of node lists: SHA-256 of the process groups' data. The operator writes and
-reads it.
-"""
+reads it."""
 ANNOTATION_TRACE: Final = "diengine/trace"
 """On the job: the span (traceparent) and time of the last scale request. The server writes it if
-tracing is enabled, the operator reads it.
-"""
+tracing is enabled, the operator reads it."""
 ANNOTATION_IDEMPOTENCY: Final = "diengine/idempotency"
 """On the job: previous responses by Idempotency-Key. The server writes and reads it."""
 ANNOTATION_SCALED: Final = "diengine/scaled"
 """On the job: by task, the last executed request of its DIJobTask, `{"collector":
-"<UID>:<generation>"}`. The operator writes and reads it.
-"""
+"<UID>:<generation>"}`. The operator writes and reads it."""
 ANNOTATION_SHOWN: Final = "diengine/shown"
 """On a DIJobTask: the replicas that the operator wrote last; a different number in the spec comes
-from another client. The operator writes and reads it.
-"""
+from another client. The operator writes and reads it."""
 
 # --- Environment of every container: the operator writes it, training programs read it. ---
 ENV_JOB_ID: Final = "DI_JOB_ID"
@@ -230,12 +202,10 @@ ENV_SERVER_URL: Final = "DI_SERVER_URL"
 """Base URL of di-server, no trailing slash."""
 ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"
 """Path of di-server's CA certificates, PEM; set if ENV_SERVER_URL is HTTPS. The file changes while
-the pod runs.
-"""
+the pod runs."""
 ENV_JOB_SECRET: Final = "DI_JOB_SECRET"
 """Secret by which pods of the job authenticate to each other; absent in jobs of earlier
-versions.
-"""
+versions."""
 ENV_RANK: Final = "DI_RANK"
 """Global rank of the pod."""
 ENV_NODES: Final = "DI_NODES"
@@ -252,8 +222,7 @@ ENV_RESTARTS: Final = "DI_RESTARTS"
 """Number of the job's restarts when the pod was created; absent: none."""
 ENV_REPLICA_INDEX: Final = "DI_REPLICA_INDEX"
 """Index of the pod's replica within its task. Set, as those below, in tasks whose replicas have
-several pods.
-"""
+several pods."""
 ENV_REPLICA_RANK: Final = "DI_REPLICA_RANK"
 """Index of the pod within its replica; the leader has 0."""
 ENV_REPLICA_SIZE: Final = "DI_REPLICA_SIZE"
@@ -284,8 +253,7 @@ ENV_COORDINATOR_URL: Final = "KUBERNETES_COORDINATOR_URL"
 """`<pod>.<namespace>:<port>` of the coordinator, in the coordinator's own pod."""
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
 """Number of GPUs of all ddp learners of one aggregator; torch.distributed reads it, and those
-below.
-"""
+below."""
 ENV_LOCAL_WORLD_SIZE: Final = "LOCAL_WORLD_SIZE"
 """Number of GPUs of this ddp learner."""
 ENV_START_RANK: Final = "START_RANK"
@@ -309,8 +277,7 @@ ENV_GROUP_FILE: Final = "DI_GROUP_FILE"
 # --- Node lists by file: the operator writes the ConfigMap, training programs read the file. ---
 NODES_FILE_THRESHOLD: Final = 100
 """Jobs with more replicas than this get the node lists by file: in the environment the lists would
-grow the pod objects with the square of the replicas, beyond the API server's 1.5 MB per object.
-"""
+grow the pod objects with the square of the replicas, beyond the API server's 1.5 MB per object."""
 NODES_FILE_DIR: Final = "/etc/diengine/nodes"
 NODES_FILE_KEY: Final = "nodes"
 """Key of the list of all ranks in the ConfigMap; a task's list has the key `tasks.<task>`."""
@@ -332,21 +299,18 @@ DI_PORT_NAME: Final = "di-port"
 DI_CONTAINER: Final = "di-container"
 NODE_CHECK: Final = "di-node-check"
 """Name of the init container of a task with a `nodeCheck`. The operator reads its termination
-message: `{"seconds": 1.5, "exchanges": [{"with": 1, "seconds": 0.1}]}`.
-"""
+message: `{"seconds": 1.5, "exchanges": [{"with": 1, "seconds": 0.1}]}`."""
 GPU_PORT_PREFIX: Final = "gpu-port-"
 """Port name prefix for a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
 MASTER_PORT_NAME: Final = "master-port"
 MASTER_PORT: Final = 10314
 """Port on which the first pod of a process group coordinates the others: of the ddp learners of an
-aggregator, and of a task unless its template names a port MASTER_PORT_NAME.
-"""
+aggregator, and of a task unless its template names a port MASTER_PORT_NAME."""
 JOB_PORTS: Final = range(23_000, 24_024)
 """Numbers for ports of scope Job: as many as the tasks of a job can request."""
 POD_PORTS: Final = range(24_100, 29_100)
 """Numbers for ports of scope Pod. Both ranges avoid DI_PORT and the ports beside it, torch's 29500,
-node ports (from 30000) and Linux's ephemeral ports (from 32768).
-"""
+node ports (from 30000) and Linux's ephemeral ports (from 32768)."""
 COORDINATED_SERVER_PORT: Final = 8080
 """Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -361,8 +325,7 @@ DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """Pattern of DNS labels, without the length limit; the CRD has it too."""
 PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
 """Pattern of IANA service names (RFC 6335), which are the names of a container's ports, without the
-length limit; the CRD has it too.
-"""
+length limit; the CRD has it too."""
 LONGEST_PORT_NAME: Final = 15
 _SERVICE_PREFIX: Final = "di-"
 _STANDBY: Final = "standby"
@@ -382,8 +345,7 @@ def pod_name(job: str, task: str, index: int, size: int = 1) -> str:
     """Return the name and host name of the pod at local index `index` of the task.
 
     `size` is the number of pods per replica; with several, the name has the index of the replica
-    and the index in it.
-    """
+    and the index in it."""
     place = f"{index}" if size == 1 else f"{index // size}-{index % size}"
     return f"{job}-{task}-{place}"
 
@@ -399,8 +361,7 @@ def task_of_pod(
     """Return the task of a pod with this name, the inverse of `pod_name` and `standby_name`.
 
     `groups` are the tasks whose replicas have several pods, `standbys` those that have standby
-    pods.
-    """
+    pods."""
     task = pod.removeprefix(f"{job}-").rpartition("-")[0]
     outer, _, replica = task.rpartition("-")
     if outer in groups and replica.isdecimal():
@@ -444,8 +405,7 @@ def service_fqdn(service: str, namespace: str, domain: str = DEFAULT_SERVICE_DOM
 
 def job_id(namespace: str, job: str) -> str:
     """Return the value of DI_JOB_ID, which the server's REST paths accept unchanged below
-    `job/`.
-    """
+    `job/`."""
     return f"{namespace}/{job}"
 
 
@@ -494,8 +454,7 @@ def longest_job_name(suffixes: Iterable[str]) -> int:
     """Return the length of the longest job name whose Service and pod names fit MAX_LABEL.
 
     `suffixes` are the names of the last pods that the tasks can reach, without the job's name. Zero
-    or less means that no job name fits: a task's own name is too long.
-    """
+    or less means that no job name fits: a task's own name is too long."""
     longest = MAX_LABEL - len(service_name(""))
     return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])
 

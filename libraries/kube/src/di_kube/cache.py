@@ -11,8 +11,7 @@ is disconnected are never delivered.
 
 Each object is processed in isolation. If `transform` or an index fails on an object, the cache
 keeps only its metadata and marks it (`UNREADABLE`). If a subscriber fails on it, that subscriber
-misses the event. The log names the object, and all others are unaffected.
-"""
+misses the event. The log names the object, and all others are unaffected."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class WatchCache:
 
     Attributes:
         synced: set once the cache has been filled for the first time, and from then on.
-        stats: counters.
-    """
+        stats: counters."""
 
     def __init__(
         self,
@@ -111,15 +109,13 @@ class WatchCache:
     @property
     def resource_version(self) -> str:
         """Return the version that the next watch starts from; "" if the collection must be listed
-        again.
-        """
+        again."""
         return self._version
 
     @property
     def away(self) -> float:
         """Return the seconds since the last response of the API server; 0 while a stream is
-        open.
-        """
+        open."""
         return 0.0 if self._away_since is None else self._clock() - self._away_since
 
     def __len__(self) -> int:
@@ -148,15 +144,13 @@ class WatchCache:
     def subscribe(self, callback: Subscriber) -> None:
         """Call `callback(type, object)` for every ADDED, MODIFIED and DELETED event, in order.
 
-        It must be fast, such as adding a key to a queue. Its errors are logged.
-        """
+        It must be fast, such as adding a key to a queue. Its errors are logged."""
         self._subscribers.append(callback)
 
     def absorb(self, obj: Object) -> None:
         """Store the response to our own write, so that the next read includes it.
 
-        A response that the watch has passed is ignored: the object may have been deleted since.
-        """
+        A response that the watch has passed is ignored: the object may have been deleted since."""
         if self._version and version_of(obj) > as_number(self._version):
             self._upsert(self._transform(obj))
 
@@ -165,8 +159,7 @@ class WatchCache:
         `recognise`.
 
         Returns False without a change if the watch is ahead of that list: its objects may have been
-        deleted since.
-        """
+        deleted since."""
         if not self._version or as_number(version) < as_number(self._version):
             return False
         for obj in objects:
@@ -175,8 +168,7 @@ class WatchCache:
 
     def recognise(self, obj: Object) -> Kept:
         """Return the cached form of an object that was read; the identical cached object if it is
-        unchanged, so that a new list of the collection does not double its memory.
-        """
+        unchanged, so that a new list of the collection does not double its memory."""
         return self._kept(obj) or self._transform(obj)
 
     async def run(self) -> None:
@@ -216,8 +208,7 @@ class WatchCache:
         is synced and while another call or a full list runs.
 
         Raises:
-            ApiError: the list failed; nothing was changed.
-        """
+            ApiError: the list failed; nothing was changed."""
         if self._buried is not None or not self._version:
             return
         self._buried = {}
@@ -247,8 +238,7 @@ class WatchCache:
 
     async def _follow(self) -> None:
         """Run one attempt: list the whole collection if there is no version, then read one stream
-        to its end.
-        """
+        to its end."""
         if not self._version and not self._streams_lists:
             self._replace(*await self._list(self._transform))
         if self._version:
@@ -258,8 +248,7 @@ class WatchCache:
 
     async def _consume_everything(self) -> None:
         """Read a stream that begins with the whole collection (saves the memory of one
-        large list).
-        """
+        large list)."""
         try:
             if not await self._consume(_Filling(objects={})):
                 raise Invalid(kind=self._resource.kind, message="no end of the initial events")
@@ -321,8 +310,7 @@ class WatchCache:
 
     async def _read(self, one: Kept, listed: str) -> Sequence[Kept]:
         """Return the present object; empty if it is deleted, no longer in the collection, or older
-        than the version `listed`.
-        """
+        than the version `listed`."""
         namespace, name = key_of(one)
         # A list of one object: it needs no further permission, and applies the label selector.
         found, version = await self._client.list(
@@ -336,8 +324,7 @@ class WatchCache:
 
     def _as_listed(self, obj: Object) -> Kept:
         """Return the form that `relist` compares: of fifty thousand objects nearly all are the
-        cached ones.
-        """
+        cached ones."""
         metadata = obj["metadata"]
         compared = ("namespace", "name", "resourceVersion")
         return self._kept(obj) or {
@@ -446,8 +433,7 @@ class WatchCache:
 
     def _transform(self, obj: Object) -> Kept:
         """Return the cached form of an object; its metadata and the error if it cannot be
-        transformed.
-        """
+        transformed."""
         try:
             return self._wanted_transform(obj)
         except Exception as error:
