@@ -118,7 +118,8 @@ def _closure(wheels: dict[str, Path], wanted: str) -> tuple[list[str], list[Dist
 
 
 def test_every_wheel_has_the_licence_and_requires_its_own_release(wheels: dict[str, Path]) -> None:
-    assert set(wheels) == set(packages(ROOT)) >= {PUBLISHED, "di-api", "di-cli", "di-local"}
+    folders = packages(ROOT)
+    assert set(wheels) == set(folders) >= {PUBLISHED, "di-api", "di-cli", "di-local"}
     for name, wheel in wheels.items():
         said = metadata(wheel)
         assert (said["Name"], said["Version"]) == (name, present(ROOT))
@@ -127,8 +128,8 @@ def test_every_wheel_has_the_licence_and_requires_its_own_release(wheels: dict[s
             (licence,) = (each for each in archive.namelist() if each.endswith("licenses/LICENSE"))
             assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
             tops = {each.partition("/")[0] for each in archive.namelist()}
-        module = name.replace("-", "_")
-        assert tops == {module, f"{module}-{present(ROOT)}.dist-info"}
+        sources = {each.parent.name for each in (folders[name] / "src").glob("*/__init__.py")}
+        assert tops == {*sources, f"{name.replace('-', '_')}-{present(ROOT)}.dist-info"}
         ours = [each for each in said.get_all("Requires-Dist") or () if OURS.match(each)]
         assert [each for each in ours if f"=={present(ROOT)}" not in each] == []
 
