@@ -89,3 +89,12 @@ def test_no_manager_owns_the_tasks() -> None:
     assert [each["manager"] for each in without_tasks(body) or ()] == ["di-webhook"]
     body["metadata"]["managedFields"] = without_tasks(body)
     assert without_tasks(body) is None
+
+
+def test_what_is_no_task_keeps_nothing() -> None:
+    """As the mutating webhook gets it, before the API server looks at types."""
+    old = job(tasks=[{"replicas": 5}])
+    odd: list[list[Any]] = [["learner"], [None], [["learner"]], [{}], [{"name": ""}]]
+    for tasks in odd:
+        patch = patch_of(mutate(review(job(tasks=tasks), old=old, operation="UPDATE")))
+        assert 5 not in [each["value"] for each in patch]

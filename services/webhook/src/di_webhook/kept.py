@@ -46,7 +46,10 @@ def kept_fields(
     missing = [
         (index, task, old, fields)
         for index, task in enumerate(_tasks(job))
-        if (old := old_tasks.get(_name(task))) is not None and (fields := _left_out(task, old))
+        # What has no name is no task, and has no fields to keep.
+        if _name(task)
+        and (old := old_tasks.get(_name(task))) is not None
+        and (fields := _left_out(task, old))
     ]
     if not missing:
         return
@@ -136,7 +139,7 @@ def _tasks(job: Object) -> list[Object]:
 
 
 def _name(task: Object) -> str:
-    return str(task.get("name") or task.get("type"))
+    return str(task.get("name") or task.get("type") or "")
 
 
 def _present(task: Object) -> set[str]:
