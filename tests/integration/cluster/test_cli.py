@@ -233,7 +233,7 @@ def test_a_rollback_is_done_while_the_status_changes_and_not_after_another_chang
         assert said.splitlines() == [
             "error: dijob/a was changed meanwhile; nothing was rolled back",
             "  its spec has the generation 2, and had 1",
-            "  try: di history a shows the change; then di rollback again",
+            f"  try: di -n {di.namespace} history a shows the change; then roll back again",
         ]
         report = is_changed_meanwhile({"status": {"progress": {"step": 5}}}, "status")
         monkeypatch.setattr("typer.confirm", report)

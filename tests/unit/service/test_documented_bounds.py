@@ -69,6 +69,6 @@ def test_the_limits_of_shared_addresses_have_the_numbers_of_the_services() -> No
     assert {rates["webhook"], rates["history"]} == {usual}
     text = " ".join((DOCS / "reference/security.md").read_text().split())
     assert f"{usual} a second, at the page {page}." in text
-    assert f"are answered {usual} times a second by address, at the page {page} times" in text
+    assert f"get {usual} responses a second per address, at the page {page}, shared by" in text
     assert (1 / arrivals.SLOW_SECONDS, 1 / turns.SLOW_SECONDS) == (5, 20)
     assert "to five new connections and at most twenty requests a second" in text

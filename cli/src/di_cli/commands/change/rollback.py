@@ -94,5 +94,5 @@ def _unless_changed(session: Session, job: Mapping[str, Any]) -> Iterator[None]:
         raise CommandError(
             f"dijob/{name} was changed meanwhile; nothing was rolled back",
             where=f"its spec has the generation {now['generation']}, and had {seen['generation']}",
-            remedy=f"di history {name} shows the change; then di rollback again",
+            remedy=f"di history {name} shows the change; then roll back again",
         ) from None

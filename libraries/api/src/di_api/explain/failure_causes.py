@@ -211,7 +211,7 @@ FAILURE_CAUSES: Final = (
     ),
     FailureCause(
         cause=Cause.RESOURCE_CLAIM,
-        pattern=r"has not considered it .*ResourceClaims",
+        pattern=r"the ResourceClaims that it needs have to exist",
         sources=frozenset({Source.CONDITION}),
         summary="{pod} waits for its ResourceClaims, of which one may not exist",
         remedy="kubectl get resourceclaims -n {namespace}: create those that the message names; "

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from di_api.spec import Task
 from di_operator.lifecycle.observed.ledger import ReplicaRecord
 from di_operator.lifecycle.observed.pods import DISRUPTION_TARGET, Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
@@ -33,9 +34,29 @@ def pause_of(record: ReplicaRecord) -> float:
 
 
 def pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
-    """Seconds for which a slot may not be filled yet; 0 or less if it may."""
-    record = snapshot.status.ledger.record(slot.task.name, slot.key)
-    counts = slot.task.backoff_limit is not None
+    """Seconds for which a slot may not be filled yet; 0 or less if it may.
+
+    A process group of fixed size starts as a whole: a member that waited for another one to be
+    created would give up, and that would count as a failure.
+    """
+    own = _own_pause_left(snapshot, slot.task, slot.key, now)
+    if not snapshot.is_fixed_group(slot.task):
+        return own
+    members = snapshot.status.ledger.replicas.get(slot.task.name) or {}
+    others = ((key, _own_pause_left(snapshot, slot.task, key, now)) for key in members)
+    return max(
+        [own, *(left for key, left in others if left > 0 and _is_there(snapshot, slot, key))]
+    )
+
+
+def _is_there(snapshot: Snapshot, slot: Slot, key: str) -> bool:
+    """Whether the replica has a slot: the record of one that was scaled away may be left."""
+    return any(each.key == key and each.task.name == slot.task.name for each in snapshot.slots)
+
+
+def _own_pause_left(snapshot: Snapshot, task: Task, replica: str, now: datetime) -> float:
+    record = snapshot.status.ledger.record(task.name, replica)
+    counts = task.backoff_limit is not None
     return max(
         _left(pause_of(record) if counts else 0.0, record.last_failure, now),
         _left(_ignored_pause(record), record.last_ignored, now),

@@ -73,15 +73,18 @@ class _Wanted:
     """Whether it does no harm now if the object is not quite as it is to be."""
 
 
-def gang_of(snapshot: Snapshot) -> Gang | None:
-    """The group that the pods of a job are made for; None: no scheduler binds them together."""
+def scheduled_by(snapshot: Snapshot) -> tuple[Gang | None, Provisioned | None]:
+    """Return the group that the pods of a job are members of, None if no scheduler binds them
+    together; and the request for their nodes, None if nodes are not requested.
+    """
     if snapshot.spec is None:
-        return None
+        return None, None
     kind = KINDS.get(snapshot.spec.scheduling.gang_scheduler)
-    return Gang(kind=kind, group=snapshot.name) if kind is not None else None
+    gang = Gang(kind=kind, group=snapshot.name) if kind is not None else None
+    return gang, _provisioned_of(snapshot)
 
 
-def provisioned_of(snapshot: Snapshot) -> Provisioned | None:
+def _provisioned_of(snapshot: Snapshot) -> Provisioned | None:
     """The request that makes room for a job's pods; None: nodes are not asked for."""
     if snapshot.spec is None or snapshot.spec.scheduling.provisioning_class_name is None:
         return None
@@ -135,7 +138,7 @@ def with_scheduling_objects(
 
 def _waits_for_nodes(snapshot: Snapshot) -> str | None:
     """Why a job makes no pods yet. One that has some has had its nodes."""
-    room, found = provisioned_of(snapshot), snapshot.scheduling_objects
+    room, found = _provisioned_of(snapshot), snapshot.scheduling_objects
     if room is None or found is None or snapshot.live:
         return None
     why = waits_for_nodes(found.get(object_key(REQUESTS, room.request)))

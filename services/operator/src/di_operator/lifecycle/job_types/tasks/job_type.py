@@ -15,7 +15,6 @@ from di_api.spec import JobSpec, Task, Template
 from di_api.vacancies import indexes
 from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels
-from di_operator.lifecycle.failure.first_cause import following
 from di_operator.lifecycle.failure.restart_delay import note_losses
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
@@ -23,7 +22,7 @@ from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judg
 from di_operator.lifecycle.job_types.tasks.dry_run import sample_pods
 from di_operator.lifecycle.job_types.tasks.plan import plan_tasks
 from di_operator.lifecycle.job_types.tasks.requests import requests_of
-from di_operator.lifecycle.job_types.tasks.reschedule import gone_slots, judge_change, lost_pods
+from di_operator.lifecycle.job_types.tasks.reschedule import judge_losses
 from di_operator.lifecycle.job_types.tasks.restart import judge_failures
 from di_operator.lifecycle.job_types.tasks.services import wanted_services
 from di_operator.lifecycle.job_types.tasks.standbys import judge_stand_ins, with_stand_ins
@@ -60,11 +59,10 @@ class WithTasks(JobType):
             return judge_pending(snapshot, now) or verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"
-        follow = following(snapshot, lost_pods(snapshot), gone_slots(snapshot, now), now)
+        follow, change = judge_losses(snapshot, now)
         failure = judge_failures(
             snapshot, now, lambda pod: requests_of(job, spec, pod), following=follow.pods
         )
-        change = judge_change(snapshot, now)
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
             # Seen together: both are counted, the failure is what the job is said to suffer from.
             failure = replace(

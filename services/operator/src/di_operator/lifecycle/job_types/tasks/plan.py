@@ -46,7 +46,7 @@ from di_operator.lifecycle.policies.listed import listings
 from di_operator.lifecycle.policies.node_checks import checked_tasks
 from di_operator.lifecycle.policies.process_groups import group_files, grouped_tasks
 from di_operator.lifecycle.policies.ranks import ranked_nodes
-from di_operator.lifecycle.policies.scheduling_objects import gang_of, provisioned_of
+from di_operator.lifecycle.policies.scheduling_objects import scheduled_by
 from di_operator.lifecycle.vocabulary.actions import Create, Delete, Reclaim, Replace
 from di_operator.lifecycle.vocabulary.decision import Settings
 
@@ -106,7 +106,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
 def _pause(snapshot: Snapshot, now: datetime) -> float:
     if not snapshot.missing and not any(missing_services(snapshot)):
         return 0.0
-    return max(until_retry(snapshot, now), settling(snapshot, now))
+    return max(settling(snapshot, now), until_retry(snapshot, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +234,7 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
         nodes: the addresses of its pods.
         settings: of this installation.
     """
-    policy = spec.failure_policy
+    policy, (gang, provisioned) = spec.failure_policy, scheduled_by(snapshot)
     return PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
@@ -264,8 +264,8 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
             if policy is not None and policy.may_restart_in_place(task.name)
         ),
         ports=JobPorts.of(snapshot.uid, snapshot.tasks),
-        gang=gang_of(snapshot),
-        provisioned=provisioned_of(snapshot),
+        gang=gang,
+        provisioned=provisioned,
         topology=spec.scheduling.topology,
         domains=queueing.domains if (queueing := snapshot.queueing) is not None else Domains(),
         services=service_environment(snapshot.job, snapshot.tasks, settings.service_domain),

@@ -19,6 +19,7 @@ from datetime import datetime
 from di_api.phase import Phase
 from di_operator.lifecycle.failure.absent_nodes import absent_node_of
 from di_operator.lifecycle.failure.backoff_limit import story_of
+from di_operator.lifecycle.failure.first_cause import Following, following
 from di_operator.lifecycle.failure.losses import countable, is_counting
 from di_operator.lifecycle.failure.restart_delay import ignored_failures
 from di_operator.lifecycle.failure.settling import settling
@@ -29,6 +30,12 @@ from di_operator.lifecycle.policies.kueue_admission import Quota
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from di_operator.lifecycle.vocabulary.rules import Part, Seen, Then
+
+
+def judge_losses(snapshot: Snapshot, now: datetime) -> tuple[Following, Verdict | None]:
+    """Return the failed pods that only follow from a loss, and the verdict on what changed."""
+    follow = following(snapshot, lost_pods(snapshot), gone_slots(snapshot, now), now)
+    return follow, judge_change(snapshot, now)
 
 
 def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:

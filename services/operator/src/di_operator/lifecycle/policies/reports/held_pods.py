@@ -47,7 +47,10 @@ def held_time_left(snapshot: Snapshot, now: datetime) -> float | None:
 
 def _ending(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Pod, float]]:
     """Yield the pods that are being deleted, each with the seconds until it is late."""
-    for pod in (*snapshot.pods, *snapshot.predecessors):
+    names = {slot.name for slot in snapshot.slots} if snapshot.predecessors else frozenset[str]()
+    # Of an earlier job of the same name only pods whose names this one needs.
+    in_the_way = (pod for pod in snapshot.predecessors if pod.name in names)
+    for pod in (*snapshot.pods, *in_the_way):
         # One on a lost node is deleted by force at that time.
         if pod.deleted_at is not None and not pod.node_is_lost:
             yield pod, PATIENCE - (now - pod.deleted_at).total_seconds()
