@@ -120,3 +120,14 @@ def test_a_pod_on_a_lost_node_is_deleted_and_not_reported() -> None:
     cluster.wait(GRACE + PATIENCE).run().settle()
     assert cluster.phase == "Running"
     assert not any(each["type"] == "PodNotEnding" for each in cluster.status["conditions"])
+
+
+def test_a_pod_of_an_earlier_job_whose_name_is_not_needed_is_not_reported() -> None:
+    cluster = made_again()
+    pod = cluster.objects.pop(("Pod", HELD))
+    pod["metadata"]["name"] = "x-other"
+    cluster.objects["Pod", "x-other"] = pod
+    cluster.settle().wait(GRACE + PATIENCE)
+    others = len([name for name in cluster.pods if name != "x-other"])
+    message = cluster.condition("PodNotEnding")["message"]
+    assert message.startswith(f"{others} pods not ending, x-collector-0 first")

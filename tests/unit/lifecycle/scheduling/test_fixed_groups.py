@@ -231,3 +231,31 @@ def test_a_replica_of_several_pods_that_lost_one_counts_no_failure(how: str, is_
         cluster.lose("x-rollout-1-1", how).pass_time(1).fail("x-rollout-1-0")
     assert replaced(cluster, before) == ["x-rollout-1-0", "x-rollout-1-1"]
     assert cluster.counts == (0, 1)
+
+
+def test_members_wait_for_one_that_was_lost_again() -> None:
+    """One that is created alone would wait for the other, give up, and count as failed."""
+    cluster = trained(backoffLimit=0)
+    cluster.lose(LOST, "evicted")
+    assert replaced(cluster, cluster.uids) == MEMBERS
+    before = cluster.uids
+    cluster.lose(LOST, "evicted")
+    for _ in range(4):
+        cluster.settle().end_deleted()
+    assert [name for name in cluster.uids if "learner" in name] == []
+    cluster.pass_time(11)
+    assert replaced(cluster, before) == MEMBERS
+    assert cluster.counts == (0, 2)
+
+
+def test_a_record_of_a_member_that_was_scaled_away_delays_no_other() -> None:
+    cluster = trained(4, backoffLimit=0)
+    for _ in range(2):
+        before = cluster.uids
+        cluster.lose("x-learner-3", "evicted")
+        for _ in range(4):
+            cluster.settle().end_deleted()
+        replaced(cluster.pass_time(11), before)
+    before = cluster.uids
+    cluster.lose("x-learner-3", "evicted").scale("learner", 3)
+    assert replaced(cluster, before) == MEMBERS
