@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import requests
-
 import di_orchestrator as di
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 2.0
 """How long a request waits for the others; then it is made again."""
+ASK_SECONDS = 5.0
+"""How long the first member is asked before this one looks whether the world is over."""
 RETRY_SECONDS = 0.1
 LEAVE_SECONDS = 10.0
 NOT_NOW, LATE = 409, 503
@@ -138,15 +138,13 @@ class Other:
         self._url = f"{url}/meet/{generation}/{rank}"
         self._is_over = is_over
         self._pause = pause
-        self._session = requests.Session()
-        self._session.trust_env = False
 
     def meet(self, number: int, item: Any) -> list[Any]:
         """See `Place`."""
         while not self._is_over():
             try:
                 return self._ask(number, item)
-            except requests.RequestException:
+            except (di.Refused, di.Unreachable):
                 # It may not be there yet, or be gone: then there is another world soon.
                 if self._pause(RETRY_SECONDS):
                     break
@@ -156,21 +154,17 @@ class Other:
         """See `Place`. Who finds nobody there is the last to leave."""
         try:
             self._ask(number, {})
-        except requests.HTTPError as error:
+        except di.Refused as error:
             raise WorldOverError("another world meets") from error
-        except requests.RequestException:
+        except di.Unreachable:
             return
 
     def _ask(self, number: int, item: Any) -> list[Any]:
-        """Ask until it is answered; while others are waited for the request is made anew."""
-        while True:
-            said = self._session.post(
-                f"{self._url}/{number}", json=item, timeout=(5, 2 * WAIT_SECONDS)
-            )
-            if said.status_code != LATE:
-                said.raise_for_status()
-                found: list[Any] = said.json()
-                return found
+        """Ask the first member, again while others are waited for."""
+        body = json.dumps(item).encode()
+        answer = di.call("POST", f"{self._url}/{number}", body, seconds=ASK_SECONDS)
+        found: list[Any] = json.loads(answer)
+        return found
 
 
 def answering(meeting: Meeting) -> Callable[[di.Asked], di.Reply]:
