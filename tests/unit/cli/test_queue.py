@@ -91,6 +91,27 @@ def test_without_nodes_the_queue_has_no_starts(busy: Di, monkeypatch: pytest.Mon
 QUEUES = {"queues": {"rl": {"weight": 3, "guarantee": {"nvidia.com/gpu": 4}}, "web": {"weight": 1}}}
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"DI_OPERATOR_POLICY_ARGUMENTS": "{"}, "the policy's arguments are no JSON"),
+        ({"DI_OPERATOR_POLICY_ARGUMENTS": '{"backfil": false}'}, "policy"),
+        ({"DI_OPERATOR_POLICY": "gone"}, "policy"),
+    ],
+)
+def test_what_waits_is_listed_although_the_policy_is_invalid(
+    busy: Di, settings: dict[str, str], why: str
+) -> None:
+    learner(busy, "small")
+    busy.world.objects[CONFIG]["data"] |= settings
+    said = busy("queue")
+    assert said.code == 0
+    assert "small" in said.out
+    assert said.err.startswith("when they start cannot be told: ")
+    assert why in said.err
+    assert busy("queue", "--policy", "gone").code != 0
+
+
 def test_quotas_are_shown_by_namespace(busy: Di) -> None:
     busy.world.objects[CONFIG]["data"]["DI_OPERATOR_POLICY_ARGUMENTS"] = json.dumps(QUEUES)
     header, *rows = (line.split() for line in busy("queue", "--quotas", "-A").lines)
