@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -162,7 +164,10 @@ def _usage(error: typer.TyperException) -> CommandError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else _program()
     message = getattr(error, "format_message", lambda: str(error))()
-    return CommandError(" ".join(message.split()), remedy=f"{path} --help", code=ExitCode.USAGE)
+    unknown = re.search(r"No such command '([^']*)'", message)
+    close = get_close_matches(unknown[1], COMMANDS, n=1) if unknown else []
+    remedy = f"{path} {close[0]}" if close else f"{path} --help"
+    return CommandError(" ".join(message.split()), remedy=remedy, code=ExitCode.USAGE)
 
 
 def _mistake(error: Exception) -> CommandError:

@@ -45,6 +45,8 @@ def test_a_usage_error_names_the_right_usage(di: Di) -> None:
     said = di("lst")
     assert said.code == ExitCode.USAGE
     assert "No such command 'lst'" in said.err
+    assert said.err.splitlines()[-1] == "  try: di list"
+    assert di("nothing").err.splitlines()[-1] == "  try: di --help"
     assert "Traceback" not in said.err
     missing = di("get")
     assert missing.err.splitlines() == ["error: Missing argument 'JOB'.", "  try: di get --help"]
