@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from di_operator.lifecycle.failure.restart_delay import pauses_left
+from di_operator.lifecycle.observed.ledger import Ledger, ReplicaRecord
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 from tests.unit.lifecycle.kubelet_model import Object
 
@@ -259,3 +261,26 @@ def test_a_record_of_a_member_that_was_scaled_away_delays_no_other() -> None:
     before = cluster.uids
     cluster.lose("x-learner-3", "evicted").scale("learner", 3)
     assert replaced(cluster, before) == MEMBERS
+
+
+def test_the_delays_of_a_group_read_each_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is lost again and again can leave thousands of records."""
+    cluster = trained(40, backoffLimit=0)
+    for _ in range(2):
+        for index in range(40):
+            cluster.lose(f"x-learner-{index}", "evicted")
+        for _ in range(4):
+            cluster.settle().end_deleted()
+        cluster.pass_time(1).settle()
+    snapshot = cluster.snapshot()
+    read: list[str] = []
+    found = Ledger.record
+
+    def record(ledger: Ledger, task: str, replica: str) -> ReplicaRecord:
+        read.append(replica)
+        return found(ledger, task, replica)
+
+    monkeypatch.setattr(Ledger, "record", record)
+    pauses = pauses_left(snapshot, cluster.now)
+    assert sorted(pauses) == sorted(f"x-learner-{index}" for index in range(40))
+    assert sorted(read) == sorted(map(str, range(40)))

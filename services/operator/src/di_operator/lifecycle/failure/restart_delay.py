@@ -13,9 +13,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from di_api.spec import Task
 from di_operator.lifecycle.observed.ledger import ReplicaRecord
-from di_operator.lifecycle.observed.pods import DISRUPTION_TARGET, Pod
+from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.vocabulary.rules import Part, Then
@@ -33,30 +32,28 @@ def pause_of(record: ReplicaRecord) -> float:
     return 0.0 if again < 0 else min(LONGEST, FIRST * 2.0 ** min(again, 10))
 
 
-def pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
-    """Seconds for which a slot may not be filled yet; 0 or less if it may.
+def pauses_left(snapshot: Snapshot, now: datetime) -> dict[str, float]:
+    """Return the seconds for which slots may not be filled yet, by their names.
 
-    A process group of fixed size starts as a whole: a member that waited for another one to be
-    created would give up, and that would count as a failure.
+    Slots that may be filled are left out. A process group of fixed size starts as a whole: a member
+    that waited for another one to be created would give up, and that would count as a failure.
     """
-    own = _own_pause_left(snapshot, slot.task, slot.key, now)
-    if not snapshot.is_fixed_group(slot.task):
-        return own
-    members = snapshot.status.ledger.replicas.get(slot.task.name) or {}
-    others = ((key, _own_pause_left(snapshot, slot.task, key, now)) for key in members)
-    return max(
-        [own, *(left for key, left in others if left > 0 and _is_there(snapshot, slot, key))]
-    )
+    replicas = snapshot.status.ledger.replicas
+    recorded = (slot for slot in snapshot.slots if slot.key in replicas.get(slot.task.name, {}))
+    found = [(slot, left) for slot in recorded if (left := _pause_left(snapshot, slot, now)) > 0]
+    pauses = {slot.name: left for slot, left in found}
+    if groups := snapshot.fixed_groups(pauses):
+        longest = dict[str, float]()
+        for slot, left in found:
+            longest[slot.task.name] = max(left, longest.get(slot.task.name, 0.0))
+        members = (slot for slot in snapshot.slots if slot.task.name in groups)
+        pauses |= {slot.name: longest[slot.task.name] for slot in members}
+    return pauses
 
 
-def _is_there(snapshot: Snapshot, slot: Slot, key: str) -> bool:
-    """Whether the replica has a slot: the record of one that was scaled away may be left."""
-    return any(each.key == key and each.task.name == slot.task.name for each in snapshot.slots)
-
-
-def _own_pause_left(snapshot: Snapshot, task: Task, replica: str, now: datetime) -> float:
-    record = snapshot.status.ledger.record(task.name, replica)
-    counts = task.backoff_limit is not None
+def _pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
+    record = snapshot.status.ledger.record(slot.task.name, slot.key)
+    counts = slot.task.backoff_limit is not None
     return max(
         _left(pause_of(record) if counts else 0.0, record.last_failure, now),
         _left(_ignored_pause(record), record.last_ignored, now),
@@ -69,7 +66,7 @@ def note_losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     The verdict's message says how long the first of them waits that has to.
     """
     counted = {pod.name for pod in verdict.counted}
-    evicted = (pod for pod in snapshot.terminating if DISRUPTION_TARGET in pod.conditions)
+    evicted = (pod for pod in snapshot.terminating if pod.is_disrupted)
     ended = {pod.name for pod in (*snapshot.disrupted, *evicted)} & counted
     if not ended and not verdict.lost:
         return verdict

@@ -265,12 +265,7 @@ class Pod:
         """Whether the pod is deleted because its node does not answer any more."""
         status = self.raw.get("status") or {}
         return self.terminating and (
-            status.get("reason") == "NodeLost"
-            or any(
-                condition.get("reason") == _NODE_GONE and _is_true(condition)
-                for condition in status.get("conditions") or ()
-                if condition.get("type") == DISRUPTION_TARGET
-            )
+            status.get("reason") == "NodeLost" or self.disruption == _NODE_GONE
         )
 
 

@@ -30,7 +30,7 @@ from di_operator.builders.provisioning import (
     waits_for_nodes,
 )
 from di_operator.lifecycle.failure.refused_creates import pause
-from di_operator.lifecycle.failure.restart_delay import pause_left
+from di_operator.lifecycle.failure.restart_delay import pauses_left
 from di_operator.lifecycle.observed.plan import Plan, without_creations
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import earliest
@@ -253,16 +253,14 @@ def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
     of; and without those that have succeeded, which no scheduler counts.
     """
     waits, done = waiting_tasks(snapshot), snapshot.done
+    paused = pauses_left(snapshot, now)
     live = {pod.name for pod in snapshot.live}
     return [
         slot
         for slot in snapshot.slots
         if slot.is_core
         and slot.name not in done
-        and (
-            slot.name in live
-            or (slot.task.name not in waits and pause_left(snapshot, slot, now) <= 0)
-        )
+        and (slot.name in live or (slot.task.name not in waits and slot.name not in paused))
     ]
 
 

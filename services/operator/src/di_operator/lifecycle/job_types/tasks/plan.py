@@ -25,7 +25,7 @@ from di_operator.builders.ports import JobPorts
 from di_operator.builders.task_service import service_environment
 from di_operator.builders.topology import Domains
 from di_operator.lifecycle.failure.refused_creates import until_retry
-from di_operator.lifecycle.failure.restart_delay import pause_left
+from di_operator.lifecycle.failure.restart_delay import pauses_left
 from di_operator.lifecycle.failure.settling import settling
 from di_operator.lifecycle.job_types.tasks.creation_order import (
     LAST_STAGE,
@@ -129,6 +129,7 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
         return _Fill(waiting=why)
     held_by_namesakes = {pod.name for pod in snapshot.predecessors}
     waits, elastic = waiting_tasks(snapshot), snapshot.elastic
+    paused = pauses_left(snapshot, now)
     slots: list[Slot] = []
     reasons: list[str] = []
     pauses: list[float] = []
@@ -138,9 +139,9 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
         elif slot.task.name in waits:
             reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
-        elif (pause := pause_left(snapshot, slot, now)) > 0:
+        elif slot.name in paused:
             reasons.append(f"pod {slot.name} failed again and again, and is made anew later")
-            pauses.append(pause)
+            pauses.append(paused[slot.name])
         else:
             slots.append(slot)
     ending = [

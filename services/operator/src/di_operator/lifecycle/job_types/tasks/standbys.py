@@ -25,7 +25,7 @@ from di_api.phase import Phase
 from di_api.spec import Task
 from di_api.stand_ins import StandIns, standby_number
 from di_operator.builders.pod import place_notes
-from di_operator.lifecycle.failure.restart_delay import pause_left
+from di_operator.lifecycle.failure.restart_delay import pauses_left
 from di_operator.lifecycle.failure.settling import settling
 from di_operator.lifecycle.observed.pods import Pod, ended_at, failure_text
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
@@ -167,6 +167,7 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
         if task.standby
     }
     places = defaultdict[str, dict[int, str]](dict)
+    paused = pauses_left(after, now)
     for slot in snapshot.slots:
         if not slot.task.standby:
             continue
@@ -176,7 +177,7 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
         name = None
         if slot.name in snapshot.done or stays or (pod is None and not is_seen):
             name = slot.name
-        elif pod is not None or is_counted:
+        elif (pod is not None or is_counted) and slot.name not in paused:
             name = _choose(after, slot, ready[slot.task.name], now)
         if name is not None and name != _own_name(snapshot, slot):
             places[slot.task.name][slot.index] = name
@@ -195,7 +196,7 @@ def _is_from_absence(snapshot: Snapshot, found: StandIns) -> bool:
 def _choose(snapshot: Snapshot, slot: Slot, ready: list[Pod], now: datetime) -> str | None:
     """Take one that is as good as the pod that would be made, if there is one and it is time."""
     record = snapshot.status.ledger.record(slot.task.name, slot.key)
-    if record.memory or pause_left(snapshot, slot, now) > 0:
+    if record.memory:
         # Those that stand by have the memory of the template.
         return None
     avoided = record.avoided(now)
