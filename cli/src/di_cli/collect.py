@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from di_api.explain import explain
 from di_api.field_error import items, mapping
+from di_api.pods.main_container import all_statuses
 from di_cli.bundle.contents import Material
 from di_cli.diagnosis import Facts, diagnose, shown
 from di_cli.gather import gather
@@ -111,14 +112,12 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Yield the containers that have run: the name, and whether it is the run before the last
     restart.
     """
-    status = mapping(pod.get("status"))
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for each in map(mapping, items(status.get(kind))):
-            name, state = str(each.get("name")), mapping(each.get("state"))
-            if "running" in state or "terminated" in state:
-                yield name, False
-            if mapping(each.get("lastState")).get("terminated"):
-                yield name, True
+    for each in all_statuses(pod):
+        name, state = str(each.get("name")), mapping(each.get("state"))
+        if "running" in state or "terminated" in state:
+            yield name, False
+        if mapping(each.get("lastState")).get("terminated"):
+            yield name, True
 
 
 def _versions(facts: Facts) -> Object:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import DI_CONTAINER
-from di_api.pods.main_container import main_first
+from di_api.pods.main_container import main_container, main_first
 from di_cli.session import Session
 from di_kube.errors import ApiError
 from di_kube.resources import PODS
@@ -85,10 +84,9 @@ def last_bytes(lines: Iterable[str], most: int) -> tuple[list[str], int]:
 
 def container_of(pod: Mapping[str, Any]) -> str:
     """Return the container of the log: the program's own, else the first."""
-    names = [
-        str(mapping(each).get("name")) for each in items(mapping(pod.get("spec")).get("containers"))
-    ]
-    return DI_CONTAINER if DI_CONTAINER in names else (names[0] if names else "")
+    containers = items(mapping(pod.get("spec")).get("containers"))
+    main = main_container([mapping(each) for each in containers])
+    return "" if main is None else str(main.get("name"))
 
 
 def last_lines(session: Session, pod: Mapping[str, Any], count: int) -> list[str]:

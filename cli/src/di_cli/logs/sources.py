@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from di_api.field_error import items, mapping
+from di_api.pods.main_container import all_statuses
 from di_cli.logs.read import container_of
 from di_cli.views.pods import name_of, state_of
 
@@ -66,15 +67,7 @@ def sources_of(
 def _source(pod: Object, container: str, *, is_one_of_many: bool) -> Source:
     status = mapping(pod.get("status"))
     uid = str(mapping(pod.get("metadata")).get("uid"))
-    shown = next(
-        (
-            each
-            for kind in ("initContainerStatuses", "containerStatuses")
-            for each in map(mapping, items(status.get(kind)))
-            if each.get("name") == container
-        ),
-        None,
-    )
+    shown = next((each for each in all_statuses(pod) if each.get("name") == container), None)
     if shown is None:
         has_begun = status.get("phase") in ("Running", "Succeeded", "Failed")
         restarts = 0

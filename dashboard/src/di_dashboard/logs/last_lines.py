@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from di_api.explain.signs import is_well
-from di_api.field_error import items, mapping
+from di_api.field_error import mapping
+from di_api.pods.main_container import all_statuses
 from di_cli.views.pods import in_order, name_of
 from di_dashboard.history.seen import Object
 
@@ -51,7 +52,6 @@ def _state(pod: Object) -> tuple[Any, ...]:
     status = mapping(pod.get("status"))
     runs = [
         (each.get("name"), each.get("restartCount"), *mapping(each.get("state")))
-        for kind in ("initContainerStatuses", "containerStatuses")
-        for each in map(mapping, items(status.get(kind)))
+        for each in all_statuses(pod)
     ]
     return (mapping(pod.get("metadata")).get("uid"), status.get("phase"), *runs)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.pods.main_container import main_first
+from di_api.pods.main_container import all_statuses, main_first
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
 
@@ -116,12 +116,7 @@ def _ended(who: str, ended: Object) -> str:
 def _cell(pod: Object, now: datetime) -> Cell:
     state, metadata = state_of(pod), mapping(pod.get("metadata"))
     mood = _mood(state)
-    status = mapping(pod.get("status"))
-    restarts = [
-        mapping(each).get("restartCount")
-        for kind in ("initContainerStatuses", "containerStatuses")
-        for each in items(status.get(kind))
-    ]
+    restarts = [each.get("restartCount") for each in all_statuses(pod)]
     return Cell(
         name=name_of(pod),
         task=task_of(pod),

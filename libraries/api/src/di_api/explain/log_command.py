@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from di_api.explain.facts import Object
 from di_api.explain.job import Job, text_of
 from di_api.explain.signs import Sign, name_of
-from di_api.field_error import items, mapping
+from di_api.field_error import mapping
 from di_api.names import ANNOTATION_RANK, DI_CONTAINER
+from di_api.pods.main_container import all_statuses
 
 
 def log_command(job: Job, sign: Sign) -> str:
@@ -35,7 +34,7 @@ def _is_of_previous_run(pod: Object, sign: Sign) -> bool | None:
     """Return whether the container has been started again since; None if this pod has no run that
     ended so.
     """
-    for container in _containers(pod):
+    for container in all_statuses(pod):
         if sign.container and container.get("name") != sign.container:
             continue
         for state, is_previous in (("state", False), ("lastState", True)):
@@ -44,9 +43,3 @@ def _is_of_previous_run(pod: Object, sign: Sign) -> bool | None:
             if code is not None and code != 0 and sign.exit_code in (None, code):
                 return is_previous
     return None
-
-
-def _containers(pod: Object) -> Iterator[Object]:
-    status = mapping(pod.get("status"))
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        yield from map(mapping, items(status.get(kind)))

@@ -97,15 +97,13 @@ def has_begun(pod: Object) -> bool:
 
     One that the kubelet gives up before it ran has an end without times.
     """
-    status = mapping(pod.get("status"))
-    for kind in ALL_CONTAINERS:
-        for each in map(mapping, items(status.get(kind))):
-            state = mapping(each.get("state"))
-            ended = mapping(state.get("terminated"))
-            if "running" in state or (ended and ended.get("finishedAt", "") is not None):
-                return True
-            if each.get("restartCount") or mapping(each.get("lastState")).get("terminated"):
-                return True
+    for each in all_statuses(pod):
+        state = mapping(each.get("state"))
+        ended = mapping(state.get("terminated"))
+        if "running" in state or (ended and ended.get("finishedAt", "") is not None):
+            return True
+        if each.get("restartCount") or mapping(each.get("lastState")).get("terminated"):
+            return True
     return False
 
 
@@ -119,13 +117,17 @@ def was_rejected(pod: Object) -> bool:
 
 def main_first(pod: Object) -> Iterator[Object]:
     """Yield the statuses of all containers of a pod, that of the main container first."""
-    main, status = main_status(pod), mapping(pod.get("status"))
+    main = main_status(pod)
     if main is not None:
         yield main
+    yield from (each for each in all_statuses(pod) if each is not main)
+
+
+def all_statuses(pod: Object) -> Iterator[Object]:
+    """Yield the statuses of all containers of a pod, those of init containers first."""
+    status = mapping(pod.get("status"))
     for kind in ALL_CONTAINERS:
-        for each in map(mapping, items(status.get(kind))):
-            if each is not main:
-                yield each
+        yield from map(mapping, items(status.get(kind)))
 
 
 _SPECS: Final = "containers"

@@ -150,14 +150,11 @@ class GoodputPolicy:
         kept: Set[str] = frozenset(),
     ) -> dict[str, NodeList]:
         """Answer beside what is `fixed`; jobs of `kept` do not grow."""
-        answer = dict.fromkeys(jobs, WAIT)
-        capacity = FreeCapacity(nodes)
+        capacity, fitting = _left_by(jobs, nodes, fixed)
+        answer = dict.fromkeys(jobs, WAIT) | fitting
         allowance = Allowance()
-        for key, placed in fixed.items():
-            if capacity.take_all(jobs[key], placed):
-                answer[key] = placed
+        for key in fixed:
             allowance.take(jobs[key], answer[key])
-        capacity.settle()
         demands = self._demands(jobs, capacity, previous)
         demands = [each.not_above_present() if each.job.key in kept else each for each in demands]
         if demands:
@@ -199,10 +196,7 @@ class GoodputPolicy:
             after > before for before, after in learners.values()
         ):
             return frozenset()
-        capacity = FreeCapacity(nodes)
-        for key, placed in fixed.items():
-            capacity.take_all(jobs[key], placed)
-        capacity.settle()
+        capacity, _ = _left_by(jobs, nodes, fixed)
         kept: set[str] = set()
         for pool in pools_of(self._demands(jobs, capacity, previous)):
             running = [each.job for each in pool.demands if each.job.key in learners]
@@ -404,6 +398,16 @@ class GoodputPolicy:
             )
             for kind, option in demand.options.items()
         }
+
+
+def _left_by(
+    jobs: Mapping[str, JobInfo], nodes: Mapping[str, NodeInfo], fixed: Mapping[str, NodeList]
+) -> tuple[FreeCapacity, dict[str, NodeList]]:
+    """Return the capacity that jobs placed as a whole leave, and the placements that fit."""
+    capacity = FreeCapacity(nodes)
+    fitting = {key: placed for key, placed in fixed.items() if capacity.take_all(jobs[key], placed)}
+    capacity.settle()
+    return capacity, fitting
 
 
 def _speeds(demands: Sequence[Demand], curves: Curves) -> list[dict[str, Curve]]:
