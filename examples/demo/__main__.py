@@ -124,7 +124,7 @@ class Demo:
         self._announce("A job with mistakes is refused at admission")
         self._refuse(REFUSED)
         self._announce(f"{manifest.relative_to(ROOT)} trains")
-        self._cluster.load_image(image.reference)
+        self._cluster.load_image(image)
         job, phases = self._train(with_image(manifest, image.reference))
         self._conclude(job, phases)
 
@@ -140,7 +140,7 @@ class Demo:
         arrangement = ARRANGEMENTS[name]
         image = self._install(manifest, *arrangement.values())
         self._announce(f"Two jobs of {manifest.relative_to(ROOT)} on {SLOTS} slots: {name}")
-        self._cluster.load_image(image.reference)
+        self._cluster.load_image(image)
         course = self._share(with_image(manifest, image.reference), arrangement)
         self._announce("What happened")
         for line in course.lines():

@@ -22,7 +22,7 @@ SOLVED = 475
 def load_image(cluster: Cluster | CurrentCluster, example: str) -> str:
     """Build an example's image and put it on every node; returns its name."""
     built = build(cluster, EXAMPLES / example)
-    cluster.load_image(built.reference)
+    cluster.load_image(built)
     return built.reference
 
 

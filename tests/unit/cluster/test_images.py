@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,24 @@ def test_docker_tags_and_pushes_the_image(said: list[list[str]], tmp_path: Path)
     target = CurrentCluster(settings=settings, reporter=Reporter(io.StringIO()))
     target.push_image(BUILT, THERE, plain=False)
     assert said == [[str(docker), "tag", BUILT.reference, THERE], [str(docker), "push", THERE]]
+
+
+def test_an_archive_stays_while_another_tree_of_that_name_may_load_it(
+    said: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(argv: Sequence[str | Path], **_: object) -> str:
+        said.append([str(each) for each in argv])
+        Path(said[-1][-1].split(":")[1]).touch()
+        return ""
+
+    monkeypatch.setattr("di_cluster.builds.images.run", run)
+    store = ImageStore(tmp_path, reporter=Reporter(io.StringIO()))
+    ours = store.archive(BUILT)
+    theirs = store.archive(replace(BUILT, image_id="def"))
+    assert ours.exists()
+    assert theirs.exists()
+    assert [call[-2] for call in said] == ["abc", "def"]
+    os.utime(ours, (1, 1))
+    store.archive(replace(BUILT, image_id="0123"))
+    assert not ours.exists()
+    assert theirs.exists()

@@ -252,22 +252,22 @@ class Cluster:
         """Push a built image; see `ImageStore.push`. Needs no running cluster."""
         self.images.push(image, destination, plain=plain)
 
-    def load_image(self, tag: str) -> Image:
+    def load_image(self, image: Image) -> None:
         """Put a built image on every real node; does nothing where it is already.
 
+        The image is found by its id: another build on this machine may have taken its name since.
+
         Raises:
-            ClusterError: the cluster is down or has no nodes, or there is no such image.
+            ClusterError: the cluster is down or has no nodes.
         """
         preflight.require_root()
         registration, box = self._running()
         if not registration.nodes:
             raise ClusterError(f"cluster {self.name} has no nodes that could run an image")
-        image = self.images.find(tag)
         archive = self.images.archive(image)
         for node in self._real_nodes(registration, box):
             with self._reporter.step(f"loaded {image.reference} into {node.name}"):
                 node.import_images(archive, {image.reference: image.image_id})
-        return image
 
     def add_nodes(self, count: int, *, gpus: int = 0, cpus: int = 32) -> list[str]:
         """Add simulated nodes; returns their names.

@@ -131,7 +131,11 @@ class CurrentCluster:
         run([builder, "tag", image.reference, destination])
         run([builder, "push", destination], seconds=_BUILD_SECONDS)
 
-    def load_image(self, tag: str) -> None:
+    def load_image(self, image: Image) -> None:
+        """Put a built image on the cluster's nodes, as `load_tag` does."""
+        self.load_tag(image.reference)
+
+    def load_tag(self, tag: str) -> None:
         """Put an image on the cluster's nodes, where the kind of cluster has a way to do it.
 
         Raises:

@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace, cluster: Cluster) -> int:
             _build_image(arguments, cluster)
         case "load-image":
             for tag in arguments.tags:
-                cluster.load_image(tag)
+                cluster.load_image(cluster.images.find(tag))
         case "add-nodes":
             cluster.add_nodes(arguments.count, gpus=arguments.gpus, cpus=arguments.cpus)
         case "exec":
@@ -115,7 +115,7 @@ def _run_current(arguments: argparse.Namespace, cluster: CurrentCluster) -> int:
             _build_image(arguments, cluster)
         case "load-image":
             for tag in arguments.tags:
-                cluster.load_image(tag)
+                cluster.load_tag(tag)
         case _:
             raise ClusterError(f"CLUSTER=current: {command} is for di-cluster's own clusters")
     return 0

@@ -46,7 +46,7 @@ class Target(Protocol):
 
     def build_image(self, context: Path, tag: str, dockerfile: Path | None = None) -> Image: ...
 
-    def load_image(self, tag: str) -> object: ...
+    def load_image(self, image: Image) -> None: ...
 
 
 class Release:
@@ -105,7 +105,7 @@ class Release:
             CommandFailed: helm's own words, when the release does not become ready in time.
         """
         for image in images.values():
-            self._cluster.load_image(image.reference)
+            self._cluster.load_image(image)
         values = {
             service: {
                 "image": {"tag": TAG, "pullPolicy": "IfNotPresent"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from di_cluster.workfolder import lock_file, write_json
 BASE_PACKAGES = "base-packages.txt"
 _BUILD_SECONDS = 1800
 _LOCK_SECONDS = 1800
+_ARCHIVE_SECONDS = 3600
 _NODE_LOCK_SECONDS = 60
 _APT_SOURCES = (
     *(Path("/var/lib/apt/lists"), Path("/etc/apt/sources.list")),
@@ -188,7 +190,9 @@ class ImageStore:
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 for old in path.parent.glob(f"{_slug(image.reference)}@*"):
-                    old.unlink()
+                    # Another build of that name, of another source tree, may be loading it now.
+                    if time.time() - old.stat().st_mtime > _ARCHIVE_SECONDS:
+                        old.unlink()
                 temporary = path.with_suffix(".part")
                 self._buildah(
                     *("push", "-q", image.image_id),
