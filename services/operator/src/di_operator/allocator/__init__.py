@@ -1,1 +1,1 @@
-"""Who gets how many replicas where: pure decisions over jobs and nodes."""
+"""Pure decisions of the allocator: replica counts and nodes of jobs."""

@@ -1,4 +1,4 @@
-"""Jobs with a queue: the allocator has no more to give them than their queue has admitted."""
+"""Limit jobs with a queue to the replicas that their queue has admitted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from di_api.spec import JobSpec, Task
 
 
 def within_admitted(spec: JobSpec, admitted: object) -> JobSpec:
-    """The spec with no more replicas of each task than `status.admitted` says; as it is where that
-    says nothing that can be read."""
+    """Return the spec with no more replicas of each task than `status.admitted` has. The spec is
+    returned as it is where that field cannot be read.
+    """
     counts = mapping(admitted)
     if not spec.preemptible or not counts:
         return spec

@@ -1,8 +1,8 @@
-"""Whether later jobs may start while an earlier one waits, and the room that is kept for it. Pure.
+"""Backfill: starts of later jobs while an earlier one waits, and its reservation. Pure.
 
-With a reservation (EASY backfilling, D. Lifka, JSSPP'95) the first job that waits has nodes set
-aside: those that will have room for it soonest, by when the jobs on them are expected to be
-complete. Who comes later starts beside that room; or in it, if it has to end before.
+With a reservation (EASY backfilling, D. Lifka, JSSPP'95) nodes are set aside for the first job
+that waits. They are the nodes that will have enough free capacity soonest, by the expected ends of
+the jobs on them. A later job starts beside the reservation, or inside it if it has to end before.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Backfill(Enum):
     """The values of the argument `backfill`."""
 
     ALL = True
-    """Whoever fits starts."""
+    """Any job that fits starts."""
     NONE = False
-    """Nobody overtakes a job that waits."""
+    """No job overtakes one that waits."""
     RESERVE = "reserve"
-    """Who does not delay it does."""
+    """A job that does not delay the reservation starts."""
 
 
 def read_backfill(given: Any) -> Backfill:
@@ -44,19 +44,19 @@ def read_backfill(given: Any) -> Backfill:
 class Reservation:
     """Rows of nodes that are set aside for replicas of a job's tasks.
 
-    `after` is in how many seconds all of it is free, as far as can be told.
+    `after` is the expected time in seconds until all of it is free.
     """
 
     parts: tuple[tuple[TaskInfo, int], ...]
     after: float
 
     def book(self, capacity: FreeCapacity, times: int = 1) -> None:
-        """Take the room from what is free, whether it is or not; -1 gives it back."""
+        """Take the reserved capacity from what is free, even if that is less; -1 gives it back."""
         for task, row in self.parts:
             capacity.take(task, row, times)
 
     def outlasts(self, job: JobInfo) -> bool:
-        """Whether a job that starts now has ended before the room is needed."""
+        """Return whether a job that starts now will have ended before the capacity is needed."""
         return job.longest is not None and job.longest <= self.after < inf
 
 
@@ -69,10 +69,10 @@ def reserve_for(
     """Set nodes aside for the least size of a job; None: it never fits.
 
     Args:
-        job: that does not fit at present.
+        job: the job, which does not fit at present.
         capacity: what is free beside `running`.
-        nodes: with nobody on them.
-        running: who has nodes now.
+        nodes: the nodes as they are without any job.
+        running: the jobs that have nodes now.
     """
     empty, leaving = FreeCapacity(nodes), _Leaving(capacity, running)
     parts: list[tuple[TaskInfo, int]] = []
@@ -90,11 +90,11 @@ def reserve_for(
 
 
 class _Leaving:
-    """When nodes come to have room."""
+    """The times at which nodes get free capacity."""
 
     def __init__(self, capacity: FreeCapacity, running: Iterable[tuple[JobInfo, NodeList]]) -> None:
         self._free = [dict(free) for free in capacity.free]
-        # By row: in how many seconds who gives back what.
+        # By row: the seconds until each job ends, and what it gives back.
         self._ends: list[list[tuple[float, Resources]]] = [[] for _ in capacity.free]
         for job, placed in running:
             end = inf if job.ends is None else job.ends
@@ -104,14 +104,17 @@ class _Leaving:
             ends.sort(key=lambda end: end[0])
 
     def reserve(self, row: int, task: TaskInfo) -> None:
-        """Count a replica to what is needed there."""
+        """Add a replica to what is needed there."""
         free = self._free[row]
         for name, amount in task.resources.items():
             free[name] = free.get(name, 0) - amount
 
     def until_free(self, row: int, task: TaskInfo | None = None) -> tuple[float, float]:
-        """In how many seconds there is room for what is reserved and a replica more, and how much
-        is missing now, as a part of what is needed."""
+        """Return the seconds until the reserved replicas and one more fit, and the missing part
+        now.
+
+        The second value is the largest part of what is needed that is missing.
+        """
         more = task.resources if task is not None else {}
         free = {name: amount - more.get(name, 0) for name, amount in self._free[row].items()}
         short = {name: -amount for name, amount in free.items() if amount < 0}

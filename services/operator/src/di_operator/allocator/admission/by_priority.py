@@ -1,6 +1,7 @@
 """Admission without shares: by priority, then age.
 
-A job that has nodes keeps them while they last, unless one of higher priority needs them to start.
+A running job keeps its nodes as long as they exist, unless a job of higher priority needs them to
+start.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ def admit(
 ) -> dict[str, NodeList]:
     """Return the nodes of every job, empty for those that wait.
 
-    No job overtakes one that waits but as `backfill` says, unless that could never fit.
+    A job overtakes one that waits only as `backfill` allows, or if that one could never fit.
     """
     previous = at_most_asked(jobs, previous)
     capacity = FreeCapacity(nodes)
     answer = dict.fromkeys(jobs, WAIT)
-    # What cannot be moved counts first, whatever its priority.
+    # Jobs that cannot be moved count first, whatever their priority.
     allowance = Allowance.beside_fixed(jobs, previous)
     for job in in_order(jobs):
         key = job.key

@@ -1,8 +1,8 @@
-"""Admission when namespaces have shares: all or nothing, in order, and what is lent is given back.
+"""Admission when namespaces have shares: all or nothing, in order, with lent capacity returned.
 
-Who runs goes on, as under `admit`, but for what its namespace has beyond its part: that makes way,
-the youngest jobs first, as soon as a job waits, or could grow, whose namespace has less than its
-part, and with it would not have more.
+A running job continues as under `admit`, except for what its namespace has beyond its share. That
+part makes way, the youngest jobs first, when a job of a namespace below its share waits or could
+grow. The other namespace must not exceed its own share by that.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from di_operator.allocator.sharing.quotas import Allowance, asked_by, within_quo
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
-    """Jobs by what they are to their namespace's part, in the order of their precedence.
+    """The jobs by their relation to their namespace's share, in the order of precedence.
 
-    `safe` run within it; `due` wait, and are to have so much; `lent` run beyond it, and `less` are
-    those of them of which so much would be within. `short` are those of `safe` that are to have so
-    much more.
+    `safe` run within the share. `due` wait, and are entitled to the size given here. `lent` run
+    beyond the share, and `less` has the sizes that would be within it. `short` are those of `safe`
+    that are entitled to grow to the size given here.
     """
 
     safe: list[JobInfo] = field(default_factory=list)
@@ -57,7 +57,7 @@ def admit_by_shares(
     admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
     previous = at_most_asked(jobs, previous)
     bounded, held = within_quotas(jobs, in_order(jobs), previous)
-    # Whose large job has made way may be due a smaller one in its place, and so on.
+    # After a large job has made way, a smaller one of its namespace may be due in its place.
     for _ in {job.namespace for job in jobs.values()}:
         admission = _Admission(FreeCapacity(nodes), dict.fromkeys(jobs, WAIT), choose_node)
         admission.keep((job for job in jobs.values() if not job.preemptible), previous)
@@ -69,7 +69,7 @@ def admit_by_shares(
     allowance = Allowance()
     for key, placed in admission.answer.items():
         allowance.take(jobs[key], placed)
-    # A high priority takes nothing from another namespace's part.
+    # A high priority takes nothing from another namespace's share.
     admission.by_priority(jobs, allowance, lambda job, other: job.namespace == other.namespace)
     admit_waiting(
         jobs,
@@ -85,10 +85,10 @@ def admit_by_shares(
 
 @dataclass(slots=True)
 class _Admission(Preemption):
-    """An answer that is being made by shares."""
+    """An answer by shares under construction."""
 
     def keep(self, jobs: Iterable[JobInfo], previous: Mapping[str, NodeList]) -> None:
-        """Leave jobs where they are, as far as that is still possible."""
+        """Keep jobs on their nodes as far as that is still possible."""
         for job in jobs:
             had = previous.get(job.key, WAIT)
             if had and self.capacity.take_all(job, had):
@@ -97,7 +97,7 @@ class _Admission(Preemption):
     def give_back(
         self, jobs: Iterable[JobInfo], held: Mapping[str, NodeList], shares: Shares
     ) -> None:
-        """Keep who runs, and start who is due something, in the place of what was lent."""
+        """Keep running jobs, and start the jobs that are due in place of lent capacity."""
         parts = _divide([job for job in jobs if job.preemptible], self.capacity, held, shares)
         self.keep(parts.safe, held)
         self.keep(parts.lent, held)
@@ -111,9 +111,9 @@ class _Admission(Preemption):
                 self.answer[key] = admit_one(self.capacity, job, self.choose_node)
 
     def make_room(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
-        """Start a job with all that it is due, or else its least size; at the expense of others.
+        """Start a job with all that it is due, or else its least size, at the expense of others.
 
-        Nobody makes way in vain. Returns those of `lent` who still run.
+        No job makes way unless the new one then fits. Returns those of `lent` that still run.
         """
         for wanted in (all_or_nothing(job), least_size(job)):
             if (left := self._of_others(lent, wanted)) is not None:
@@ -121,7 +121,7 @@ class _Admission(Preemption):
         return lent
 
     def grow(self, job: JobInfo, lent: list[JobInfo]) -> list[JobInfo]:
-        """Have a job that runs be as large as it is due, or leave it as it is."""
+        """Grow a running job to the size it is due, or leave it unchanged."""
         had = self.answer[job.key]
         if not had:
             return lent
@@ -133,20 +133,22 @@ class _Admission(Preemption):
         return left
 
     def _of_others(self, lent: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
-        """Place a job at the expense of those of other namespaces; returns which of `lent` still
-        run, None if it would be in vain."""
+        """Place a job at the expense of other namespaces' jobs. Returns which of `lent` still run;
+        None if the job would not fit even then.
+        """
         left = self.in_place_of([one for one in lent if one.namespace != job.namespace], job)
         return None if left is None else [one for one in lent if self.answer[one.key]]
 
 
 def _is_enough(replicas: int, had: NodeList, job: JobInfo) -> bool:
-    """Whether a job may be made anew with so many replicas in all: twice as many as it has, or all
-    that it asks for. So it grows a few times at most, whatever comes and goes."""
+    """Return whether a job is allowed to restart with so many replicas in all: at least twice as
+    many as it has, or all that it asks for. This bounds how often it grows.
+    """
     return replicas > len(had) and replicas >= min(_size(job), ENOUGH * len(had))
 
 
 def _size(job: JobInfo) -> int:
-    """The replicas that a job asks for, of all its tasks."""
+    """Return the number of replicas that a job asks for, over all its tasks."""
     return sum(task.replicas for task in job.tasks)
 
 
@@ -157,14 +159,14 @@ def _divide(
     shares: Shares,
 ) -> _Parts:
     parts = _Parts()
-    # What could not run if all others were gone keeps nothing from them.
+    # A job that could not run on the empty nodes holds nothing back.
     jobs = [job for job in jobs if all(sum(capacity.slots(t)) >= t.minimum for t in job.tasks)]
     usable = {job.key: frozenset[int]().union(*map(capacity.rows, job.tasks)) for job in jobs}
     together = joined(usable.values())
     pools: dict[Rows, list[JobInfo]] = {}
     for job in jobs:
         pools.setdefault(together[usable[job.key]], []).append(job)
-    # What namespaces are due of one pool counts against their guarantees in the next.
+    # What namespaces are due in one pool counts against their guarantees in the next.
     taken: dict[str, dict[str, int]] = {}
     for rows, competing in pools.items():
         free = total([capacity.free[row] for row in sorted(rows)])
@@ -198,10 +200,11 @@ def _divide_pool(
     held: Mapping[str, NodeList],
     shares: Shares,
 ) -> Mapping[str, Amounts]:
-    """Divide what is free on the nodes that jobs compete for, into `parts`; returns what
-    namespaces are due."""
+    """Divide the free capacity of the nodes that jobs compete for into `parts`. Returns what each
+    namespace is due.
+    """
     takes = {job.key: _taken(job, held[job.key]) for job in jobs}
-    # All that it asks for, also while it runs on less.
+    # All that the job asks for, even while it runs on less.
     asked = {job.key: _most(takes[job.key], _asked(job)) for job in jobs}
     room = shares.measured(total(asked.values()), free)
     wanted: dict[str, dict[str, float]] = {}
@@ -242,8 +245,9 @@ def _divide_pool(
 def _larger(
     claims: Sequence[Claim], held: Mapping[str, NodeList], left: dict[str, Amounts]
 ) -> list[JobInfo]:
-    """Jobs that run on less than they ask for, as large as they are to be of what is left of their
-    namespaces' parts: nobody who waits is due that."""
+    """Return running jobs below their requested size, at the size that is left of their
+    namespaces' shares. No waiting job is due that capacity.
+    """
     found = []
     for claim in claims:
         job = claim.job
@@ -276,17 +280,19 @@ def _there(held: NodeList, capacity: FreeCapacity) -> NodeList:
 
 
 def _taken(job: JobInfo, held: NodeList) -> dict[str, int]:
-    """What a job takes of each resource."""
+    """Return what a job takes of each resource."""
     return asked_by(job, {task.name: len(held.task(task.name)) for task in job.tasks})
 
 
 def _asked(job: JobInfo) -> dict[str, int]:
-    """What it would take of it with all that it asks for."""
+    """Return what a job would take of each resource at its requested size."""
     return asked_by(job, {task.name: task.replicas for task in job.tasks})
 
 
 def _within(claim: Claim, room: Amounts) -> JobInfo | None:
-    """The job as large as it can be in so much room; None: not even its least size."""
+    """Return the job at the largest size that fits into an amount; None: not even its least size
+    fits.
+    """
     if not fits(claim.least, room):
         return None
     over = {name: amount - claim.least.get(name, 0.0) for name, amount in room.items()}

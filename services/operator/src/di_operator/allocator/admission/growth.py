@@ -1,8 +1,9 @@
-"""Jobs that run on another number of replicas than they ask for, under `fit` and `binpack`.
+"""Growth of running jobs towards the replicas that they ask for, under `fit` and `binpack`.
 
-A job may have started on less, and a user may change `replicas` while it runs. What is free beside
-the jobs that wait goes to jobs that ask for more, where they are. Learners in a group of fixed size
-restart for that, so they get all that they ask for, or at least twice what they have.
+A job may have started with fewer replicas, and a user may change `replicas` while it runs.
+Capacity that is free beside the waiting jobs goes to running jobs that ask for more, on the nodes
+where they are. Learners in a group of fixed size restart for that. So they get all that they ask
+for, or at least twice what they have.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.sharing.quotas import Allowance
 
 ENOUGH: Final = 2
-"""How many times larger a job has to become: to grow costs a restart."""
+"""Factor by which a group of fixed size has to grow, because growth costs a restart."""
 
 
 def at_most_asked(
     jobs: Mapping[str, JobInfo], previous: Mapping[str, NodeList]
 ) -> dict[str, NodeList]:
-    """What jobs have, without the replicas of preemptible jobs beyond those that they ask for."""
+    """Return the nodes of jobs, without replicas of preemptible jobs beyond their requested
+    number.
+    """
     return {
         key: _at_most_asked(jobs[key], had) if key in jobs else had for key, had in previous.items()
     }
@@ -44,10 +47,11 @@ def grow_running(
     choose_node: ChooseNode,
     closed: Set[int],
 ) -> None:
-    """Grow preemptible jobs in `answer` to what they ask for, in order, as far as it is free.
+    """Grow preemptible jobs in `answer` to the size they ask for, in order, while capacity is
+    free.
 
-    `capacity` is what is free beside the answer, and `allowance` counts what is in it. `closed` are
-    rows of nodes that a job waits for which is not to be overtaken.
+    `capacity` is what is free beside the answer, and `allowance` counts what is in it. `closed`
+    are rows of nodes that are reserved for a waiting job.
     """
     for job in in_order(jobs):
         if not job.preemptible or not (had := answer[job.key]):
@@ -74,7 +78,7 @@ def _add(
     capacity: FreeCapacity,
     bounds: tuple[Allowance, ChooseNode],
 ) -> list[int]:
-    """Take free capacity for more replicas of a task, whole units; returns their rows."""
+    """Take free capacity for more replicas of a task, in whole units; returns their rows."""
     allowance, choose_node = bounds
     rows: list[int] = []
     while len(rows) < missing and allowance.has_room(job, task, task.unit):

@@ -1,7 +1,7 @@
-"""What namespaces are guaranteed, against jobs that are never moved. Pure.
+"""Guarantees of namespaces, protected against jobs that are never moved. Pure.
 
-A guarantee is lent to preemptible jobs, who give it back. A gang would not: it begins only where
-what is guaranteed to others is left, whether they want it at present or not.
+A guarantee is lent to preemptible jobs, which give it back. A gang does not: it starts only if the
+guarantees of other namespaces remain available, even if they are not used at present.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ def bar_gangs(
     queues: Queues,
     besides: Mapping[str, Resources],
 ) -> dict[str, JobInfo]:
-    """The jobs, with those barred that would be fixed where others are guaranteed the room.
+    """Return the jobs, with those gangs barred that would occupy guaranteed capacity of others.
 
-    Gangs that wait are looked at in order, as if those before them that may begin had begun.
+    Waiting gangs are checked in order, as if the ones before them that are allowed to start had
+    started.
 
     Args:
-        jobs: that the allocator decides on.
+        jobs: the jobs that the allocator decides on.
         held: the nodes that they have.
-        nodes: free is what these jobs can have in all.
-        queues: of namespaces.
+        nodes: their free capacity is what these jobs can have in all.
+        queues: the settings of namespaces.
         besides: by namespace, what it has that the allocator does not decide on.
     """
     found = dict(jobs)
@@ -69,8 +70,9 @@ def _short(
     promised: Mapping[str, Resources],
     room: Resources,
 ) -> str | None:
-    """The resource of which there would not be what is guaranteed any more, and how much of it
-    there is."""
+    """Return the first resource that would fall short of the guarantees, with the amount that
+    would be left; None if all remain available.
+    """
     for name in sorted({each for floor in promised.values() for each in floor}):
         kept = sum(
             max(fixed.get(namespace, {}).get(name, 0), promised.get(namespace, {}).get(name, 0))

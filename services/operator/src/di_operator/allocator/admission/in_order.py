@@ -1,7 +1,7 @@
-"""Admission in order, all or nothing: what `fit` and `binpack` have in common.
+"""Admission in order, all or nothing: the common part of `fit` and `binpack`.
 
-Jobs that wait come by priority, then age. A job gets the replicas it asks for, or as many as fit,
-but at least every task's minimum; if that does not fit, nothing.
+Waiting jobs come by priority, then age. A job gets the replicas it asks for, or as many as fit,
+but at least every task's minimum. If that does not fit, it gets nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from di_operator.allocator.sharing.quotas import Allowance
 
 
 class ChooseNode(Protocol):
-    """Picks the node of the next replica among those with room for it (`slots` > 0)."""
+    """Function that picks the node of the next replica among those where it fits (`slots` > 0)."""
 
     def __call__(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int], /) -> int:
         """Return the row of the node."""
 
 
 def tightest(capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
-    """The node with the fewest places left; the first of equals."""
+    """Return the node where the fewest further replicas fit; the first of equals."""
     return min((free, row) for row, free in enumerate(slots) if free)[1]
 
 
@@ -38,14 +38,14 @@ def admit_waiting(
     choose_node: ChooseNode,
     backfill: Backfill,
 ) -> set[int]:
-    """Start who has nothing in `answer` yet and fits into what is left of the nodes, in order.
+    """Start jobs that have nothing in `answer` yet and fit into the free capacity, in order.
 
     `allowance` counts what is in `answer`. A job that waits for its quota holds no other job back.
-    What is reserved is taken of `capacity`. Returns the rows of nodes that jobs wait for which are
-    not to be overtaken.
+    What is reserved is taken from `capacity`. Returns the rows of nodes that are closed to other
+    jobs, because a job that must not be overtaken waits for them.
     """
     kept: Reservation | None = None
-    # Nodes of jobs that wait and are not to be overtaken.
+    # Nodes for which a job waits that must not be overtaken.
     closed: set[int] = set()
     for job in in_order(jobs):
         if answer[job.key] or (within := allowance.within(job)) is None:
@@ -73,15 +73,15 @@ def admit_waiting(
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
-    """By priority, then age, then key: an order that never depends on a dict's."""
+    """Return the jobs by priority, then age, then key, independent of the order of a dict."""
     return sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
 
 
 def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> NodeList:
-    """Place as much of a job as it asks for and there is room for, and take that room."""
+    """Place as much of a job as it asks for and fits, and take that capacity."""
     rows: dict[str, list[int]] = {task.name: [] for task in job.tasks}
     for task in job.tasks:
-        # First the minimum of all, so that no task's request takes another's.
+        # The minimum of all tasks comes first, so that no task's request takes another's.
         _grow(capacity, task, rows[task.name], least(job, task), choose_node)
     if any(len(rows[task.name]) < least(job, task) for task in job.tasks):
         for task in job.tasks:
@@ -118,7 +118,7 @@ def _grow(
 
 
 def give_back(capacity: FreeCapacity, task: TaskInfo, rows: list[int], begun: int) -> None:
-    """Take away the rows of a unit that has no room as a whole."""
+    """Give back the rows of a unit that does not fit as a whole."""
     for row in rows[begun:]:
         capacity.take(task, row, -1)
     del rows[begun:]

@@ -1,9 +1,9 @@
-"""Preemption: which running jobs make way for one that waits.
+"""Preemption: the running jobs that make way for one that waits.
 
-Two rules choose the candidates: with shares, jobs of other namespaces that run beyond their
-namespace's part (`by_shares`); by priority, preemptible jobs of lower priority. The last candidates
-in the order of precedence make way first, and as few as it takes. A job makes way for one that then
-fits, or not at all.
+Two rules choose the candidates. With shares they are jobs of other namespaces beyond their share
+(`by_shares`). By priority they are preemptible jobs of lower priority. The last candidates in the
+order of precedence make way first, and no more than needed. A job makes way only if the other one
+then fits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from di_operator.allocator.sharing.quotas import Allowance
 
 @dataclass(slots=True)
 class Preemption:
-    """An answer that is being made, and what is free beside it."""
+    """An answer under construction, and what is free beside it."""
 
     capacity: FreeCapacity
     answer: dict[str, NodeList]
     choose_node: ChooseNode
 
     def in_place_of(self, candidates: list[JobInfo], job: JobInfo) -> list[JobInfo] | None:
-        """Place a job at the expense of candidates; returns those of them that still run, None,
-        and no change, if it does not fit without all of them."""
+        """Place a job at the expense of candidates. Returns the candidates that still run; None,
+        without a change, if the job does not fit even without all of them.
+        """
         gone = self._displaced(job, candidates[::-1])
         return None if gone is None else [other for other in candidates if other.key not in gone]
 
@@ -37,15 +38,16 @@ class Preemption:
         allowance: Allowance,
         may_take: Callable[[JobInfo, JobInfo], bool] = lambda _job, _other: True,
     ) -> None:
-        """Start jobs that wait in place of preemptible jobs of lower priority.
+        """Start waiting jobs in place of preemptible jobs of lower priority.
 
-        As few make way as a job needs to start; of what is free then it gets all that it asks for.
-        Those that make way wait, and may start again on what is left.
+        As few jobs make way as the waiting job needs to start. From the capacity that is then free
+        it gets all that it asks for. Jobs that make way wait, and can start again on what is left.
 
         Args:
             jobs: all that the answer is about.
             allowance: of namespaces; counts what is in the answer.
-            may_take: whether a job may take from another one of lower priority.
+            may_take: returns whether a job is allowed to take from another one of lower
+                priority.
         """
         running = [job for job in in_order(jobs) if job.preemptible and self.answer[job.key]]
         if not running:
@@ -71,8 +73,9 @@ class Preemption:
                 break
 
     def _displaced(self, job: JobInfo, others: Sequence[JobInfo]) -> set[str] | None:
-        """Place a job; returns which of the others, in their order, made way for it, None if all
-        of them would in vain."""
+        """Place a job. Returns which of the others, in their order, made way for it; None if it
+        does not fit without all of them.
+        """
         had = {other.key: self.answer[other.key] for other in others}
         self._book(others, had, -1)
         fits = admit_one(self.capacity, job, self.choose_node)
@@ -86,7 +89,7 @@ class Preemption:
             self.capacity.book(gone[-1], had[gone[-1].key], -1)
         self.answer[job.key] = placed
         for other in gone:
-            # Some went that were on other nodes.
+            # Some made way on nodes that were not needed.
             stays = self.capacity.take_all(other, had[other.key])
             self.answer[other.key] = had[other.key] if stays else WAIT
         return {other.key for other in gone if not self.answer[other.key]}
@@ -99,12 +102,12 @@ class Preemption:
 
 
 def all_or_nothing(job: JobInfo) -> JobInfo:
-    """The job, if it may have all that it asks for and nothing less."""
+    """Return the job if it can have all that it asks for and nothing less."""
     return replace(job, tasks=tuple(replace(task, minimum=task.replicas) for task in job.tasks))
 
 
 def least_size(job: JobInfo) -> JobInfo:
-    """The job, if it asks for its minimum."""
+    """Return the job if it asks for its minimum."""
     return replace(
         job,
         tasks=tuple(replace(task, replicas=min(task.minimum, task.replicas)) for task in job.tasks),

@@ -1,1 +1,1 @@
-"""What the allocator would do: expected starts, and the answer for a hypothetical job."""
+"""Forecasts of the allocator: expected starts, and the result for a hypothetical job."""

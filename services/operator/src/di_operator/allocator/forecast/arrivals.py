@@ -1,4 +1,4 @@
-"""Asking a policy about the jobs that have come since it was asked about all."""
+"""Decisions on jobs that arrived since the last reconsideration of all jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
 from di_operator.allocator.sharing.quotas import Allowance
 
 Ask = Callable[[JobInfo, Mapping[str, NodeInfo]], NodeList | None]
-"""A policy's `allocate`; None if it failed."""
+"""The policy's `allocate`; returns None if the policy failed."""
 
 
 class LeftRoom:
@@ -31,11 +31,11 @@ class LeftRoom:
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
-        """What an arrival can have."""
+        """Return the nodes with the capacity that an arriving job can have."""
         return self._nodes
 
     def take(self, job: JobInfo, wants: NodeList) -> None:
-        """Leave so much less, if there is so much."""
+        """Subtract what a job takes, if it fits."""
         if self._capacity.take_all(job, wants):
             for name in set(wants):
                 free = self._capacity.free[self._capacity.index[name]]
@@ -43,7 +43,7 @@ class LeftRoom:
 
 
 def ask_for_arrivals(words: Words, snapshot: SchedulingSnapshot, ask: Ask) -> dict[str, NodeList]:
-    """Return the policy's answers, by key; those that already wait are not asked for again."""
+    """Return the policy's answers by key; jobs that already wait are not asked about again."""
     new = [
         job
         for job in in_order(snapshot.jobs)

@@ -1,5 +1,6 @@
-"""What a look of the allocator at the cluster begins with; and a look at lists of the cluster's
-objects, as any user may read them, to where jobs are tried. Pure."""
+"""Input of an allocator round, from the running reader or from lists of the cluster's objects.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a look begins with; `everything`: all jobs are reconsidered."""
+    """The input of one round; `everything`: all jobs are reconsidered."""
 
     reader: ClusterReader
     changes: Changes
@@ -30,7 +31,7 @@ class Look:
     now: datetime
     everything: bool
     over: frozenset[str]
-    """Namespaces that have changed too much of their jobs lately."""
+    """Namespaces that have recently exceeded their budget of changes."""
 
     def read(self) -> SchedulingSnapshot:
         """Return the cluster as it is known now."""
@@ -46,8 +47,8 @@ def look_at(
     now: datetime,
     kind_label: str | None = None,
 ) -> Surroundings:
-    """Take a cluster as it is listed. Pods of jobs that are not among these take room as those of
-    anybody else do: their jobs may be ones that may not be read.
+    """Return a cluster as it is listed, for trials of jobs. Pods of jobs that are missing from the
+    list count as pods of other owners: the caller may not be permitted to read these jobs.
     """
     known = list(jobs)
     uids = {job["metadata"]["uid"] for job in known}

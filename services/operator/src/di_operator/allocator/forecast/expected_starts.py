@@ -1,8 +1,8 @@
-"""When jobs that wait will start: after the end of which jobs the policy gives them nodes. Pure.
+"""Expected starts of waiting jobs: the job end after which the policy gives them nodes. Pure.
 
-The jobs that hold nodes end in the order in which they are expected to; after each end the policy
-is asked about all that are left, as it will be then. Only jobs of the allocator's own end here: the
-room that others leave is not foretold, and neither is who comes meanwhile.
+The jobs that hold nodes are assumed to end in the order of their expected ends. After each end the
+policy decides on all remaining jobs. Only jobs of the allocator end here. Capacity that other pods
+release and jobs that arrive later are not predicted.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from di_operator.allocator.model.job import JobInfo, NodeList
 from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
 
 FIRST: Final = 16
-"""Jobs of the queue that are told when they will start: what is further back nobody knows."""
+"""Number of waiting jobs at the head of the queue that get an expected start."""
 ENDS: Final = 16
-"""Ends that are gone through; each asks the policy about all jobs."""
+"""Maximum number of job ends that are simulated; each asks the policy about all jobs."""
 
 Ask = Callable[[Mapping[str, JobInfo], Mapping[str, NodeList]], Mapping[str, NodeList] | None]
-"""What a policy answers about jobs that hold nodes; None: it failed."""
+"""The policy's answer about jobs that hold nodes; None: it failed."""
 
 
 def expected_starts(
     snapshot: SchedulingSnapshot, words: Words, *, ask: Ask, is_over: Callable[[], bool]
 ) -> dict[str, ExpectedCompletion]:
-    """By UID: when the first of the queue start, as far as that can be told.
+    """Return the expected start of the first jobs in the queue, by UID, as far as it can be
+    predicted.
 
     Args:
-        snapshot: as the policy has just seen it.
-        words: what was decided from it.
+        snapshot: the input that the policy has just decided on.
+        words: the decisions made from it.
         ask: the policy, on nodes as they are in the snapshot.
-        is_over: whether the time for it is used up; asked before each end.
+        is_over: returns whether the time for it is used up; called before each end.
     """
     held = targets(words, snapshot)
     jobs = dict(snapshot.jobs)
-    # One that was refused waits for something else than room.
+    # A job that was refused does not wait for free capacity.
     queue = [
         job.key for job in in_order(jobs) if not held[job.key] and job.key not in snapshot.refused
     ]
@@ -52,7 +53,7 @@ def expected_starts(
     for _, key in ends[:ENDS]:
         if not waiting or is_over():
             break
-        # Nothing starts before the ends that come first, whose order is not certain.
+        # No start comes before the preceding ends, whose order is not certain.
         latest = _later(latest, snapshot.ends[key])
         del jobs[key], held[key]
         answer = ask(jobs, held)

@@ -1,4 +1,4 @@
-"""A job that is not there yet, as it would be stored: what a forecast is about. Pure."""
+"""A job that does not exist yet, as it would be stored: the subject of a forecast. Pure."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from di_operator.allocator.observe.inventory import read_job
 Object = Mapping[str, Any]
 
 COORDINATOR: Final = "coordinator"
-"""The one pod that a job with a coordinator begins with."""
+"""Task of the only pod with which a job with a coordinator starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A job that is tried.
+    """A job under trial.
 
     Attributes:
-        job: as it would be stored, under a name that no other job has.
-        spec: of it.
+        job: the object as it would be stored, under a name that no other job has.
+        spec: its parsed spec.
     """
 
     job: Object
@@ -39,16 +39,17 @@ class Trial:
 
     @classmethod
     def of(cls, manifest: Object, *, namespace: str, now: datetime, taken: set[str]) -> Trial:
-        """Take a manifest of any version as it would be admitted; one that says `suspend` is tried
-        as if it were resumed.
+        """Return a manifest of any version as it would be admitted. A manifest with `suspend` is
+        tried as if it were resumed.
 
         Args:
-            manifest: the job; what it lacks is filled in as at its creation.
-            namespace: where it would be, if it does not say so.
+            manifest: the job; defaults are filled in as at its creation.
+            namespace: its namespace if the manifest names none.
             now: aware.
-            taken: names of jobs of its namespace.
+            taken: names of jobs in its namespace.
 
-        Raises InvalidSpec for one that would be refused, ConversionFailed for what is no job.
+        Raises InvalidSpec for a job that admission would refuse, ConversionFailed for an object
+        that is not a job.
         """
         stored = convert(manifest, API_VERSION)
         metadata = mapping(stored.get("metadata"))
@@ -76,33 +77,33 @@ class Trial:
 
     @property
     def uid(self) -> str:
-        """That no job of the cluster has."""
+        """Return a UID that no job of the cluster has."""
         return str(self.job["metadata"]["uid"])
 
     @property
     def key(self) -> str:
-        """`<namespace>/<name>`."""
+        """Return `<namespace>/<name>`."""
         return f"{self.job['metadata']['namespace']}/{self.job['metadata']['name']}"
 
     @property
     def asks_allocator(self) -> bool:
-        """Whether an allocator decides on it, where there is one."""
+        """Return whether an allocator, if one is enabled, decides on the job."""
         return self.spec.preemptible or self.spec.scheduling.gang
 
     @property
     def is_high(self) -> bool:
-        """Whether no other priority is above its own."""
+        """Return whether the job has the highest priority."""
         return self.spec.priority is Priority.HIGH
 
     def raised(self) -> Trial:
-        """The same job with high priority."""
+        """Return the same job with high priority."""
         return Trial(
             job={**self.job, "spec": {**self.job["spec"], "priority": Priority.HIGH.value}},
             spec=replace(self.spec, priority=Priority.HIGH),
         )
 
     def info(self) -> JobInfo:
-        """What it asks for, by its requests: of one with a coordinator that pod alone.
+        """Return what the job requests; for a job with a coordinator only that pod.
 
         Raises ValueError for an invalid quantity.
         """

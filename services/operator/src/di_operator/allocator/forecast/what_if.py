@@ -1,8 +1,8 @@
-"""What the allocator and the cluster's scheduler would do with a job that is not there yet. Pure.
+"""Forecast of the allocator and the cluster's scheduler for a job that does not exist yet. Pure.
 
-With the allocator's own steps: the job arrives and is asked about alone; when all jobs are
-reconsidered, it is among them. What that changes for others is told by comparing it with what the
-same step would do without the job, so that nobody is blamed for what would happen anyway.
+It runs the allocator's own steps. First the job arrives and is decided on alone; then all jobs are
+reconsidered with it among them. The changes for other jobs are the difference from the same step
+without the job. So the new job is not blamed for changes that would happen without it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """A job that comes to have other nodes for the new one's sake."""
+    """A job that gets other nodes because of the new one."""
 
     key: str
     change: Change
@@ -47,16 +47,16 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What becomes of a job.
+    """The forecast for one job.
 
     Attributes:
-        at_once: the nodes it has as soon as it is there; WAIT: it waits.
-        later: those it has, or is about to have, once all jobs have been reconsidered; those of a
-            job that is none of the allocator's are where there is room, the scheduler's choice may
-            be another.
-        shifts: what that costs others.
+        at_once: the nodes it gets on arrival; WAIT: it waits.
+        later: the nodes it has, or is about to have, once all jobs have been reconsidered. For
+            a job that the scheduler places, they are nodes where it fits; the scheduler's
+            choice may differ.
+        shifts: the changes for other jobs.
         obstacle: why it does not run at once, empty if it does.
-        impossible: why it would not run if nothing else did, empty if it would.
+        impossible: why it would not run on an otherwise empty cluster, empty if it would.
     """
 
     at_once: NodeList
@@ -67,7 +67,7 @@ class Forecast:
 
     @property
     def starts(self) -> bool:
-        """Whether it runs by the time at which all jobs have been reconsidered."""
+        """Return whether it runs by the time at which all jobs have been reconsidered."""
         return bool(self.at_once or self.later)
 
 
@@ -83,9 +83,10 @@ class Surroundings:
         read_spec: ReadSpec,
         kind_label: str | None = None,
     ) -> None:
-        """`changes` are all objects there are, `policy` the allocator's; None: there is none, and
-        the cluster's scheduler places all jobs. `now` is aware. `kind_label` is the label whose
-        value is a node's kind.
+        """Build it from `changes`, which has all objects of the cluster.
+
+        `policy` is the allocator's; None: no allocator is enabled, and the scheduler places all
+        jobs. `now` is aware. `kind_label` is the label whose value is a node's kind.
         """
         self._reader = ClusterReader(read_spec, kind_label=kind_label, queues=queues_of(policy))
         self._reader.take(changes)
@@ -94,25 +95,29 @@ class Surroundings:
         self._policy = policy
         self._now = now
         before = self._read(NOTHING_SAID)
-        # As one who comes to lead takes it: everybody has what the status says.
+        # Like a new leader: every job has the nodes in its status.
         self._words: Words = step(NOTHING_SAID, before, {}, whole=True, explain=False).words
         self.unreadable: Mapping[str, Unreadable] = before.unreadable
-        """What could not be read, and is not reckoned with."""
+        """Objects that could not be read, and are left out."""
 
     def queues(self) -> list[QueueState]:
-        """What namespaces have of what their queues allow them."""
+        """Return what each namespace uses of what its queue allows."""
         return queue_states(queues_of(self._policy), self._read(self._words))
 
     def forecast(self, trial: Trial) -> Forecast:
-        """Try a job. Raises ValueError for one that the allocator cannot read."""
+        """Return the forecast for a job. Raises ValueError for a job that the allocator cannot
+        read.
+        """
         if self._policy is None or not trial.asks_allocator:
             return self._bound(trial.info())
         return self._allocated(trial, self._policy)
 
     def first_end(self, trial: Trial, ends: Iterable[str]) -> str | None:
-        """The UID of the first of these jobs whose end, after those before it, lets the job start.
+        """Return the UID of the first of these jobs whose end, after those before it, lets the job
+        start.
 
-        `ends` are UIDs in the order in which the jobs end. What is tried next is tried after that.
+        `ends` are UIDs in the order in which the jobs end. Later trials assume that these jobs
+        have ended.
         """
         if self._policy is None or not trial.asks_allocator:
             info = trial.info()
@@ -121,8 +126,11 @@ class Surroundings:
         return self._first_grants(ends, self._policy, {trial.uid}).get(trial.uid)
 
     def starts(self, ends: Iterable[str]) -> dict[str, str | None]:
-        """After which end each job of the allocator's that waits starts, by UID; None: when all
-        jobs are reconsidered next. Those that do not start are left out. `ends` as above.
+        """Return, by UID of each waiting job of the allocator, the UID of the job whose end lets
+        it start.
+
+        None: it starts at the next reconsideration of all jobs. Jobs that do not start are left
+        out. `ends` are UIDs in the order in which the jobs end.
         """
         if self._policy is None:
             return {}
@@ -143,7 +151,7 @@ class Surroundings:
         return found
 
     def _ending(self, ends: Iterable[str]) -> Iterator[str]:
-        """Take the jobs away, one after the other; those that are not there are passed over."""
+        """Remove the jobs one after the other; unknown ones are skipped."""
         for uid in ends:
             if (job := self._jobs.pop(uid, None)) is None:
                 continue
@@ -180,7 +188,9 @@ class Surroundings:
         )
 
     def _bound(self, info: JobInfo) -> Forecast:
-        """By its requests: pods that fit are bound, wherever that is."""
+        """Return the forecast for a job that the scheduler places: its pods are bound wherever
+        they fit.
+        """
         snapshot = self._read(self._words)
         room = PresentRoom(snapshot).capacity
         placed = admit_one(room, info, _roomiest)
@@ -228,5 +238,5 @@ def _impossible(info: JobInfo, snapshot: SchedulingSnapshot) -> str:
 
 
 def _roomiest(_capacity: FreeCapacity, _task: TaskInfo, slots: Sequence[int]) -> int:
-    """As the cluster's scheduler spreads pods, unless it is told otherwise."""
+    """Return the node with the most free capacity, as the scheduler spreads pods by default."""
     return slots.index(max(slots))
