@@ -1,1 +1,1 @@
-"""How fast a job makes progress on so many replicas, learnt from what it has measured."""
+"""Goodput models: the speed of a job by its number of replicas, fitted to its measurements."""

@@ -1,4 +1,4 @@
-"""The speed of jobs by size, remembered from one decision to the next."""
+"""Goodput curves by size, cached from one decision to the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which sizes of a model are of interest, with so many replicas to a node."""
+    """The sizes for which a model's goodput is requested, with so many replicas per node."""
 
     model: GoodputModel
     sizes: tuple[int, ...]
@@ -25,9 +25,10 @@ class Question:
 
 
 class Curves:
-    """Computes only those curves that were not asked for last time.
+    """Cache that computes only the curves that were not requested last time.
 
-    Only memory of what follows from the arguments: a restart costs time, never a decision.
+    All of it follows from the arguments: losing it in a restart costs time and changes no
+    decision.
     """
 
     def __init__(self) -> None:

@@ -22,17 +22,17 @@ _LARGEST = 1e4
 _GAMMA = (1.0, 10.0)
 _START_GAMMA = 1.001
 # Weights of the paper's regulariser: towards little overlap, and towards no slow-down by more
-# replicas where nothing says otherwise.
+# replicas where no observation shows one.
 _OVERLAP = 1e-3
 _RETROGRESSION = 1e-2
-# How much dearer than links within a node those between nodes are taken to be, at least.
+# Least factor by which links between nodes are taken to be slower than those within one.
 _BETWEEN_NODES = 1.1
 # Keeps the gradient of a root finite where the fit is perfect.
 _PERFECT = 1e-12
-# The places of alpha in the vector of parameters, beta follows each.
+# The position of each alpha in the vector of parameters; its beta follows.
 _COMPUTE, _BETWEEN, _WITHIN, _OVERLAPPING = 0, 2, 4, 6
-# By what an observation has as its links: the parameters its iteration depends on, and where the
-# products of their derivatives belong. Where there are no links those are nothing.
+# By the links of an observation: the parameters its iteration depends on, and where the products
+# of their derivatives belong. Without links both are empty.
 _ROWS = {
     links: (_COMPUTE, _COMPUTE + 1, at, at + 1, _OVERLAPPING)
     for links, at in ((0, _BETWEEN), (_BETWEEN, _BETWEEN), (_WITHIN, _WITHIN))
@@ -41,7 +41,7 @@ _PLACES = {
     links: [(row, column) for row in rows for column in rows if column <= row]
     for links, rows in _ROWS.items()
 }
-# Of an observation: samples, replicas beyond two, and the logarithm of the time measured.
+# Samples, replicas beyond two, and the logarithm of the measured time of one observation.
 _Iteration = tuple[float, float, float]
 
 
@@ -49,9 +49,9 @@ _Iteration = tuple[float, float, float]
 class Observation:
     """A measured iteration, times in seconds.
 
-    `iteration` is the time from one synchronisation to the next without accumulation steps;
+    `iteration` is the time from one synchronisation to the next without accumulation steps.
     `computing` is the part of it before the replicas synchronise. `kind` is that of the nodes,
-    empty where it is not said.
+    empty where it is not reported.
     """
 
     nodes: int
@@ -65,8 +65,8 @@ class Observation:
 def fit(observations: Iterable[Observation]) -> PerfParams:
     """Return the parameters that explain the observations best; takes a bounded time.
 
-    Terms that no observation tells anything about stay at next to nothing, so that the job is
-    given a chance to try. Raises ValueError without observations.
+    Terms that no observation informs stay at next to nothing, so that the job is given a chance to
+    try. Raises ValueError without observations.
     """
     seen = list(observations)
     if not seen:
@@ -91,8 +91,8 @@ def fit(observations: Iterable[Observation]) -> PerfParams:
 class _Error:
     """The error of a vector of parameters, with its gradient and curvature.
 
-    The curvature leaves out what the residuals and the roots themselves are bent by: it is never
-    negative, and right where the fit is.
+    The curvature leaves out the second derivatives of the residuals and of the roots
+    (Gauss-Newton). So it is never negative, and exact where the fit is exact.
     """
 
     def __init__(self, seen: Sequence[Observation]) -> None:
@@ -141,8 +141,9 @@ class _Error:
 def _computing_sums(
     seen: Iterable[tuple[float, float]], linear: Sequence[float]
 ) -> tuple[float, float, float, float, float, float]:
-    """Of the times to compute: the squares of the residuals, their products with the derivatives
-    by both parameters, and the lower triangle of the derivatives' products with each other."""
+    """Return sums over the times to compute: the squares of the residuals, their products with the
+    derivatives by both parameters, and the lower triangle of the products of the derivatives.
+    """
     alpha, beta = linear[0], linear[1]
     square = by_constant = by_slope = constants = mixed = slopes = 0.0
     for samples, measured in seen:
@@ -163,8 +164,10 @@ def _computing_sums(
 def _iteration_sums(
     seen: Iterable[_Iteration], linear: Sequence[float], gamma: float, links: int
 ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-    """The same of the times of an iteration over the same links, by alpha and beta of computing,
-    those of the links, and gamma. Written out, since it runs dozens of times for each report."""
+    """Return the same sums for iterations over the same links, by alpha and beta of computing,
+    those of the links, and gamma. It is written out because it runs dozens of times for each
+    report.
+    """
     alpha_c, beta_c = linear[0], linear[1]
     alpha, beta_each = (linear[links], linear[links + 1]) if links else (UNEXPLORED, UNEXPLORED)
     square = p0 = p1 = p2 = p3 = p4 = 0.0
@@ -176,7 +179,7 @@ def _iteration_sums(
         far = beta_each * further
         network = alpha + far
         log_compute, log_network = log(compute), log(network)
-        # log(compute^gamma + network^gamma), the larger one taken out.
+        # log(compute^gamma + network^gamma), with the larger term factored out.
         apart = gamma * (log_network - log_compute)
         if apart < 0:
             both = gamma * log_compute + log(1 + exp(apart))
@@ -218,14 +221,16 @@ def _iteration_sums(
 
 
 def _links(observation: Observation) -> int:
-    """Which alpha the observation tells about; 0: neither, there was nothing to synchronise."""
+    """Return the position of the alpha that the observation informs; 0: none, because nothing was
+    synchronised.
+    """
     if observation.nodes > 1:
         return _BETWEEN
     return _WITHIN if observation.replicas > 1 else 0
 
 
 def _bounds(seen: Sequence[Observation]) -> tuple[Vector, Vector, Vector]:
-    """Start and bounds; what the observations cannot tell is pinned by equal bounds."""
+    """Return start and bounds; parameters without observations are pinned by equal bounds."""
     least = log(UNEXPLORED)
     lower = [least] * 6 + [_GAMMA[0]]
     upper = [log(_LARGEST)] * 6 + [_GAMMA[1]]

@@ -1,11 +1,12 @@
-"""How fast jobs are on kinds of nodes on which they have not measured themselves.
+"""Speeds of jobs on kinds of nodes on which they have not measured themselves.
 
-Jobs of one namespace whose batches have the same bounds are taken for runs of one program: what the
-others have measured on a kind holds for a job too, with the noise of its own gradient. Where none
-has, it is as many times faster or slower there than on a kind that it knows as the median of all
-jobs that have measured both. (Sia, SOSP'23, section 3.2, scales a job's throughput likewise by the
-ratio of two kinds, taken from a measurement of one replica of the job on each, before it starts;
-here nobody runs a job only to measure it.) Where no job has, the kinds count as equal.
+Jobs of one namespace whose batches have the same bounds are taken for runs of one program. What
+the other runs have measured on a kind then holds for a job too, with the noise of its own
+gradient. Without such a run, the speed on a known kind is scaled by a ratio. The ratio is the
+median over all jobs that have measured both kinds; without any, kinds count as equal.
+
+Sia (SOSP'23, section 3.2) scales a job's throughput by such a ratio too. It measures one replica
+of each job on each kind before the job starts; here no job runs only to be measured.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from di_operator.allocator.goodput.curves import Curve, Curves, Question
 from di_operator.allocator.goodput.objective import ratio_of
 from di_operator.allocator.goodput.params import GoodputModel
 
-# One replica alone: what all jobs that have measured a kind know.
+# One replica alone: the size that every job that has measured a kind knows.
 _ONE = (0, 1)
-# So many runs of a program are asked at most; more would not move the median.
+# At most so many runs of a program are used; more would not move the median.
 _RUNS = 5
 
 Ratios: TypeAlias = Mapping[tuple[str, str], float]
-"""How many times faster one replica is on the second kind than on the first."""
+"""By pair of kinds: how many times faster one replica is on the second than on the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +42,9 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a job has measured, and where more is to be known.
+    """A job's measurements by kind of node, and the sizes for which speeds are needed.
 
-    `anywhere` was measured nobody knows on which kind; it counts where nothing else was measured.
+    `anywhere` was measured on an unknown kind; it counts where nothing else was measured.
     """
 
     namespace: str
@@ -53,7 +54,9 @@ class Known:
 
     @property
     def program(self) -> _Program | None:
-        """What it is a run of; None: it does not say on which kinds it has measured itself."""
+        """Return the program that it is a run of; None: it does not report on which kinds it has
+        measured itself.
+        """
         for model in self.by_kind.values():
             return _Program(self.namespace, model.limits.initial, model.limits.maximum)
         return None
@@ -66,7 +69,7 @@ class _Program(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A curve of a job: of the model with that number, at the sizes of a kind."""
+    """A requested curve of a job: the index of its model, and the sizes of a kind."""
 
     job: str
     source: int
@@ -120,7 +123,7 @@ def known_speeds(
 
 
 def _runs(known: Iterable[Known]) -> dict[tuple[_Program, str], list[GoodputModel]]:
-    """What the runs of each program have measured on each kind."""
+    """Return the measurements of the runs of each program, by kind."""
     runs: dict[tuple[_Program, str], list[GoodputModel]] = {}
     for knows in known:
         if (program := knows.program) is not None:
@@ -132,7 +135,9 @@ def _runs(known: Iterable[Known]) -> dict[tuple[_Program, str], list[GoodputMode
 def _sources(
     knows: Known, kind: str, runs: Mapping[tuple[_Program, str], Sequence[GoodputModel]]
 ) -> list[tuple[str, GoodputModel]]:
-    """The models that say most about a job on a kind, and the kinds that they were measured on."""
+    """Return the most informative models for a job on a kind, and the kinds that they were
+    measured on.
+    """
     if kind in knows.by_kind:
         return [(kind, knows.by_kind[kind])]
     program = knows.program
@@ -145,7 +150,7 @@ def _sources(
 
 
 def scaled(curve: Curve, ratio: float) -> Curve:
-    """A curve so many times as fast."""
+    """Return a curve that is so many times as fast."""
     return curve if ratio == 1.0 else tuple(ratio * speed for speed in curve)
 
 

@@ -1,8 +1,8 @@
-"""A bounded search for the minimum over a handful of variables, by Levenberg and Marquardt.
+"""A bounded minimisation over a handful of variables, by Levenberg and Marquardt.
 
-Each step goes to the minimum of a quadratic model, on the variables that are not held by a bound;
-where that gains nothing the step is damped. It exists because the operator's image should not grow
-by a scientific library for seven variables.
+Each step goes to the minimum of a quadratic model, on the variables that are not held by a bound.
+Where that gains nothing the step is damped. A scientific library would do the same, but enlarge
+the operator's image for seven variables.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ Matrix = list[list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Quadratic:
-    """A function near a point: its value there, its gradient, and a curvature that is not
-    negative in any direction. Of `bend` the lower triangle counts."""
+    """The quadratic model of a function near a point: value, gradient and curvature.
+
+    The curvature is not negative in any direction. Only the lower triangle of `bend` is used.
+    """
 
     value: float
     slope: Vector
@@ -52,7 +54,7 @@ def minimise(
     for a finite objective; the point returned is never worse than the start.
     """
     point = [min(max(x, lo), hi) for x, lo, hi in zip(start, lower, upper, strict=True)]
-    # With their bounds; what has but one value is not looked at again.
+    # The variables with their bounds; those with a single allowed value are left out.
     variable = [
         (row, lo, hi) for row, (lo, hi) in enumerate(zip(lower, upper, strict=True)) if lo < hi
     ]
@@ -85,7 +87,7 @@ def minimise(
 
 
 def _step(here: Quadratic, free: Sequence[int], damping: float) -> Vector:
-    """Where the damped model has its minimum, by Cholesky's factors: L L' x = -slope."""
+    """Return the minimum of the damped model, by Cholesky's factors: L L' x = -slope."""
     factor: Matrix = []
     found: Vector = []
     for row in free:
@@ -95,7 +97,7 @@ def _step(here: Quadratic, free: Sequence[int], damping: float) -> Vector:
         for column, (other, done) in enumerate(zip(free, factor, strict=False)):
             made.append((bend_row[other] - sum(map(mul, made, done))) / done[column])
         damped = bend_row[row] + damping * (bend_row[row] + _SMALLEST_DAMPING) + _FLAT
-        # Rounding may leave nothing, or less, of what is next to nothing.
+        # Rounding can leave nothing, or a negative amount, of a tiny value.
         pivot = sqrt(max(damped - sum(map(mul, made, made)), _FLAT))
         found.append(-(here.slope[row] + sum(map(mul, made, found))) / pivot)
         made.append(pivot)

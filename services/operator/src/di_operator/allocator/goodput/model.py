@@ -1,10 +1,11 @@
 """The goodput model of Pollux (OSDI'21, equations 4 to 15): useful progress per second.
 
-A job runs K replicas with m samples each and s accumulation steps between two synchronisations,
-so its batch is M = K m (s + 1). Its goodput is samples per second times the share of a sample's
-worth that is left when the batch is larger than the initial one.
+A job runs K replicas with m samples each and s accumulation steps between two synchronisations, so
+its batch is M = K m (s + 1). Its goodput is its samples per second times its statistical
+efficiency. That is the share of a sample's worth that is left when the batch is larger than the
+initial one.
 
-In plain Python: numpy would add a third to the operator's image, and is no faster here.
+It is plain Python: numpy would add a third to the operator's image, and would not be faster here.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from typing import Final
 
 from di_operator.allocator.goodput.params import Batch, GoodputModel, PerfParams
 
-# What an unexplored term of the network counts as: next to nothing, so that more is tried.
+# Value of a network term without observations: next to nothing, so that more is tried.
 UNEXPLORED: Final = 1e-8
-# Batch sizes between the smallest and the largest, evenly in the logarithm.
+# Number of batch sizes between the smallest and the largest, evenly spaced in the logarithm.
 _LAST: Final = 49
-# Every seventh is tried, then the neighbours of the best, ever closer: goodput has one hump, but
-# for rounding.
+# Every seventh is tried, then the neighbours of the best, ever closer: goodput has a single
+# maximum, except for rounding.
 _COARSE: Final = range(0, _LAST + 1, 7)
 _CLOSER: Final = (3, 1)
-# Of a batch that is rounded to whole samples.
+# Tolerance for a batch that is rounded to whole samples.
 _ROUNDING: Final = 1e-8
 
 
 def network_seconds(perf: PerfParams, nodes: int, replicas: int) -> float:
-    """Seconds of synchronising after each iteration."""
+    """Return the seconds of synchronising after each iteration."""
     further = max(replicas - 2, UNEXPLORED)
     if nodes > 1:
         return perf.alpha_n + perf.beta_n * further
@@ -56,32 +57,34 @@ def best_batch(model: GoodputModel, nodes: int, replicas: int) -> Batch:
 
 
 def goodput(model: GoodputModel, nodes: int, replicas: int) -> float:
-    """Samples of the initial batch per second, at the best batch size."""
+    """Return the samples of the initial batch per second, at the best batch size."""
     return best_batch(model, nodes, replicas).goodput
 
 
 def _trial(
     model: GoodputModel, nodes: int, replicas: int
 ) -> Callable[[int], tuple[float, int, int, int]]:
-    """From the number of a batch size to goodput, that number, atomic batch and accumulation."""
+    """Return a function from the index of a batch size to goodput, that index, atomic batch and
+    accumulation.
+    """
     perf, grad, limits = model.perf, model.grad, model.limits
-    # All that does not depend on the batch is worked out here: the rest runs hundreds of times
-    # for each job.
+    # All that does not depend on the batch is computed here: the rest runs hundreds of times for
+    # each job.
     alpha, beta, gamma, inverse = perf.alpha_c, perf.beta_c, perf.gamma, 1 / perf.gamma
     network = network_seconds(perf, nodes, replicas) ** gamma
     initial, local_min, local_max = limits.initial, limits.local_min, limits.local_max
     smallest = max(initial, local_min * replicas)
     first, ratio = smallest / replicas, max(limits.maximum / smallest, 1.0)
-    # The gain is (phi + M0) / (phi + M) x M, with phi = var / sqr x M0. A gradient of nothing at
-    # all counts as one without noise. Of both only their parts of the sum count, one of which is a
-    # half at least: whatever their size, nothing overflows and no divisor vanishes.
+    # The gain is (phi + M0) / (phi + M) x M, with phi = var / sqr x M0. A gradient of zero counts
+    # as one without noise. Only the parts of both in their sum are used, one of which is at least
+    # a half: whatever their size, nothing overflows and no divisor vanishes.
     both = grad.sqr + grad.var
     variance = grad.var / both if both else 0.0
     signal, noise = 1.0 - variance, variance * initial / replicas
 
     def trial(at: int) -> tuple[float, int, int, int]:
         local = first * ratio ** (at / _LAST)
-        # A share of the largest batch that is below the rounding is a part of its own too.
+        # A share of the largest batch that is below the rounding still needs a part of its own.
         accumulation = max(ceil(local / local_max - _ROUNDING), 1) - 1
         if replicas == 1 and accumulation < 1 and local > initial + _ROUNDING:
             # One replica with a larger batch needs two parts: the noise of the gradient is

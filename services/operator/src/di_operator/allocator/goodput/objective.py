@@ -1,9 +1,9 @@
-"""What a size is worth to the cluster, for all jobs in one currency.
+"""The value of a size to the cluster, in one unit for all jobs.
 
-Two objectives. Without knowledge of the work left: how much slower a job is than on a fair share,
-summed over the jobs (after Pollux, OSDI'21, equation 16), which starves nobody. Where most jobs
-say how much work is left: the marginal costs of heSRPT (B. Berg et al., 2020) with each job's
-measured curve, which serves short jobs first and still shares.
+There are two objectives. Without knowledge of the work left, it is each job's slow-down against a
+fair share, summed over the jobs (after Pollux, OSDI'21, equation 16). This starves no job. Where
+most jobs report how much work is left, it is the marginal cost of heSRPT (B. Berg et al., 2020)
+with each job's measured curve. This serves short jobs first and still shares.
 """
 
 from __future__ import annotations
@@ -16,49 +16,55 @@ from typing import Final
 
 # Pollux's guard against a division by zero: a job without replicas is 1000 times slower.
 _NOTHING: Final = 1e-3
-# The same of a job that cannot have as little as its fair share: it is given more than that for
-# some of the time, so a while with nothing is no disaster. From 0.2 to 0.6 all is nearly as good.
+# The same guard for a job that cannot have as little as its fair share. It gets more than that for
+# some of the time, so a while with nothing is not a disaster. Values from 0.2 to 0.6 are nearly
+# equally good.
 _TURN: Final = 0.34
-# heSRPT's exponent of the speed-up curve: what k^p makes of k replicas. Less has longer jobs wait
-# less for shorter ones: the longest come last, in the end alone on more than they make good use of.
+# heSRPT's exponent of the speed-up curve: k replicas are as fast as k^p. With a lower one longer
+# jobs wait less for shorter ones, and the longest end last, alone on more replicas than they use
+# well.
 _CONCAVITY: Final = 0.3
-# How many horizons a change of replicas is taken to last at most, however quiet it is.
+# Longest time, in horizons, that a change of replicas is taken to last.
 _QUIET: Final = 2
-# The exponent of the speed-up of a job that does not say what it makes of its replicas.
+# Exponent of the speed-up of a job that does not report its speed.
 _UNKNOWN: Final = 0.65
-# More than that no size is faster or slower than another: ratios of what jobs report stay finite,
-# and every price in between can be found.
+# Bound of the ratio of two speeds: ratios of what jobs report stay finite, and every price in
+# between can be found.
 _LARGEST_RATIO: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """A change of replicas: the job stands still for `restart` of the next `horizon` seconds."""
+    """The cost of a change of replicas: the job stands still for `restart` of the next `horizon`
+    seconds.
+    """
 
     restart: float
     horizon: float
 
     def restoring(self, seconds: float) -> Costs:
-        """Those of a job that says how long it takes to go on from a checkpoint.
+        """Return the costs of a job that reports how long it takes to continue from a checkpoint.
 
-        A lie must not make it immovable: at most half of the horizon is believed. Nor is it worth
-        anything to claim less than `restart`, which pods take in any case.
+        At most half of the horizon is believed, so that a false report cannot make a job
+        immovable. At least `restart` counts, because pods take that long in any case.
         """
         return replace(self, restart=max(self.restart, min(seconds, self.horizon / 2)))
 
     def lasting(self, seconds: float) -> Costs:
-        """Those of a change that is taken to last that long before the next one, within bounds."""
+        """Return the costs of a change that is taken to last so many seconds, within bounds."""
         most = _QUIET * self.horizon
         return replace(self, horizon=max(self.horizon, min(seconds, most)))
 
     def of_stop(self, unsaved: float) -> float:
-        """The part of what a job gains by running that it loses by a stop: the time of the restart
-        and of the work since its last checkpoint, `unsaved` seconds. At most all of it, so that
-        no job is immovable."""
+        """Return the part of what a job gains by running that it loses by a stop.
+
+        It is the time of the restart and of the work since its last checkpoint, `unsaved` seconds.
+        At most all of the gain is lost, so that no job is immovable.
+        """
         return min(1.0, (self.restart + unsaved) / self.horizon)
 
     def charged(self, sizes: Sequence[int], speeds: Sequence[float], present: int) -> list[float]:
-        """The speeds, less what a change to that size costs."""
+        """Return the speeds, less the cost of a change to each size."""
         left = 1 - self.restart / self.horizon
         return [
             speed if size == present else speed * left
@@ -68,7 +74,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A job's speeds by size on one kind of node, which is that `share` of what there is for it."""
+    """A job's speeds by size on one kind of node, which is that `share` of its usable capacity."""
 
     share: float
     sizes: Sequence[int]
@@ -76,7 +82,7 @@ class Part:
 
 
 def fair_speed(parts: Iterable[Part], *, fair: float) -> float:
-    """The speed on a fair share, which is so many replicas: the mean over the kinds of nodes."""
+    """Return the speed on a fair share of so many replicas: the mean over the kinds of nodes."""
     return sum(
         part.share * _between(part.sizes, list(accumulate(part.speeds, max)), fair)
         for part in parts
@@ -84,13 +90,14 @@ def fair_speed(parts: Iterable[Part], *, fair: float) -> float:
 
 
 def speed_of_one(parts: Iterable[Part]) -> float:
-    """The speed of one replica, as its part of the speed of the smallest size that does anything:
-    likewise the mean."""
+    """Return the speed of one replica, derived from the smallest size with any speed: the mean
+    over the kinds of nodes.
+    """
     return sum(part.share * _of_one(part.sizes, part.speeds) for part in parts)
 
 
 def ratio_of(speed: float, other: float) -> float:
-    """How many times as fast as another a speed is, within bounds; 0 for none."""
+    """Return how many times as fast as another a speed is, within bounds; 0 for none."""
     if speed <= 0:
         return 0.0
     if other <= 0:
@@ -108,11 +115,11 @@ def fair_values(
     present: int,
     costs: Costs,
 ) -> list[float]:
-    """The negative slow-down against the speed on a fair share, to the power `fairness`.
+    """Return the negative slow-down against the speed on a fair share, to the power `fairness`.
 
-    `share` is that speed (`fair_speed`).
-    1 is Pollux's harmonic mean; less leans towards throughput, more towards equality. A job whose
-    smallest size is above its share `takes_turns` with the others.
+    `share` is that speed (`fair_speed`). 1 is Pollux's harmonic mean; less leans towards
+    throughput, more towards equality. A job whose smallest size is above its share `takes_turns`
+    with the others.
     """
     nothing = _TURN if takes_turns else _NOTHING
     return [
@@ -124,21 +131,21 @@ def fair_values(
 def short_first_values(
     sizes: Sequence[int], speeds: Sequence[float], *, one: float, present: int, costs: Costs
 ) -> list[float]:
-    """The speed-up over `one` replica (`speed_of_one`)."""
+    """Return the speed-up over `one` replica (`speed_of_one`)."""
     return [ratio_of(speed, one) for speed in costs.charged(sizes, speeds, present)]
 
 
 def assumed_speeds(sizes: Sequence[int], *, silent: bool) -> tuple[float, ...]:
-    """The speeds of a job that has not reported any, in those of one replica.
+    """Return the speeds of a job that has not reported any, in those of one replica.
 
-    Of a job that has just begun the best is assumed, so that it is tried. One that has had its time
-    to report and is `silent` may make little of many replicas.
+    For a job that has just started, perfect scaling is assumed, so that it is tried. A job that
+    has had its time to report and is `silent` may use many replicas badly.
     """
     return tuple(size**_UNKNOWN if silent else float(size) for size in sizes)
 
 
 def short_first_weights(alone: Mapping[str, float]) -> dict[str, float]:
-    """Weights by the order of remaining work; `alone`: seconds left on one replica.
+    """Return weights by the order of remaining work; `alone`: seconds left on one replica.
 
     The k-th longest weighs [k^(1/(1-p)) - (k-1)^(1/(1-p))]^(1-p).
     """
@@ -156,7 +163,7 @@ def _of_one(sizes: Sequence[int], speeds: Sequence[float]) -> float:
 
 
 def _between(xs: Sequence[int], ys: Sequence[float], x: float) -> float:
-    """The value at x, linear between the points; beyond the last, that of the last."""
+    """Return the value at x, linear between the points; beyond the last, that of the last."""
     at = bisect_left(xs, x)
     if at >= len(xs):
         return ys[-1]

@@ -1,4 +1,4 @@
-"""What is known about a job's speed."""
+"""Parameters of the model of a job's speed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfParams:
-    """What an iteration takes, in seconds, as a function of replicas, nodes and samples.
+    """The time of an iteration in seconds, as a function of replicas, nodes and samples.
 
     Computing takes alpha_c + beta_c m. Synchronising takes alpha + beta max(K - 2, 0), with
-    alpha_n, beta_n over several nodes and alpha_r, beta_r within one. gamma in [1, 10] says how
-    far the two overlap: 1 not at all, 10 (nearly) entirely.
+    alpha_n, beta_n over several nodes and alpha_r, beta_r within one. gamma in [1, 10] is the
+    overlap of the two: 1 not at all, 10 (nearly) entirely.
     """
 
     alpha_c: float
@@ -33,7 +33,7 @@ class GradParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """Batch sizes in samples: of the whole job at least and at most, and of one replica."""
+    """Batch sizes in samples: the least and most of the whole job, and the most of one replica."""
 
     initial: int
     maximum: int
@@ -43,7 +43,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodputModel:
-    """All that is known about a job's speed. Hashable, so that results can be remembered."""
+    """The model of a job's speed. Hashable, so that results can be cached."""
 
     perf: PerfParams
     grad: GradParams
@@ -52,7 +52,7 @@ class GoodputModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """How a job should run on its replicas.
+    """The batch of a job on its replicas.
 
     `goodput` is in samples of the initial batch per second, `atomic` the samples a replica takes
     at a time, `accumulation` the further times before it synchronises.
@@ -65,10 +65,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collecting:
-    """What collectors deliver.
+    """The rate of a job's collectors.
 
     `rate` is in environment steps per second of one alone, `contention` the share it loses to
-    every further one; the learners use each step for `samples_per_step` samples.
+    every further one. The learners use each step for `samples_per_step` samples.
     """
 
     rate: float

@@ -1,4 +1,4 @@
-"""The sizes a job may have, and what it would do on each."""
+"""The sizes that are offered to a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-# Whole nodes are offered one by one so far, then in steps of a quarter.
+# Whole nodes are offered one by one up to this number, then in steps of a quarter.
 _ONE_BY_ONE = 16
 
 
@@ -46,5 +46,5 @@ def sizes(bounds: Bounds, *, also: int = 0) -> tuple[int, ...]:
 
 
 def nodes_of(size: int, per_node: int) -> int:
-    """Nodes that so many replicas need, at least."""
+    """Return the least number of nodes that so many replicas need."""
     return ceil(size / per_node)

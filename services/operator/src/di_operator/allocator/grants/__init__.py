@@ -1,1 +1,1 @@
-"""Grants as leases: what is asked before one is given, and when one is withdrawn."""
+"""Grants: the step from a policy's answer to what each job's status shows."""

@@ -1,4 +1,4 @@
-"""From a policy's answer to what changes, checked: a policy may be a user's own."""
+"""The checked difference between a policy's answer and what runs; a policy can be a user's."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from di_operator.allocator.sharing.quotas import Allowance
 
 
 class Change(StrEnum):
-    """What happens to a job."""
+    """The effect of an answer on a job."""
 
     START = "start"
     STOP = "stop"
     RESTART = "restart"
-    """Its learners change: all of it begins anew from the last checkpoint."""
+    """Its learners change: the whole job restarts from the last checkpoint."""
     SCALE = "scale"
-    """Only tasks change that come and go while the learners run on."""
+    """Only tasks change whose replicas can come and go while the learners run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The nodes of every job from now on, what that changes, and which answers were refused."""
+    """The nodes of every job, the changes, and the refused parts of an answer."""
 
     allocations: Mapping[str, NodeList]
     changes: Mapping[str, Change]
     refused: Mapping[str, str]
-    """By job: why its part of the answer was put aside; the job keeps what it has."""
+    """By job: why its part of the answer was rejected; the job keeps what it has."""
 
 
 def make_plan(
@@ -43,9 +43,8 @@ def make_plan(
     """Check an answer and compare it with what runs.
 
     A job whose part is wrong keeps what it has, if that still fits beside the others, or else
-    waits. Jobs that are not in the answer keep what they have. Whatever the answer, no namespace
-    has more than its quota by it, but for jobs that are never moved. Nothing here raises for what a
-    policy may answer.
+    waits. Jobs that are not in the answer keep what they have. The plan gives no namespace more
+    than its quota, except for jobs that are never moved. No answer, however wrong, raises here.
     """
     capacity, allowance = FreeCapacity(nodes), Allowance.beside_fixed(jobs, previous)
     refused: dict[str, str] = {}
@@ -59,7 +58,8 @@ def make_plan(
             wants = had
         wanted[key] = with_indexes_kept(job, had, wants)
     allocations: dict[str, NodeList] = {}
-    # Who stays goes first: a newcomer must not push a running job off by a mistake of the policy.
+    # Unchanged jobs go first: a new job must not displace a running one because of an error of the
+    # policy.
     for key in sorted(jobs, key=lambda key: (wanted[key] != previous.get(key, WAIT), key)):
         job, had = jobs[key], previous.get(key, WAIT)
         bounded = job.account is not None
@@ -84,7 +84,7 @@ def make_plan(
 def find_problem(
     job: JobInfo, wants: NodeList, had: NodeList, nodes: Mapping[str, NodeInfo]
 ) -> str | None:
-    """Return what is wrong with a job's part of an answer, room aside; None: nothing."""
+    """Return what is wrong with a job's part of an answer, free capacity aside; None: nothing."""
     if not job.preemptible and had and wants != had:
         return "it is not preemptible, and would be moved"
     if not wants:

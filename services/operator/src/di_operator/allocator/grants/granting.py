@@ -1,20 +1,20 @@
-"""What jobs are told of what the policy has decided, step by step. Pure.
+"""The steps from a policy's answers to the grants in the status of jobs. Pure.
 
-A policy's answer is granted at once where the room is free. Where the pods of others still hold
-it, they are told to leave first, and the grant follows when they are gone: a kubelet refuses a pod
-that comes too early. By job, with what was decided before (`wants`), what the job has of it by the
-last grant or its status (`held`), and the answer of the policy for it, if it was asked:
+A policy's answer is granted at once where the capacity is free. Where pods of other jobs still
+hold it, these jobs give up their nodes first, and the grant follows when the pods are gone: a
+kubelet refuses a pod that comes too early. For each job, with the earlier decision (`wants`), what
+the job has of it by the last grant or its status (`held`), and the policy's answer, if there is one:
 
-| answered | `wants` now | room for what is missing | the job is granted |
+| answered | `wants` now | the missing capacity is free | the job is granted |
 |---|---|---|---|
-| no, nothing was decided yet | | | nothing is said |
+| no, and nothing was decided yet | | | no change |
 | no | as before | | as below |
-| yes, and it can be had | the answer | | as below |
-| yes, and it cannot be had | `held` if that can be had, else nothing | | as below |
-| | nothing | | nothing, and why it waits |
+| yes, and it fits | the answer | | as below |
+| yes, and it does not fit | `held` if that fits, else nothing | | as below |
+| | nothing | | nothing, with the reason |
 | | `held` | | `held` |
 | | other nodes | yes | `wants` |
-| | other nodes | no | what stays of `held` on the way there, see `reduced` |
+| | other nodes | no | what stays of `held` during the change, see `reduced` |
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """What is decided about a job, what of it is granted, and what the job is told."""
+    """The decision about a job: its target nodes, its current grant, and the reason shown to it."""
 
     wants: NodeList
     has: NodeList
@@ -48,17 +48,17 @@ class Word:
 
 
 Words: TypeAlias = Mapping[str, Word]
-"""By the UID of the job."""
+"""Decisions by the UID of the job."""
 
 NOTHING_SAID: Final[Words] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """All words from now on, and what is new about them.
+    """All decisions from now on, and the difference from the previous ones.
 
-    `told`, `changes` and `refused` are by key: jobs whose grant is another than before, what the
-    answer changes for whom, and whose part of it was put aside, why.
+    All are by key. `told` has the jobs whose grant has changed. `changes` has the effect of the
+    answer on jobs, and `refused` the reason why a job's part of it was rejected.
     """
 
     words: Words
@@ -68,12 +68,12 @@ class Step:
 
 
 def granted(words: Words) -> dict[str, NodeList]:
-    """What jobs have been given, by UID."""
+    """Return the nodes that jobs have been granted, by UID."""
     return {uid: word.has for uid, word in words.items()}
 
 
 def targets(words: Words, snapshot: SchedulingSnapshot) -> dict[str, NodeList]:
-    """By key: the nodes each job has or is about to have."""
+    """Return, by key, the nodes each job has or is about to have."""
     return {
         key: words[uid].wants if uid in words else snapshot.held[key]
         for key, uid in snapshot.uids.items()
@@ -88,14 +88,14 @@ def step(
     whole: bool,
     explain: bool,
 ) -> Step:
-    """Take in a policy's answer, and grant what is decided as far as there is room for it.
+    """Process a policy's answer, and grant the decided nodes as far as their capacity is free.
 
-    A `whole` answer is about all jobs: whom it leaves out keeps what it holds. Another is about
-    those that have come since: what was decided about the others stands. With `explain` those that
-    wait are told anew why.
+    A `whole` answer is about all jobs: a job that it leaves out keeps what it holds. Any other
+    answer is about the jobs that arrived since, and decisions about other jobs stand. With
+    `explain` the reason of waiting jobs is computed again.
 
-    Who is in no snapshot any more has nothing left to be told: a gang that was let go, a job
-    that ended or was suspended.
+    A job that is in no snapshot any more is dropped. It is a gang that was released, or a job that
+    ended or was suspended.
     """
     decided = {
         key: snapshot.held[key] if key in snapshot.cut else words[uid].wants
@@ -124,7 +124,8 @@ def step(
 class _Empty:
     """The nodes without the jobs that the allocator decides on, and without any pod at all.
 
-    Other pods end some time: only what the nodes lack without any pod is missing for ever.
+    Pods of others end at some time: only capacity that the empty nodes lack is missing
+    permanently.
     """
 
     def __init__(self, snapshot: SchedulingSnapshot) -> None:
@@ -183,7 +184,7 @@ def _say(
         return Grant(reason=reason, message=message)
     placement = dict(has.tasks)
     names = (node for nodes in placement.values() for node in nodes)
-    # A node that a job still has may be gone.
+    # A node that a job still holds may have been deleted.
     kinds = {name: node.kind for name in names if (node := snapshot.nodes.get(name)) and node.kind}
     batch = advised_batch(job, has, snapshot.nodes, before=told)
     return Grant(placement=placement, reason=reason, message=message, kinds=kinds, batch_size=batch)
@@ -197,7 +198,7 @@ def _why_not(
     if over := allowance.shortage(job):
         return Reason.QUEUE_QUOTA_EXCEEDED, over
     if refused is not None:
-        # What there is no room for then may be missing for the nodes that are not tried now.
+        # The missing capacity may be that of the nodes that are not tried now.
         return Reason.REFUSED_BY_SCHEDULER, refused
     if shortage := find_shortage(job, empty.of_pods):
         return Reason.UNSCHEDULABLE, shortage.message
@@ -208,18 +209,18 @@ def _why_not(
 
 
 def reduced(snapshot: SchedulingSnapshot, key: str, wants: NodeList) -> NodeList:
-    """What a job keeps of its nodes on the way to other ones.
+    """Return what a job keeps of its nodes during the change to other ones.
 
-    Learners are one group. One of fixed size goes on as it is until there is room for all of it,
-    if it is only to grow where it is; else nothing of the job goes on. Of an elastic one those go
-    on that stay, and without any of them nothing of the job. What is given up is never kept for
-    long: two jobs that want each other's nodes would wait for ever.
+    Learners are one group. A group of fixed size that only grows in place continues until all of
+    the new size fits. For any other change of such a group the job keeps nothing. An elastic group
+    keeps the members that stay; without any the job keeps nothing. What is given up is never kept
+    for long: two jobs that each need the other's nodes would wait forever.
     """
     had = snapshot.held[key]
     kept: dict[str, tuple[str, ...]] = {}
     for task in snapshot.jobs[key].tasks:
         before, after = had.task(task.name), wants.task(task.name)
-        # Replicas are known by their index: those before the first that moves are not touched.
+        # Replicas are known by their index: those before the first that moves stay.
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
         nodes = tuple(node for node, _ in pairs)
         stays = task.comes_and_goes or nodes == before

@@ -1,4 +1,4 @@
-"""What namespaces with a queue have of what it allows them. Pure."""
+"""Usage of queues: what each namespace has of its weight, guarantee and quota. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class QueueState:
     """One resource of one namespace, in thousandths of the base unit.
 
     Attributes:
-        weight: None: that of namespaces that are not named.
-        guarantee: None: there is none of this resource.
-        quota: the same.
+        weight: None: the default weight.
+        guarantee: None: none for this resource.
+        quota: None: none for this resource.
         used: by all jobs of the namespace.
     """
 
@@ -31,12 +31,14 @@ class QueueState:
 
     @property
     def borrowed(self) -> int:
-        """What it has beyond its guarantee, and others may have back; 0 without a guarantee."""
+        """Return what it has beyond its guarantee, which others can reclaim; 0 without a
+        guarantee.
+        """
         return 0 if self.guarantee is None else max(0, self.used - self.guarantee)
 
 
 def queue_states(queues: Queues, snapshot: SchedulingSnapshot) -> list[QueueState]:
-    """The resources that any queue names, for each namespace that has a queue, in order."""
+    """Return the resources that any queue names, for each namespace that has a queue, in order."""
     named = [*queues.by_namespace.values()]
     resources = sorted({name for queue in named for name in (*queue.guarantee, *queue.quota)})
     used = {name: dict(snapshot.besides.get(name, {})) for name in queues.by_namespace}
@@ -60,7 +62,7 @@ def queue_states(queues: Queues, snapshot: SchedulingSnapshot) -> list[QueueStat
 
 
 def by_amount(states: Iterable[QueueState]) -> dict[tuple[str, str, str], float]:
-    """In base units, by namespace, resource and which amount it is."""
+    """Return the amounts in base units, by namespace, resource and type of amount."""
     return {
         (state.namespace, state.resource, name): value / UNIT
         for state in states

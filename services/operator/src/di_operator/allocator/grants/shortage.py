@@ -1,4 +1,4 @@
-"""Why a job cannot be placed: which resource, on which nodes, and by how much."""
+"""The reason why a job cannot be placed: which resource, on which nodes, and by how much."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """A job that no cluster of these nodes could run, however empty."""
+    """The message for a job that these nodes could not run even without any other job."""
 
     task: str
     message: str
 
 
 def find_shortage(job: JobInfo, capacity: FreeCapacity) -> Shortage | None:
-    """Return why the job's minimum could not run even if all other jobs were gone; None: it could.
+    """Return why the job's minimum could not run even without all other jobs; None: it could.
 
-    `capacity` is what is not taken by pods of others, and as it was when this returns.
+    `capacity` is what pods of others leave free; it is unchanged on return.
     """
     least = [(task, task.minimum if job.preemptible else task.replicas) for task in job.tasks]
     for task, count in least:
@@ -63,7 +63,7 @@ def _message(capacity: FreeCapacity, task: TaskInfo, count: int, places: int) ->
 
 
 def _missing(capacity: FreeCapacity, task: TaskInfo, row: int) -> dict[str, int]:
-    """What a node lacks for one replica."""
+    """Return what a node lacks for one replica."""
     free = capacity.free[row]
     return {
         name: amount - free.get(name, 0)
@@ -73,7 +73,7 @@ def _missing(capacity: FreeCapacity, task: TaskInfo, row: int) -> dict[str, int]
 
 
 def _share_missing(capacity: FreeCapacity, task: TaskInfo, row: int) -> float:
-    """The largest part of what a node would have to have, that it lacks."""
+    """Return the largest part of a required amount that the node lacks."""
     total = capacity.nodes[row].total
     return max(
         (
