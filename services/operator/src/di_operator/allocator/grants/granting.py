@@ -3,7 +3,7 @@
 A policy's answer is granted at once where the capacity is free. Where pods of other jobs still
 hold it, these jobs give up their nodes first, and the grant follows when the pods are gone: a
 kubelet refuses a pod that comes too early. For each job, with the earlier decision (`wants`), what
-the job has of it by the last grant or its status (`held`), and the policy's answer, if there is one:
+the job has of it by the last grant or its status (`held`), and the policy's answer, if any:
 
 | answered | `wants` now | the missing capacity is free | the job is granted |
 |---|---|---|---|

@@ -1,1 +1,1 @@
-"""What the policies decide about: jobs, nodes, resources, and a policy's protocol."""
+"""The data of the policies: jobs, nodes, resources, and a policy's protocol."""

@@ -16,39 +16,39 @@ _UNBOUNDED = 1_000_000
 
 @dataclass(slots=True, kw_only=True)
 class _Shape:
-    """All that tasks of equal requests and constraints have in common."""
+    """The tasks of equal requests and constraints, and their free capacity."""
 
     request: tuple[tuple[str, int], ...]
     admitted: Sequence[bool]
     """Which nodes admit such pods."""
     empty: list[int] | None = None
-    """None: nobody has asked yet. Who only asks whether something fits needs no list of nodes."""
+    """None: not computed yet. A caller that only asks whether something fits needs no such list."""
     per_node: int | None = None
     rows: frozenset[int] | None = None
     slots: list[int] | None = None
     seen: int = 0
-    """How many changes `slots` has taken in."""
+    """Number of changes that `slots` has processed."""
 
 
 class FreeCapacity:
-    """What is free on each node, in thousandths of the base units."""
+    """The free capacity of each node, in thousandths of the base units."""
 
     def __init__(self, nodes: Mapping[str, NodeInfo]) -> None:
         self.nodes = tuple(nodes.values())
         self.kinds = tuple(sorted({node.kind for node in self.nodes})) or ("",)
-        """Kinds of nodes there are."""
+        """The kinds of the nodes."""
         self.index = {node.name: row for row, node in enumerate(self.nodes)}
         self.free = [dict(node.free) for node in self.nodes]
         self._empty = [dict(free) for free in self.free]
         self._admitted: dict[Constraints, list[bool]] = {}
         self._shapes: dict[tuple[object, ...], _Shape] = {}
-        # By identity; the task is kept beside, so that no other can take its address.
+        # By identity; the task is kept beside, so that no other object can take its address.
         self._shape_of: dict[int, tuple[TaskInfo, _Shape]] = {}
-        # Rows in the order in which they changed: a shape looks at what is new to it.
+        # Rows in the order in which they changed: a shape processes only the new ones.
         self._changes: list[int] = []
 
     def slots(self, task: TaskInfo) -> Sequence[int]:
-        """How many replicas of the task each node has room for. Valid until the next change."""
+        """Return how many replicas of the task fit on each node. Valid until the next change."""
         shape = self._shape(task)
         if shape.slots is None:
             shape.slots = [_places(shape, row, free) for row, free in enumerate(self.free)]
@@ -59,11 +59,11 @@ class FreeCapacity:
         return shape.slots
 
     def empty_slots(self, task: TaskInfo) -> Sequence[int]:
-        """How many replicas each node had room for if all that can move were gone."""
+        """Return how many replicas would fit on each node without all that can move."""
         return self._empty_slots(self._shape(task))
 
     def rows(self, task: TaskInfo) -> frozenset[int]:
-        """The nodes that would take a replica of the task if all that can move were gone."""
+        """Return the nodes that would take a replica of the task without all that can move."""
         shape = self._shape(task)
         if shape.rows is None:
             places = self._empty_slots(shape)
@@ -71,7 +71,7 @@ class FreeCapacity:
         return shape.rows
 
     def per_node(self, task: TaskInfo) -> int:
-        """How many replicas an empty node of the most common size takes; 0: none takes any."""
+        """Return how many replicas an empty node of the most common size takes; 0: none."""
         shape = self._shape(task)
         if shape.per_node is None:
             common = Counter(places for places in self._empty_slots(shape) if places)
@@ -80,44 +80,46 @@ class FreeCapacity:
         return shape.per_node
 
     def on_kind(self, task: TaskInfo, kind: str) -> TaskInfo:
-        """Return the task kept to nodes of one kind; itself where all are of that kind."""
+        """Return the task restricted to nodes of one kind; the task itself if all nodes are of
+        that kind.
+        """
         if len(self.kinds) == 1:
             return task
         return replace(task, constraints=replace(task.constraints, kind=kind))
 
     def are_of(self, names: Iterable[str], kind: str) -> bool:
-        """Whether the nodes are all of one kind; one that is gone is of none."""
+        """Return whether the nodes are all of one kind; a deleted node is of none."""
         if len(self.kinds) == 1:
             return True
         rows = [self.index.get(name) for name in names]
         return all(row is not None and self.nodes[row].kind == kind for row in rows)
 
     def amount(self, resource: str, rows: Iterable[int]) -> int:
-        """What is free of a resource on some nodes together."""
+        """Return the free amount of a resource on some nodes together."""
         return sum([self.free[row].get(resource, 0) for row in rows])
 
     def settle(self) -> None:
-        """What is taken now stays taken: only what comes after it counts as movable."""
+        """Fix what is taken so far: only what is taken later counts as movable."""
         self._empty = [dict(free) for free in self.free]
         self._shapes.clear()
         self._shape_of.clear()
 
     def take(self, task: TaskInfo, row: int, count: int = 1) -> None:
-        """Use the room of so many replicas; a negative count gives it back."""
+        """Take the capacity of so many replicas; a negative count gives it back."""
         free = self.free[row]
         for name, amount in task.resources.items():
             free[name] = free.get(name, 0) - count * amount
         self._changes.append(row)
 
     def book(self, job: JobInfo, placed: NodeList, times: int = 1) -> None:
-        """Use the room of a whole job, whether there is so much or not; -1 gives it back."""
+        """Take the capacity of a whole job, even if there is less; -1 gives it back."""
         for task in job.tasks:
             for name, count in tally(placed.task(task.name)).items():
                 if (row := self.index.get(name)) is not None:
                     self.take(task, row, times * count)
 
     def fits(self, task: TaskInfo, row: int, count: int) -> bool:
-        """Whether a node has room for so many replicas and admits them."""
+        """Return whether so many replicas fit on a node that admits them."""
         shape = self._shape(task)
         if not shape.admitted[row]:
             return False
@@ -125,7 +127,7 @@ class FreeCapacity:
         return all(free.get(name, 0) >= count * amount for name, amount in shape.request)
 
     def take_all(self, job: JobInfo, placed: NodeList) -> bool:
-        """Use the room of a whole job if every replica still fits where it is, else nothing."""
+        """Take the capacity of a whole job if every replica still fits in place, else nothing."""
         return self.take_parts(
             (task, name, count)
             for task in job.tasks
@@ -133,7 +135,7 @@ class FreeCapacity:
         )
 
     def take_parts(self, parts: Iterable[tuple[TaskInfo, str, int]]) -> bool:
-        """Use the room of so many replicas of a task on each node, if all fit, else nothing."""
+        """Take the capacity of so many replicas of a task on each node, or nothing."""
         taken: list[tuple[TaskInfo, int, int]] = []
         for task, name, count in parts:
             row = self.index.get(name)
@@ -168,7 +170,8 @@ class FreeCapacity:
         found = constraints
         if found.selector or found.terms or found.barred or found.kind is not None:
             return [constraints.admit(node) for node in self.nodes]
-        # Taints alone decide, and most nodes have the same ones. By identity: the nodes keep them.
+        # Taints alone decide, and most nodes have the same ones. By identity: the nodes keep them
+        # alive.
         by_taints: dict[int, bool] = {}
         for node in self.nodes:
             if id(node.taints) not in by_taints:
@@ -182,8 +185,9 @@ class FreeCapacity:
 
 
 def tally(names: Iterable[str]) -> dict[str, int]:
-    """How often each name is there. A Counter takes several times as long to be made, and a round
-    makes some for each job."""
+    """Return how often each name occurs. It is several times as fast as a Counter, and a round
+    makes some for each job.
+    """
     found: dict[str, int] = {}
     for name in names:
         found[name] = found.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""A job as the allocator sees it, and the answer it gets."""
+"""A job as policies see it, and the answer it gets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from di_operator.allocator.model.resources import Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInfo:
-    """One task of a job: `replicas` wanted, any number from `minimum` to `maximum` possible.
+    """One task of a job: `replicas` requested, any number from `minimum` to `maximum` possible.
 
-    `resources` are those of one replica, `pods` included. Here and in all that is decided each pod
-    is a replica; of those that a DIJob calls so, `unit` pods each, whole ones are granted.
+    `resources` are those of one replica, `pods` included. In the allocator each pod is a replica.
+    A replica of a DIJob has `unit` pods, and only whole ones are granted.
     """
 
     name: str
@@ -29,121 +29,125 @@ class TaskInfo:
     resources: Resources
     constraints: Constraints = field(default_factory=Constraints)
     elastic: bool = False
-    """Its replicas are one process group whose members come and go while the others stay."""
+    """Its replicas are one process group whose members can come and go while the others stay."""
 
     @property
     def varies(self) -> bool:
-        """Whether the allocator may choose how many replicas it has."""
+        """Return whether the allocator chooses its number of replicas."""
         return self.minimum < self.maximum
 
     @property
     def comes_and_goes(self) -> bool:
-        """Whether its replicas may change while the rest of the job runs on."""
+        """Return whether its replicas can change while the rest of the job continues."""
         return self.follows_learners or self.unit > 1 or self.elastic
 
     @property
     def is_one_group(self) -> bool:
-        """Whether its replicas are the one group without which nothing of the job goes on."""
+        """Return whether its replicas are the one process group that the whole job depends on."""
         return self.elastic or not self.comes_and_goes
 
     @property
     def follows_learners(self) -> bool:
-        """Whether the learners decide how many of it are of use."""
+        """Return whether its useful number depends on the learners."""
         return self.type in (TaskType.COLLECTOR, TaskType.EVALUATOR)
 
 
 def scaled_of(tasks: Sequence[TaskInfo]) -> TaskInfo:
-    """The task whose size makes a job's speed: a learner, or any other, if need be a fixed one."""
+    """Return the task whose size determines a job's speed: a learner, or any other, if need be a
+    fixed one.
+    """
     learners = [task for task in tasks if task.type is TaskType.LEARNER]
-    # Whatever its learners are: a job of one that is fixed is as fast as that.
+    # A job with learners of fixed number is as fast as these, whatever its other tasks are.
     among = learners or tasks
     return next((task for task in among if task.varies), among[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What the jobs of a namespace may have together, and what it has besides; see `queues`.
+    """The bounds on the jobs of a namespace together, and their usage besides; see `queues`.
 
-    All jobs of a namespace have the same, but for what bars single ones.
+    It is the same for all jobs of a namespace, except for `barred`.
     """
 
     guarantee: Resources = field(default_factory=dict)
     quota: Resources = field(default_factory=dict)
-    """What is not named has none."""
+    """Resources that are not named are unbounded."""
     taken: Resources = field(default_factory=dict)
-    """By pods of its jobs that the allocator does not decide on."""
+    """Usage by pods of jobs that the allocator does not decide on."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """By resource: the ResourceQuota that sets the quota; of the others it is the allocator's."""
+    """By resource: the ResourceQuota that sets the bound; the other bounds are the allocator's."""
     barred: str = ""
-    """Why this job may not begin, whatever room there is; empty: it may."""
+    """Why this job is not allowed to start, however much is free; empty: it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
-    """What a policy may know about a job. Times in seconds, work in replica-seconds."""
+    """The facts about a job that policies decide on. Times in seconds, work in replica-seconds."""
 
     key: str
     """`<namespace>/<name>`."""
     tasks: tuple[TaskInfo, ...]
     preemptible: bool
     gang: bool = False
-    """Nothing of it runs before all of it can."""
+    """No replica runs before all can."""
     priority: int = 0
-    """Higher goes first."""
+    """A higher number comes first."""
     age: float
     """Since its creation."""
     attained: float = 0.0
-    """Replica-seconds it has had so far."""
+    """Replica-seconds that it has had so far."""
     restarts: int = 0
-    """How often a change of its learners has made it begin anew from a checkpoint."""
+    """Number of restarts from a checkpoint because its learners changed."""
     model: GoodputModel | None = None
-    """How fast it is on how many learners; None as long as it has not reported."""
+    """Model of its speed by the number of learners; None before its first report."""
     by_kind: Mapping[str, GoodputModel] = field(default_factory=dict)
-    """The same on nodes of one kind, of those kinds on which it has measured itself."""
+    """The same on nodes of one kind, for the kinds on which it has measured itself."""
     collecting: Collecting | None = None
-    """What its collectors deliver, where it has any and has reported it."""
+    """The rate of its collectors, where it has any and has reported it."""
     explored: int = 0
-    """The most learners its model is based on."""
+    """The most learners on which its model is based."""
     remaining: float | None = None
-    """Samples of the initial batch still to be worked through, where the job says so."""
+    """Samples of the initial batch still to be processed, if it reports that."""
     restoring: float = 0.0
-    """How long its learners take to go on from a checkpoint, as the job says; 0: it does not."""
+    """Seconds that its learners take to continue from a checkpoint, by its report; 0: unknown."""
     unsaved: float = 0.0
-    """How many seconds of work it has done since its last checkpoint, by its report."""
+    """Seconds of work since its last checkpoint, by its report."""
     ends: float | None = None
-    """In how many seconds it is expected to be complete at the latest; None: that is not known."""
+    """Seconds until its expected end at the latest; None: unknown."""
     longest: float | None = None
-    """How many seconds it runs at most, from its start; None: as long as it likes."""
+    """Seconds it runs at most, from its start; None: unlimited."""
     account: Account | None = None
-    """What bounds the jobs of its namespace together; None: nothing does."""
+    """The bounds on the jobs of its namespace together; None: there are none."""
 
     @property
     def namespace(self) -> str:
-        """The part of the key that says whose it is; empty if it does not."""
+        """Return the namespace in the key; empty if it has none."""
         return self.key.rpartition("/")[0]
 
     def model_on(self, kind: str) -> GoodputModel | None:
-        """What is known of its speed on a kind of node, if need be from another; None: nothing."""
+        """Return the model of its speed on a kind of node, if need be from another kind; None:
+        unknown.
+        """
         return self.by_kind.get(kind) or self.model or next(iter(self.by_kind.values()), None)
 
     @property
     def reports(self) -> bool:
-        """Whether it has said how fast it is."""
+        """Return whether it has reported its speed."""
         return self.model is not None or bool(self.by_kind)
 
     @property
     def scaled(self) -> TaskInfo:
-        """The task whose size makes the job's speed, see `scaled_of`."""
+        """Return the task whose size determines the job's speed, see `scaled_of`."""
         return scaled_of(self.tasks)
 
     @property
     def collectors(self) -> tuple[TaskInfo, ...]:
-        """The tasks that feed the learners."""
+        """Return the tasks that feed the learners."""
         return tuple(task for task in self.tasks if task.type is TaskType.COLLECTOR)
 
 
 def least(job: JobInfo, task: TaskInfo) -> int:
-    """The fewest replicas of a task with which its job may begin."""
+    """Return the fewest replicas of a task with which its job can start."""
     return task.replicas if job.gang or not job.preemptible else min(task.minimum, task.replicas)
 
 
@@ -158,7 +162,7 @@ class NodeList:
 
     @classmethod
     def of(cls, nodes: Mapping[str, tuple[str, ...]]) -> NodeList:
-        """From task names to nodes; an answer without any node is the empty one."""
+        """Return it from task names to nodes; an answer without any node is the empty one."""
         return cls(tuple(nodes.items())) if any(nodes.values()) else cls()
 
     def __len__(self) -> int:
@@ -169,7 +173,7 @@ class NodeList:
             yield from nodes
 
     def task(self, name: str) -> tuple[str, ...]:
-        """The nodes of one task's replicas."""
+        """Return the nodes of one task's replicas."""
         for task, nodes in self.tasks:
             if task == name:
                 return nodes

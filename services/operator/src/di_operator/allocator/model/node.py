@@ -1,4 +1,4 @@
-"""A node as the allocator sees it, and which pods it admits."""
+"""A node as policies see it, and the pods that it admits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ Items: TypeAlias = tuple[tuple[str, str], ...]
 """A mapping of strings that can be hashed."""
 
 MOST_CONDITIONS: Final = 256
-"""Labels of a node selector, expressions of a node affinity, and tolerations of a pod."""
+"""Maximum number of labels of a node selector, expressions of a node affinity, and tolerations of
+a pod.
+"""
 MOST_LABELS: Final = 32
-"""Different labels that a node affinity asks for."""
+"""Maximum number of different labels in a node affinity."""
 MOST_REMEMBERED: Final = 65_536
-"""Values of labels that are remembered of one affinity, with whether it admits them."""
+"""Number of label values for which the result of one affinity is cached."""
 MOST_SHARED: Final = 128
-"""Affinities that are remembered, the last ones read."""
+"""Number of affinities that are cached, the last ones read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """A reason not to run here, for pods that do not tolerate it."""
+    """A taint of a node: pods that do not tolerate it do not run there."""
 
     key: str
     value: str = ""
@@ -35,7 +37,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """A node's room. `total` is allocatable, `free` is less what pods that are not ours request."""
+    """A node's capacity. `total` is allocatable, `free` is without the pods of other owners."""
 
     name: str
     total: Resources
@@ -43,12 +45,14 @@ class NodeInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     kind: str = ""
-    """Jobs run equally fast on nodes of one kind; empty where it is not said."""
+    """Jobs run equally fast on nodes of one kind; empty: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """Taints a pod puts up with; empty `key` with Exists: all, empty `effect`: any effect."""
+    """A toleration of taints. An empty `key` with Exists is for all, an empty `effect` for any
+    effect.
+    """
 
     key: str = ""
     operator: str = "Equal"
@@ -56,7 +60,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether the taint does not keep the pod away (core/v1 Toleration)."""
+        """Return whether the toleration matches the taint (core/v1 Toleration)."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.operator == "Exists":
@@ -73,7 +77,7 @@ class Expression:
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet it; an operator that is not known never does."""
+        """Return whether the labels meet the condition; an unknown operator never does."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -89,7 +93,7 @@ class Expression:
 
     def _compares(self, value: str) -> bool:
         try:
-            # Of these operators there is one value; of more, which the API server refuses, any.
+            # These operators have one value; the API server refuses more.
             number, bound = int(value), int(min(self.values, default=""))
         except (TypeError, ValueError):
             return False
@@ -102,8 +106,7 @@ Alternatives: TypeAlias = frozenset[tuple[Expression, ...]]
 class Terms:
     """Required node affinity: alternatives, each a conjunction. None at all admit every node.
 
-    What holds for one node holds for all that have the same values under the labels that are
-    asked for. So each such set of values is judged once, in whichever round it is met first.
+    Nodes with the same values of the requested labels have the same result, which is cached.
     """
 
     __slots__ = ("_alternatives", "_hash", "_keys", "_seen")
@@ -128,7 +131,7 @@ class Terms:
         return bool(self._alternatives)
 
     def admit(self, labels: Mapping[str, str]) -> bool:
-        """Whether one of the alternatives holds."""
+        """Return whether the labels meet one of the alternatives."""
         if not self._alternatives:
             return True
         shape = tuple([labels.get(key) for key in self._keys])
@@ -148,10 +151,10 @@ NO_TERMS: Final = Terms()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Where a pod may run: all of the selector, one of the terms, no taint it cannot tolerate, not
-    where it is barred.
+    """The nodes on which a pod can run: all of the selector, one of the terms, no untolerated
+    taint.
 
-    `kind` is none of the pod's own: where the policy wants all replicas on nodes of one kind; None:
+    `kind` does not come from the pod: the policy wants all replicas on nodes of one kind; None:
     any.
     """
 
@@ -160,10 +163,10 @@ class Constraints:
     tolerations: tuple[Toleration, ...] = ()
     kind: str | None = None
     barred: frozenset[str] = frozenset()
-    """Names of nodes that are not to be tried now."""
+    """Names of nodes that are not tried at present."""
 
     def admit(self, node: NodeInfo) -> bool:
-        """Whether the pod may run on the node, room aside."""
+        """Return whether the pod can run on the node, free capacity aside."""
         if node.name in self.barred or self.kind not in (None, node.kind):
             return False
         if any(node.labels.get(key) != value for key, value in self.selector):
@@ -178,12 +181,12 @@ class Constraints:
 
 
 def read_constraints(pod_spec: Mapping[str, Any]) -> Constraints:
-    """Return the constraints a pod's spec states; preferences are not constraints.
+    """Return the constraints in a pod's spec; preferences are not constraints.
 
     Raises:
-        ValueError: it states more than nodes can be compared with in each round: more tolerations
-            than MOST_CONDITIONS, or terms of more expressions or of more different labels, those
-            that only name values of one label taken together.
+        ValueError: it has too much to compare with all nodes in each round. These are more
+            tolerations than MOST_CONDITIONS, or terms with more expressions or more different
+            labels. Terms that only name values of one label count together.
     """
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -210,7 +213,7 @@ def _read_terms(terms: Iterable[Mapping[str, Any]]) -> Terms:
     others: set[tuple[Expression, ...]] = set()
     for term in map(_term, terms):
         if len(term) == 1 and term[0].operator == "In":
-            # One alternative or the other: the same as one with the values of both.
+            # Alternatives on one label are the same as one with the values of all.
             values.setdefault(term[0].key, set()).update(term[0].values)
         else:
             others.add(term)
@@ -232,7 +235,7 @@ def _check(what: str, number: int, of: str, most: int) -> None:
 
 @lru_cache(maxsize=MOST_SHARED)
 def _shared(alternatives: Alternatives) -> Terms:
-    """The same for all templates that ask for the same: a job is read again at each change."""
+    """Return one shared object for equal terms: a job is read again at each change."""
     return Terms(alternatives)
 
 

@@ -1,4 +1,6 @@
-"""What a policy is. Users bring their own under the entry point group `di_operator.policies`."""
+"""The protocol of a policy. Users add their own under the entry point group
+`di_operator.policies`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from di_operator.allocator.model.node import NodeInfo
 
 
 class Policy(Protocol):
-    """Decides for each job how many replicas its tasks have and on which nodes.
+    """The decision for each job: how many replicas its tasks have, and on which nodes.
 
-    Both answers must be within each task's bounds or empty, and fit into what is free. What they
-    return for the same arguments must be the same; time and randomness are not theirs.
+    Both answers must be within each task's bounds or empty, and fit into what is free. The same
+    arguments must give the same answer, so a policy uses neither time nor randomness.
     """
 
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
-        """Place one job that has just arrived; what others have is no longer free."""
+        """Place one job that has just arrived; the capacity of running jobs is not free here."""
 
     def optimize(
         self,
@@ -25,4 +27,4 @@ class Policy(Protocol):
         nodes: Mapping[str, NodeInfo],
         previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
-        """Reconsider all jobs. `previous` is what they have; it counts as free in `nodes`."""
+        """Reconsider all jobs. `previous` is what they have; that counts as free in `nodes`."""

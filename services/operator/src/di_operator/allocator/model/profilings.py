@@ -1,7 +1,7 @@
-"""What a job reports about itself in `status.profilings`, as the allocator reads it.
+"""A job's report about itself in `status.profilings`, as the allocator reads it.
 
-A report that makes no sense, by `di_api.profilings`, is put aside as a whole, and the job counts as
-one that has not reported.
+A report that is invalid by `di_api.profilings` is ignored as a whole, and the job counts as one
+that has not reported.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from di_operator.allocator.goodput.params import (
     PerfParams,
 )
 
-# A report older than this says how fast the job is, but no longer how far it has come. Jobs
+# A report older than this still shows how fast the job is, but not how far it has come. Jobs
 # report at least every minute or so.
 STALE_SECONDS: Final = 600.0
-# Bounds the time of a fit; the last ones count.
+# Number of the last observations that are used, which bounds the time of a fit.
 OBSERVATIONS: Final = 64
 
 
-# What follows from reported numbers is brought within these: no program is beyond them, and
-# neither their products nor their ratios overflow.
+# Bounds of rates that follow from reported numbers. No program is beyond them, and neither their
+# products nor their ratios overflow.
 RATES: Final = (1e-9, 1e12)
 SECONDS: Final = (1e-9, 1e6)
-"""Of an iteration, as for those that are reported."""
+"""Bounds of the time of an iteration, as for reported ones."""
 
 
 class InvalidProfilings(Exception):
-    """The report makes no sense; the message names each key and what is allowed."""
+    """The report is invalid; the message names each key and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindProfile:
-    """What a report says of one kind of node alone; None: nothing else than of all."""
+    """The part of a report about one kind of node; None: only what the report has for all kinds."""
 
     perf_params: PerfParams | None = None
     local_batch_min: int | None = None
@@ -76,16 +76,16 @@ class Profilings:
     grad_params: GradParams | None = None
     observations: tuple[Observation, ...] = ()
     kind: str = ""
-    """Of the nodes that all of it was measured on, but for what says otherwise."""
+    """The kind of the nodes it was measured on, except for measurements with their own kind."""
     by_kind: Mapping[str, KindProfile] = field(default_factory=dict)
 
     def models(
         self, fitted: Callable[[Sequence[Observation]], PerfParams] | None = None
     ) -> dict[str, GoodputModel]:
-        """What the report tells about the job's speed, by kind of node; empty: it is not said.
+        """Return the models of the job's speed, by kind of node; empty: none is reported.
 
-        Parameters the job has fitted itself come first, else its observations are fitted here
-        (by `fitted`, if it is given), which takes some milliseconds. The rate of its training
+        Parameters that the job has fitted itself come first. Otherwise its observations are fitted
+        here (by `fitted`, if it is given), which takes some milliseconds. The rate of its training
         steps counts as one observation.
         """
         initial = self.init_batch_size or self.batch_size
@@ -110,7 +110,7 @@ class Profilings:
         largest = here.local_batch_max or self.local_batch_max or maximum
         return GoodputModel(
             perf=perf,
-            # Without the noise of its gradient a larger batch is worth nothing more to a job.
+            # Without the noise of its gradient, a larger batch brings nothing more.
             grad=self.grad_params or GradParams(sqr=1.0, var=0.0),
             limits=BatchLimits(
                 initial=initial, maximum=maximum, local_min=least, local_max=max(largest, least)
@@ -118,7 +118,7 @@ class Profilings:
         )
 
     def collecting(self) -> Collecting | None:
-        """What one collector delivers when nobody keeps it waiting; None: it is not said."""
+        """Return the rate of one collector that never waits; None: not reported."""
         busy = 1 - (self.collector_wait_frac or 0.0)
         if not self.env_steps_per_sec or not self.collectors or busy <= 0:
             return None
@@ -128,7 +128,7 @@ class Profilings:
         )
 
     def _rate(self) -> tuple[Observation, ...]:
-        """The learners' own speed, their waits for data taken out."""
+        """Return the learners' own speed, without their waits for data."""
         busy = 1 - (self.learner_wait_frac or 0.0)
         if not self.train_steps_per_sec or not self.learners or not self.batch_size or busy <= 0:
             return ()
@@ -144,30 +144,30 @@ class Profilings:
         )
 
     def explored(self) -> int:
-        """The most learners the report is based on."""
+        """Return the most learners on which the report is based."""
         return max(
             (observation.replicas for observation in self.observations),
             default=self.learners or 0,
         )
 
     def remaining(self, now: datetime) -> float | None:
-        """Samples still to be worked through; None if it is not said, or was said too long ago."""
+        """Return the samples still to be processed; None if that is not reported or too old."""
         if self.env_steps is None or self.max_env_steps is None or self.is_stale(now):
             return None
-        # Collectors may go a little further than they were to.
+        # Collectors can exceed the number of steps a little.
         left = max(0.0, self.max_env_steps - self.env_steps)
         return left * (self.samples_per_env_step or 1.0)
 
     def unsaved(self) -> float:
-        """Seconds of work since the last checkpoint; 0 if that is not said."""
+        """Return the seconds of work since the last checkpoint; 0 if not reported."""
         if self.step is None or self.checkpoint_step is None or not self.train_steps_per_sec:
             return 0.0
         return _within(SECONDS, (self.step - self.checkpoint_step) / self.train_steps_per_sec)
 
     def is_stale(self, now: datetime) -> bool:
-        """Whether the report is too old to say how far the job is.
+        """Return whether the report is too old to show how far the job is.
 
-        One that carries no time, or a time that has not come yet, cannot be told from an old one.
+        A report without a time, or with one in the future, counts as old.
         """
         if self.reported_at is None:
             return True
@@ -175,7 +175,7 @@ class Profilings:
 
 
 def load_profilings(raw: Mapping[str, Any]) -> Profilings | None:
-    """Read and check `status.profilings`; None if it holds nothing that is known here.
+    """Read and check `status.profilings`; None if it has no known field.
 
     Raises:
         InvalidProfilings: with every key that is wrong.

@@ -1,4 +1,4 @@
-"""Amounts of resources as policies compare them; what amounts are says `di_operator.resources`."""
+"""Comparison of resource amounts; their format is that of `di_operator.resources`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ __all__ = [
 
 
 def scarcest(wanted: Mapping[str, float], free: Resources) -> str:
-    """Return the resource that would run out first; by name among equals, so that the order of
-    requests does not matter."""
+    """Return the resource that would be used up first; the first by name of equals, so that the
+    order of requests does not matter.
+    """
     return max(sorted(wanted), key=lambda name: wanted[name] / max(free.get(name, 0), 1))

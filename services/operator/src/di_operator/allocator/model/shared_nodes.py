@@ -1,4 +1,4 @@
-"""Which sets of nodes have nodes in common: jobs that can use no common node do not compete."""
+"""Connected sets of nodes: jobs without a common usable node do not compete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Rows = frozenset[int]
 
 
 def joined(sets: Iterable[Rows]) -> dict[Rows, Rows]:
-    """Return for each set of nodes all nodes that it is connected with by sets that overlap."""
+    """Return, for each set of nodes, the union of all sets connected with it by overlaps."""
     given = list(dict.fromkeys(sets))
     whole: list[Rows] = []
     for rows in given:

@@ -1,1 +1,1 @@
-"""What the allocator reads of the cluster."""
+"""The allocator's view of the cluster."""

@@ -1,4 +1,4 @@
-"""What has changed in the cluster since the last look, and whether it wants another."""
+"""Changes of the cluster since the last round, and which of them start a round."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _NO_MARKS: Final = (False, False)
 _NO_DRY_RUNS: Final[Mapping[str, object]] = MappingProxyType({})
 
 Found: TypeAlias = dict[str, tuple[bool, Object]]
-"""Objects by UID as they were seen last, and whether they are still there."""
+"""Objects by UID as last seen, and whether they still exist."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
-    """Objects that have come, changed or gone; `others` are pods without the labels of a job,
-    `quotas` ResourceQuotas."""
+    """Objects that were added, changed or removed; `others` are pods without the labels of a job,
+    `quotas` ResourceQuotas.
+    """
 
     jobs: Found = field(default_factory=dict)
     nodes: Found = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Changes:
         quotas: Iterable[Object] = (),
         dry_runs: Mapping[str, object] = _NO_DRY_RUNS,
     ) -> Self:
-        """Everything there is, and the jobs that are gone, for a reader that knows nothing."""
+        """Return all objects, and deleted jobs, for a reader without any state."""
         return cls(
             jobs=_found(departed, is_there=False) | _found(jobs),
             nodes=_found(nodes),
@@ -64,22 +65,22 @@ class Changes:
 
 
 class News:
-    """Told of every change, keeps the changes for the next look and says which want one.
+    """Collector of changes for the next round, which also decides which of them start one.
 
     Attributes:
-        everything: what has changed may be of use to any job.
-        asking: UIDs of the jobs that may want something. Without any, all pods of the cluster come
-            and go without being looked at.
-        budgets: what namespaces have changed lately.
+        everything: a change since the last round can be of use to any job.
+        asking: UIDs of the jobs that may need nodes. Without any, pods of the cluster are
+            ignored here.
+        budgets: the recent changes of namespaces.
         dry_runs: jobs whose pods the API server would create.
         kept_out: UIDs of the jobs that wait because their pods are refused.
-        answered: keys of the jobs whose dry runs were refused since the last look, by UID.
-        departed: jobs that are gone, by UID, for the caller to forget with the last of their pods.
-            None: nobody would, as on a standby.
+        answered: keys of the jobs whose dry runs were refused since the last round, by UID.
+        departed: deleted jobs, by UID, which the caller forgets with the last of their pods.
+            None on a standby, which does not forget any.
     """
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
-        """`monotonic` returns seconds."""
+        """Take `monotonic`, which returns seconds."""
         self._monotonic = monotonic
         self.budgets = ChangeBudgets()
         self.dry_runs = DryRuns()
@@ -90,19 +91,20 @@ class News:
         self.departed: dict[str, Object] | None = None
         self._changes: Changes | None = None
         self._seen: dict[str, object] = {}
-        # Of jobs, by UID: generation, whether it has ended, and what its queue has admitted.
+        # By UID of the job: generation, whether it has ended, and what its queue has admitted.
         self._specs: dict[str, tuple[object, bool, object]] = {}
-        # Of pods, by UID: whether a node or the scheduler has refused it, and whether it has ended.
+        # By UID of the pod: whether a node or the scheduler has refused it, and whether it has
+        # ended.
         self._marks: dict[str, tuple[bool, bool]] = {}
         # By the UID of a ResourceQuota.
         self._left: dict[str, tuple[Bound, ...]] = {}
 
     def begin(self, changes: Changes) -> None:
-        """Keep changes from now on, on top of these."""
+        """Keep changes from now on, in addition to these."""
         self._changes = changes
 
     def end(self) -> None:
-        """Keep no changes any more."""
+        """Stop keeping changes."""
         self._changes = None
 
     def drain(self) -> Changes:
@@ -111,7 +113,7 @@ class News:
         return found
 
     def on_job(self, kind: str, job: Object) -> bool:
-        """Take in a change of a DIJob; whether it wants a look."""
+        """Record a change of a DIJob; returns whether it starts a round."""
         is_there, uid = kind != "DELETED", job["metadata"]["uid"]
         if self._changes is not None:
             self._changes.jobs[uid] = is_there, job
@@ -124,7 +126,7 @@ class News:
             self.dry_runs.forget(uid)
         status = mapping(job.get("status"))
         finished, admitted = status.get("completionTimestamp") is not None, status.get("admitted")
-        # Reports and phases on the way change nothing about who may have what.
+        # Reports and phases do not change which nodes a job can have.
         now = (job["metadata"].get("generation"), finished, admitted) if is_there else None
         before = self._specs.pop(uid, None)
         if now is not None:
@@ -132,7 +134,7 @@ class News:
         if now == before:
             return False
         if before is None:
-            # One that arrives can have what is free: no other is moved for it.
+            # An arriving job can have what is free: no other job is moved for it.
             return True
         is_users = now is None or now[0] != before[0]
         if now is None and before[1]:
@@ -144,7 +146,7 @@ class News:
         return True
 
     def on_node(self, kind: str, node: Object) -> bool:
-        """Take in a change of a node; whether it wants a look."""
+        """Record a change of a node; returns whether it starts a round."""
         is_there, uid = kind != "DELETED", node["metadata"]["uid"]
         if self._changes is not None:
             self._changes.nodes[uid] = is_there, node
@@ -156,12 +158,12 @@ class News:
         return self._note(uid, [*now, labels] if is_there else None)
 
     def on_pod(self, kind: str, pod: Object) -> bool:
-        """Take in a change of a pod that is labelled as a job's; whether it wants a look."""
+        """Record a change of a pod with a job's labels; returns whether it starts a round."""
         if self._changes is not None:
             self._changes.pods[pod["metadata"]["uid"]] = kind != "DELETED", pod
         uid, is_there = pod["metadata"]["uid"], kind != "DELETED"
-        # A pod that goes makes room, a kubelet that refuses one has less than was thought. Pods
-        # that are free to choose wait for what the scheduler finds.
+        # A deleted pod frees capacity; a refusal by a kubelet shows that there is less than
+        # assumed. Pods without a fixed node wait for the scheduler's result.
         is_refused = was_rejected(pod) or (
             is_there and bool(node_of(pod.get("spec") or {}) and refusal_of(pod))
         )
@@ -173,27 +175,28 @@ class News:
         return bool(self.asking) and (not is_there or now not in (before, _NO_MARKS))
 
     def on_other(self, kind: str, pod: Object) -> bool:
-        """Take in a change of any other pod; whether it wants a look: not before the next period,
-        there are too many."""
+        """Record a change of any other pod. Returns False: there are too many, they wait for the
+        period.
+        """
         if self._changes is not None:
             self._changes.others[pod["metadata"]["uid"]] = kind != "DELETED", pod
         return False
 
     def on_quota(self, kind: str, quota: Object) -> bool:
-        """Take in a change of a ResourceQuota; whether it wants a look."""
+        """Record a change of a ResourceQuota; returns whether it starts a round."""
         is_there, uid = kind != "DELETED", quota["metadata"]["uid"]
         if self._changes is not None:
             self._changes.quotas[uid] = is_there, quota
         before, self._left[uid] = self._left.get(uid), tuple(read_bounds(quota))
         if not is_there:
             del self._left[uid]
-        # What the quota counts more is mostly pods that were just granted.
+        # A higher usage of the quota is mostly that of pods that were just granted.
         is_freed = not is_there or (before is not None and _is_more(self._left[uid], before))
         self.everything |= is_freed and bool(self.asking)
         return is_freed and bool(self.asking)
 
     def on_refused(self, write: RefusedWrite) -> bool:
-        """Take in a write for a job that was refused; whether it wants a look."""
+        """Record a refused write for a job; returns whether it starts a round."""
         if self._changes is None or write.uid not in self.asking:
             return False
         self._changes.refused.append(write)
@@ -202,7 +205,7 @@ class News:
         return True
 
     def on_dry_run(self, uid: str, generation: object) -> bool:
-        """Take in that the API server would create a job's pods; whether it wants a look."""
+        """Record a successful dry run of a job's pods; returns whether it starts a round."""
         if uid not in self.asking:
             return False
         self.dry_runs.put(uid, generation)
@@ -223,14 +226,14 @@ class News:
 
 
 def asks_for_nodes(job: Object) -> bool:
-    """Whether the allocator may have to do with a job; looks at no more than a few fields."""
+    """Return whether the allocator may have to decide on a job; reads only a few fields."""
     spec, status = mapping(job.get("spec")), mapping(job.get("status"))
     wants = spec.get("preemptible") or mapping(spec.get("scheduling")).get("gang")
     return bool(wants) and not status.get("completionTimestamp")
 
 
 def _is_more(now: tuple[Bound, ...], before: tuple[Bound, ...]) -> bool:
-    """Whether a quota leaves more of anything than before."""
+    """Return whether a quota leaves more of any resource than before."""
     left = {each.resource: each.hard - each.used for each in before}
     return {each.resource for each in now} != left.keys() or any(
         each.hard - each.used > left[each.resource] for each in now

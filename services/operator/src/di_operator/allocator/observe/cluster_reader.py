@@ -1,14 +1,13 @@
-"""From the cluster's objects to what the allocator decides on. Raw dicts in, no client.
+"""From the cluster's objects to the input of the allocator. Raw dicts in, no client.
 
-The allocator looks after jobs that are preemptible, and after gangs until they are let go. All
-other pods, ours and those of others, take room that is not its own to give, and so does what of a
-gang is not bound yet. Pods on their way out take room too, but nobody has to reckon with them for
-long.
+The allocator decides on preemptible jobs, and on gangs until they are released. All other pods
+occupy capacity that it cannot assign, and so does the part of a released gang that is not bound
+yet. Terminating pods occupy capacity too, but only for a short time.
 
-The reader is told of every object that comes, changes or goes, and reads that object alone: a
-look costs what has changed since the last one. Every job, node and pod is read in isolation: one
-that cannot be read is named in the snapshot, and all others are in it. A job that cannot be read
-keeps what it has.
+The reader receives every object that is added, changed or removed, and reads that object alone. So
+a round costs what has changed since the last one. Every job, node and pod is read in isolation:
+one that cannot be read is named in the snapshot, and all others are in it. A job that cannot be
+read keeps what it has.
 """
 
 from __future__ import annotations
@@ -69,22 +68,22 @@ ReadSpec = Callable[[Object], JobSpec]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ours:
-    """A job that the allocator looks after, as it was read."""
+    """A job that the allocator decides on, as it was read."""
 
     known: KnownJob
     generation: object
     status: Status
     placed: NodeList
-    """By its status."""
+    """The nodes in its status."""
     present: Counter[tuple[str, str]]
     priority: int
-    """The highest of its pods, as Kubernetes has it."""
+    """The highest Kubernetes priority of its pods."""
     avoided: frozenset[tuple[str, Avoided]]
-    """By task: nodes where a replica failed and is not to come back."""
+    """By task: nodes where a replica failed and is not restarted."""
 
     @property
     def pods(self) -> Mapping[str, int]:
-        """By task, its pods that exist and are not ending, or have succeeded."""
+        """Return, by task, how many pods exist and are not ending, or have succeeded."""
         found = Counter(self.status.succeeded)
         for (task, _), count in self.present.items():
             found[task] += count
@@ -92,7 +91,7 @@ class _Ours:
 
 
 class ClusterReader:
-    """Keeps what the allocator knows of the cluster; belongs to one thread."""
+    """The allocator's state of the cluster; it belongs to one thread."""
 
     def __init__(
         self,
@@ -102,44 +101,46 @@ class ClusterReader:
         queues: Queues = NO_QUEUES,
         needs_dry_runs: bool = False,
     ) -> None:
-        """`read_spec` is from a job to its spec; it may raise InvalidSpec. `kind_label` is the
-        label whose value is a node's kind; None: all are of one. `queues` bound what jobs of their
-        namespaces may have. With `needs_dry_runs` a job without nodes and pods is in no snapshot
+        """Build an empty reader.
+
+        `read_spec` returns the spec of a job, and can raise InvalidSpec. `kind_label` is the label
+        whose value is a node's kind; None: all are of one. `queues` bound what jobs of their
+        namespaces can have. With `needs_dry_runs` a job without nodes and pods is in no snapshot
         before its dry runs have passed.
         """
         self._read_spec = read_spec
         self._needs_dry_runs = needs_dry_runs
         self._dry_runs = DryRuns()
         self._queues = queues
-        # By the UID of a job that the allocator does not decide on, in a namespace with a queue.
+        # By UID of a job that the allocator does not decide on, in a namespace with a queue.
         self._besides = Ledger()
         self._pool = NodePool(kind_label=kind_label)
         self._reports = Reports()
         self._refusals = Refusals()
         self._withdrawals = Withdrawals()
         self._quotas = ResourceQuotas()
-        # By the UID of a job that the allocator decides on: what its pods take, by namespace.
+        # By UID of a job that the allocator decides on: what its pods take, by namespace.
         self._own = Ledger()
         self._reservations = Reservations()
         self._jobs: dict[str, Object] = {}
-        # Jobs that are gone, by UID, until the last of their pods is. What these take of their
+        # Deleted jobs, by UID, until the last of their pods is gone. What these take of their
         # nodes is known from the job alone.
         self._departed: dict[str, Object] = {}
         # By the UID of their job, then by their own: pods that have not ended.
         self._pods: dict[str, dict[str, Object]] = {}
         self._owners: dict[str, str] = {}
         self._ours: dict[str, _Ours] = {}
-        # By UID: what is not bound of gangs that were let go.
+        # By UID: the unbound part of released gangs.
         self._rests: dict[str, KnownJob] = {}
         # Jobs to be read again.
         self._stale: set[str] = set()
-        # Jobs that are to be taken for ones that cannot be read.
+        # Jobs that are treated as unreadable because the policy fails on them.
         self._failing = FailingJobs()
-        # By the UID of the job or pod of others it was found with, then by its own.
+        # By the UID of the job or other pod in which it was found, then by its own.
         self._unreadable: dict[str, dict[str, Unreadable]] = {}
 
     def take(self, changes: Changes) -> None:
-        """Take in all that has changed."""
+        """Process all that has changed."""
         for put, remove, found in (
             (self.put_node, self.remove_node, changes.nodes),
             (self.put_job, self.remove_job, changes.jobs),
@@ -155,14 +156,14 @@ class ClusterReader:
             self._dry_runs.put(uid, generation)
 
     def put_job(self, job: Object) -> None:
-        """Take in a DIJob of any kind as it is now."""
+        """Store a DIJob of any type as it is now."""
         uid = job["metadata"]["uid"]
         self._jobs[uid] = job
         self._departed.pop(uid, None)
         self._stale.add(uid)
 
     def remove_job(self, job: Object) -> None:
-        """Take in that a job does not exist any more; its pods may."""
+        """Record the deletion of a job; its pods may still exist."""
         uid = job["metadata"]["uid"]
         self._jobs.pop(uid, None)
         self._failing.forget(uid)
@@ -174,21 +175,22 @@ class ClusterReader:
         self._stale.add(uid)
 
     def put_node(self, node: Object) -> None:
-        """Take in a node as it is now."""
+        """Store a node as it is now."""
         self._pool.put(node)
 
     def remove_node(self, node: Object) -> None:
-        """Take in that a node is gone."""
+        """Record the deletion of a node."""
         self._pool.remove(node)
 
     def put_pod(self, pod: Object) -> None:
-        """Take in a pod that is labelled as a job's; of the specs of those that are, only
-        their node is looked at."""
+        """Store a pod with a job's labels. For a pod that belongs to a job, only the node in its
+        spec is read.
+        """
         owner, uid = controller_uid(pod), pod["metadata"]["uid"]
         if self._owners.get(uid) != owner or is_finished(pod):
             self.remove_pod(pod)
         if owner is None:
-            # A label makes no pod a job's.
+            # Labels alone do not make a pod part of a job.
             self.put_other(pod)
             return
         if is_finished(pod):
@@ -199,7 +201,7 @@ class ClusterReader:
         self._stale.add(owner)
 
     def remove_pod(self, pod: Object) -> None:
-        """Take in that a pod that is labelled as a job's is gone."""
+        """Record the deletion of a pod with a job's labels."""
         uid = pod["metadata"]["uid"]
         owner = self._owners.pop(uid, None)
         if owner is None:
@@ -211,7 +213,7 @@ class ClusterReader:
         self._stale.add(owner)
 
     def put_other(self, pod: Object) -> None:
-        """Take in a pod that is nobody's here."""
+        """Store a pod that belongs to no job."""
         uid = pod["metadata"]["uid"]
         self._unreadable.pop(uid, None)
         self._reservations.remove(uid)
@@ -226,7 +228,7 @@ class ClusterReader:
         self._pool.staying.put(uid, (taken,) if taken else ())
 
     def remove_other(self, pod: Object) -> None:
-        """Take in that a pod that was nobody's here is gone."""
+        """Record the deletion of a pod that belongs to no job."""
         uid = pod["metadata"]["uid"]
         self._unreadable.pop(uid, None)
         self._reservations.remove(uid)
@@ -234,27 +236,28 @@ class ClusterReader:
 
     @property
     def failing(self) -> FailingJobs:
-        """The jobs that the policy fails on; `set_aside` and `take_back` change them."""
+        """Return the jobs that the policy fails on; `set_aside` and `take_back` change them."""
         return self._failing
 
     def set_aside(self, uid: str, why: str, now: datetime) -> None:
-        """Take a job that the policy fails on for one that cannot be read, for some time."""
+        """Treat a job that the policy fails on as unreadable for some time."""
         self._failing.put(uid, why, now)
         self._stale.add(uid)
 
     def take_back(self, now: datetime) -> list[str]:
         """Read again the jobs whose time aside is over, and return their UIDs: the policy has to
-        be asked about each alone first."""
+        be asked about each alone first.
+        """
         due = self._failing.release(now)
         self._stale.update(due)
         return due
 
     def read(self, *, granted: Mapping[str, NodeList], now: datetime) -> SchedulingSnapshot:
-        """Return the cluster as it is known. Whose spec is invalid is in no snapshot: it is the
-        lifecycle's to tell.
+        """Return the cluster as it is known. Jobs with an invalid spec are in no snapshot: the
+        lifecycle reports them.
 
         Args:
-            granted: by UID, what jobs were given in this life of the operator.
+            granted: by UID, what jobs were granted by this leader.
             now: the time, aware.
         """
         for uid in self._stale:
@@ -325,14 +328,16 @@ class ClusterReader:
         )
 
     def _lacks_dry_run(self, uid: str, job: _Ours) -> bool:
-        """Whether the API server has to be asked about a job's pods before it may have nodes."""
+        """Return whether a dry run of a job's pods is needed before it can have nodes."""
         is_asked = self._needs_dry_runs and not any(job.pods.values())
         return is_asked and not self._dry_runs.have_passed(uid, job.generation)
 
     def _within_accounts(
         self, jobs: dict[str, JobInfo], held: Mapping[str, NodeList]
     ) -> dict[str, JobInfo]:
-        """The jobs with what bounds them, in namespaces that have a queue or a ResourceQuota."""
+        """Return the jobs with the bounds of their namespaces that have a queue or a
+        ResourceQuota.
+        """
         accounts = {
             name: self._queues.account(name, dict(self._besides.taken(name)))
             for name in self._queues.by_namespace
@@ -378,8 +383,8 @@ class ClusterReader:
         if job is not None:
             # Its fields may be packed, and are read several times.
             job = dict(job)
-            # Of thousands of jobs that have ended nothing is to be known, and reading a spec
-            # takes time.
+            # Ended jobs are skipped, because reading a spec takes time and there are thousands of
+            # them.
             if pods or asks_for_nodes(job):
                 self._read(uid, job, pods, now)
             else:
@@ -411,10 +416,11 @@ class ClusterReader:
             known = read_job(job, spec, report=report)
             placement = status.placement or {}
             placed = NodeList.of({task.name: placement.get(task.name, ()) for task in spec.tasks})
-            # What the time has to do with it is to fail here, or for no time.
+            # Compute the time-dependent values once: what fails must fail here, not in a round.
             known.at(now, held=placed, attained=status.attained(now))
         except Exception as error:
-            # Whatever it is, it is one job; the next policy or field must not make it all of them.
+            # Any failure concerns one job; a policy's or field's error must not spread to all
+            # jobs.
             self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
             taken = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
             self._pool.staying.put(uid, taken)
@@ -455,7 +461,7 @@ class ClusterReader:
         self._pool.staying.put(uid, own.staying)
         self._pool.passing.put(uid, own.ending)
         self._count_besides(uid, job, [taken for _, taken in own.staying])
-        # For the rest of a gang capacity is reserved whatever its priority is.
+        # The rest of a gang gets reserved capacity whatever its priority is.
         if not spec.scheduling.gang:
             self._reservations.put_job(uid, own.refused)
 
@@ -474,7 +480,7 @@ class ClusterReader:
             self._count_besides(uid, job, [*(taken for _, taken in own.staying), kept])
 
     def _count_besides(self, uid: str, job: Object, taken: Iterable[Resources]) -> None:
-        """Count what a job has that the allocator does not decide on, to its namespace."""
+        """Count, to its namespace, what a job has that the allocator does not decide on."""
         namespace = job["metadata"]["namespace"]
         if namespace in self._queues.by_namespace:
             self._besides.put(uid, [(namespace, each) for each in taken])

@@ -1,4 +1,4 @@
-"""Which jobs the allocator decides on. Raw dicts in."""
+"""Selection of the jobs that the allocator decides on. Raw dicts in."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Object = Mapping[str, Any]
 
 
 def gives_way(job: Object, spec: JobSpec, status: Status) -> bool:
-    """Whether the pods of a job are about to be deleted."""
+    """Return whether the pods of a job are about to be deleted."""
     cleaned = status.is_finished and spec.clean_pod_policy is not CleanPodPolicy.NONE
     return cleaned or spec.suspend or "deletionTimestamp" in job["metadata"]
 
 
 def is_ours(job: Object, spec: JobSpec, status: Status, own: OwnPods) -> bool:
-    """Whether the allocator decides on a job: it is preemptible, or a gang that has no pods yet."""
+    """Return whether the allocator decides on a job: it is preemptible, or a gang without pods."""
     if "deletionTimestamp" in job["metadata"] or spec.suspend or status.is_finished:
         return False
     if is_managed_elsewhere(job):

@@ -1,6 +1,6 @@
-"""What the failures of a job's replicas change for the allocator: memory, and nodes to avoid.
+"""Consequences of failed replicas for the allocator: memory, and nodes to avoid.
 
-It gives nodes to tasks, so what is so for one replica is taken to be so for all of its task.
+Nodes are assigned to tasks, so what applies to one replica is applied to all of its task.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from di_operator.lifecycle.observed.ledger import Avoided, Ledger
 
 
 def with_growth(spec: JobSpec, ledger: Ledger) -> JobSpec:
-    """The spec with the most memory that a replica of each task has grown to."""
+    """Return the spec with the most memory that a replica of each task has grown to."""
     if not ledger.replicas:
         return spec
     return replace(spec, tasks=tuple(_with_growth(task, ledger) for task in spec.tasks))
 
 
 def without_avoided(job: JobInfo, avoided: Iterable[tuple[str, Avoided]], now: datetime) -> JobInfo:
-    """A job none of whose tasks goes where a replica of it failed and is not to come back."""
+    """Return a job whose tasks avoid the nodes where a replica failed and is not to return."""
     barred = {(task, each.node) for task, each in avoided if now < each.until}
     if not barred:
         return job

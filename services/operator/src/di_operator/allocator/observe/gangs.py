@@ -1,10 +1,10 @@
-"""The room of gangs that were let go: the cluster's scheduler binds their pods one by one. Pure.
+"""Capacity of released gangs, whose pods the cluster's scheduler binds one by one. Pure.
 
-Nothing of a gang is made before there is room for all of it. From its first pod on it is not the
-policy's to decide on any more: where its pods come to be bound is the scheduler's choice. What is
-bound takes room as any pod does. For the rest, whether its pods wait to be bound, are about to be
-replaced or wait for another task (`dependsOn`), room is kept until all of it is bound. Which gangs
-were let go is read off the cluster, so another leader knows it as well.
+No pod of a gang is created before all of it fits. From its first pod on the policy does not decide
+on it: the scheduler chooses its nodes. Bound pods occupy capacity as any pod does. For the other
+pods capacity is reserved until all are bound: pods that wait to be bound, are about to be replaced
+or wait for another task (`dependsOn`). Whether a gang was released is derived from the cluster, so
+another leader knows it as well.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from di_operator.lifecycle.observed.status import Status
 
 Nodes = Mapping[str, NodeInfo]
 Kept = dict[str, dict[str, int]]
-"""By node: what is kept of each resource."""
+"""By node: the reserved amount of each resource."""
 
 
 def was_let_go(status: Status, own: OwnPods) -> bool:
-    """Whether a gang has pods, or had all of them; one that lost the first ones it had while it
-    still waited asks again."""
+    """Return whether a gang has pods, or had all of them. A gang that lost its first pods while it
+    still waited is decided on again.
+    """
     return bool(own.present) or not status.is_waiting
 
 
 def rest_of(job: JobInfo, status: Status, own: OwnPods) -> JobInfo:
-    """The replicas of a gang that are not bound, and have not succeeded either."""
+    """Return the replicas of a gang that are not bound, and have not succeeded either."""
     succeeded = status.succeeded
     missing = (
         (task, task.replicas - own.bound(task.name) - succeeded.get(task.name, 0))
@@ -45,16 +46,15 @@ def rest_of(job: JobInfo, status: Status, own: OwnPods) -> JobInfo:
 def keep_room(
     rests: Mapping[str, JobInfo], held: Iterable[tuple[JobInfo, NodeList]], nodes: Nodes
 ) -> Kept:
-    """Return what is to be kept on which nodes for the rests of gangs, by priority, then age.
+    """Return the capacity to reserve on nodes for the rests of gangs, by priority, then age.
 
-    It is kept beside what the jobs hold that the allocator looks after, as long as there is so
-    much. Else those give way that can be moved: a gang that is bound in part runs nothing and
-    holds much.
+    It is beside what the allocator's jobs hold, as long as there is enough. Otherwise jobs that
+    can be moved give way: a gang that is bound in part does not run and holds much.
 
     Args:
         rests: by key.
-        held: jobs that the allocator looks after, and their nodes.
-        nodes: free beside everybody else's pods.
+        held: the allocator's jobs, and their nodes.
+        nodes: their free capacity is beside all other pods.
     """
     movable, free = FreeCapacity(nodes), FreeCapacity(nodes)
     for job, placed in held:
@@ -72,17 +72,18 @@ def keep_room(
 
 
 def without(nodes: Nodes, kept: Kept) -> dict[str, NodeInfo]:
-    """The nodes with so much less that is free; it is nothing at least."""
+    """Return the nodes with so much less free capacity, not below zero."""
     return {name: _less(node, kept[name]) if name in kept else node for name, node in nodes.items()}
 
 
 def _tightly(
     task: TaskInfo, free: FreeCapacity, movable: FreeCapacity
 ) -> Iterator[tuple[int, int]]:
-    """Take room for the replicas of a task where little is left; rows, and how many there.
+    """Take capacity for the replicas of a task where little is left; yields rows, and how many
+    there.
 
-    First what is free, then what is free if all make way that can be moved. There may be less
-    than is asked for.
+    Free capacity comes first, then the capacity that is free if all movable jobs give way. There
+    may be less than is asked for.
     """
     left = task.replicas
     for capacity in (free, movable):

@@ -1,4 +1,4 @@
-"""From the API server's objects to what the allocator reckons with. Raw dicts in, no client."""
+"""From the API server's objects to the allocator's model. Raw dicts in, no client."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NOT_READY = Taint(key="node.kubernetes.io/not-ready")
 
 
 MAKES_NO_SENSE: Final = (AttributeError, KeyError, TypeError, ValueError)
-"""What reading a node or a pod that makes no sense raises."""
+"""Exceptions raised by reading an invalid node or pod."""
 
 
 class Unreadable(NamedTuple):
-    """An object that cannot be read, and why; the namespace of a node is empty."""
+    """An object that cannot be read, and the reason; the namespace of a node is empty."""
 
     kind: str
     namespace: str
@@ -37,15 +37,15 @@ class Unreadable(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, found: Object, reason: str) -> Unreadable:
-        """Name an object by its metadata."""
+        """Return one for an object, named by its metadata."""
         metadata = found["metadata"]
         return cls(kind, metadata.get("namespace", ""), metadata["name"], reason)
 
 
 def read_node(node: Object, *, kind_label: str | None = None) -> NodeInfo:
-    """Return a node as if nothing ran on it. Its kind is the value of that label.
+    """Return a node without any pods. Its kind is the value of that label.
 
-    Raises AttributeError, KeyError, TypeError or ValueError for one that makes no sense.
+    Raises AttributeError, KeyError, TypeError or ValueError for an invalid node.
     """
     name = node["metadata"]["name"]
     allocatable = read_resources((node.get("status") or {}).get("allocatable"))
@@ -63,8 +63,8 @@ def read_node(node: Object, *, kind_label: str | None = None) -> NodeInfo:
 def read_pod(pod: Object) -> tuple[str, Resources] | None:
     """Return the node of a pod and what it takes there; None: it takes nothing.
 
-    A pod that has ended takes no room; one that is being deleted still does. Raises
-    AttributeError, KeyError, TypeError or ValueError for requests that make no sense.
+    A pod that has ended takes nothing; one that is being deleted still does. Raises
+    AttributeError, KeyError, TypeError or ValueError for invalid requests.
     """
     node = bound_node(pod)
     return (node, _shared(tuple(pod_request(pod["spec"]).items()))) if node else None
@@ -72,27 +72,29 @@ def read_pod(pod: Object) -> tuple[str, Resources] | None:
 
 @lru_cache(maxsize=4096)
 def _shared(amounts: tuple[tuple[str, int], ...]) -> Resources:
-    # Of fifteen thousand pods most are like others.
+    # Most of fifteen thousand pods are equal to others, so they share one object.
     return dict(amounts)
 
 
 def bound_node(pod: Object) -> str | None:
-    """The node that a pod is bound to and takes room on, None if it takes none."""
+    """Return the node that a pod is bound to and takes capacity on; None if it takes none."""
     node = (pod.get("spec") or {}).get("nodeName")
     return node if node and not is_finished(pod) else None
 
 
 def node_of_pod(pod: Object) -> str | None:
-    """The node of a pod that the allocator placed, bound or not yet, None if it takes no room."""
+    """Return the node that the allocator chose for a pod, bound or not yet; None if it takes no
+    capacity.
+    """
     node = node_of(pod.get("spec") or {})
     return node if node and not is_finished(pod) else None
 
 
 def read_task(task: Task) -> TaskInfo:
-    """Return what the allocator needs of a task. Raises ValueError for an invalid quantity.
+    """Return the allocator's model of a task. Raises ValueError for an invalid quantity.
 
-    It counts pods. Those of a replica of several are taken to be alike: to ask for as much as the
-    larger of its templates.
+    It counts pods. The pods of one replica count as equal, each with the larger request of its
+    templates.
     """
     spec, leader = (each.get("spec") or {} for each in (task.template, task.leader_template))
     least, most = (
@@ -114,20 +116,19 @@ def read_task(task: Task) -> TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownJob:
-    """What is read of a DIJob, whatever the time is and whatever it holds."""
+    """The facts about a DIJob that depend neither on the time nor on what it holds."""
 
     info: JobInfo
-    """Of no age, as one that holds nothing."""
+    """With age 0, and as if it held nothing."""
     created: datetime
     report: Report | None
     expected: ExpectedCompletion | None = None
 
     def at(self, now: datetime, *, held: NodeList, attained: float) -> JobInfo:
-        """Return what policies may know of the job, which `held` nodes for `attained`
-        replica-seconds.
+        """Return the policies' view of the job, which `held` nodes for `attained` replica-seconds.
 
-        A report that is stale still says how fast the job is on what it has, so its learners keep
-        their number at most: nobody knows whether more would be of any use.
+        A stale report still shows how fast the job is on what it has. But its learners keep their
+        number at most, because the use of more is unknown.
         """
         said, tasks = self.report.said if self.report else None, self.info.tasks
         if said is not None and held and said.is_stale(now):
@@ -135,7 +136,7 @@ class KnownJob:
         return replace(
             self.info,
             tasks=tasks,
-            # A clock that was set back makes no job younger than new.
+            # A clock that was set back must not give a negative age.
             age=_seconds_until(now, self.created),
             attained=attained,
             remaining=said.remaining(now) if said else None,
@@ -145,7 +146,7 @@ class KnownJob:
 
 
 def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
-    """Return what is to be known of a DIJob and its report.
+    """Return the facts about a DIJob and its report.
 
     Raises ValueError for an invalid quantity in a template.
     """
@@ -173,9 +174,9 @@ def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
 
 
 def _with_one_size_to_choose(tasks: tuple[TaskInfo, ...]) -> tuple[TaskInfo, ...]:
-    """The tasks, with those learners fixed whose number does not make the job's speed.
+    """Return the tasks, with those learners fixed whose number does not determine the job's speed.
 
-    A report says how fast the job is with so many learners, and not with so many of each task.
+    A report has the speed for a total number of learners, not for a number of each task.
     """
     learners = [task for task in tasks if task.type is TaskType.LEARNER]
     if len(learners) < 2:
@@ -203,7 +204,7 @@ def _taints(node: Object) -> list[Taint]:
         Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
         for taint in spec.get("taints") or ()
     }
-    # The node controller turns these into taints, but seconds after the fact.
+    # The node controller turns these into taints, but seconds later.
     if spec.get("unschedulable"):
         found.add(_CORDONED)
     conditions = (node.get("status") or {}).get("conditions") or ()
@@ -214,5 +215,5 @@ def _taints(node: Object) -> list[Taint]:
 
 @lru_cache(maxsize=4096)
 def _shared_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    # Most nodes are tainted like others, and what has been said about taints is found by identity.
+    # Most nodes have equal taints, and results about taints are cached by identity.
     return taints

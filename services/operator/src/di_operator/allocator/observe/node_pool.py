@@ -1,4 +1,4 @@
-"""The nodes of the cluster and what is free on them, kept as pods and nodes come and go."""
+"""The nodes of the cluster and their free capacity, updated as pods and nodes change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """A node beside what stays there, and beside everything there is."""
+    """A node without what stays there, and without everything there is."""
 
     lasting: NodeInfo
     now: NodeInfo
@@ -27,13 +27,13 @@ class NodePool:
     """Nodes by name; a node that cannot be read is left out and named.
 
     Attributes:
-        staying: what takes room that is not the allocator's to give.
-        passing: what takes room for now: pods of the allocator's jobs, and pods on their way out.
+        staying: what the allocator cannot reassign.
+        passing: what it can, and what ends soon: pods of its jobs, and terminating pods.
         unreadable: by UID, the nodes that cannot be read.
     """
 
     def __init__(self, *, kind_label: str | None = None) -> None:
-        """`kind_label` is the label whose value is a node's kind; None: all are of one."""
+        """Take `kind_label`, the label whose value is a node's kind; None: all are of one."""
         self._kind_label = kind_label
         self.staying = Ledger()
         self.passing = Ledger()
@@ -43,7 +43,7 @@ class NodePool:
         self._rooms: dict[str, _Room] = {}
 
     def put(self, node: Object) -> None:
-        """Take in a node as it is now."""
+        """Store a node as it is now."""
         self.remove(node)
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
         try:
@@ -52,13 +52,15 @@ class NodePool:
             self.unreadable[uid] = Unreadable.of("Node", node, reason_of(error))
 
     def remove(self, node: Object) -> None:
-        """Take in that a node is gone."""
+        """Record the deletion of a node."""
         self._empty.pop(node["metadata"]["name"], None)
         self._rooms.pop(node["metadata"]["name"], None)
         self.unreadable.pop(node["metadata"]["uid"], None)
 
     def rooms(self) -> tuple[dict[str, NodeInfo], dict[str, NodeInfo]]:
-        """All nodes by name, in order: free beside what stays, and free at this moment."""
+        """Return all nodes by name, in order: with what is free beside what stays, and beside
+        everything.
+        """
         touched = self.staying.touched | self.passing.touched
         self.staying.touched.clear()
         self.passing.touched.clear()
@@ -72,7 +74,7 @@ class NodePool:
 
     def _room(self, node: NodeInfo) -> _Room:
         lasting = _without(node, self.staying.taken(node.name))
-        # What is free is nothing at least, so both are taken from all there is.
+        # Free capacity is not below zero, so both are subtracted from the total.
         staying, passing = self.staying.taken(node.name), self.passing.taken(node.name)
         both = {name: staying.get(name, 0) + passing.get(name, 0) for name in node.total}
         return _Room(lasting, _without(node, both) if passing else lasting)

@@ -1,7 +1,7 @@
-"""What is taken of the nodes, by who takes it, with the sum of every node kept.
+"""Usage of nodes by owner, with the sum kept for every node.
 
-A change costs what changes: of fifteen thousand pods of others one that comes or goes is one
-addition or subtraction. Amounts are whole numbers, so sums never drift.
+A change costs what changes: one of fifteen thousand pods that is added or removed is one addition
+or subtraction. Amounts are integers, so sums never drift.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ledger:
         self.touched: set[str] = set()
 
     def put(self, uid: str, entries: Iterable[Entry]) -> None:
-        """Let an owner take this, in place of all that it took before."""
+        """Replace all that an owner takes by these entries."""
         new = tuple(entries)
         old = self._entries.get(uid, ())
         if new == old:
@@ -40,7 +40,7 @@ class Ledger:
             self._entries.pop(uid, None)
 
     def taken(self, node: str) -> Mapping[str, int]:
-        """What all owners together take of a node."""
+        """Return what all owners together take of a node."""
         return self._sums.get(node, {})
 
     def _book(self, entries: Iterable[Entry], sign: int) -> None:

@@ -1,4 +1,4 @@
-"""What the pods of one job take, and which of its replicas have a node. Raw dicts in."""
+"""Usage of the pods of one job, and the replicas that have a node. Raw dicts in."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from di_operator.lifecycle.observed.pods import refusal_of
 Object = Mapping[str, Any]
 
 A_POD: Final[Resources] = {PODS: UNIT}
-"""What a pod that cannot be read takes."""
+"""Amount that an unreadable pod takes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OwnPods:
-    """What the pods of one job take, and which of them cannot be read.
+    """The usage of the pods of one job, and its unreadable pods.
 
-    `present` are those that are not ending, by task and node; the node of one that is not bound
+    `present` are the pods that are not ending, by task and node; the node of one that is not bound
     yet is empty.
     """
 
@@ -39,33 +39,34 @@ class OwnPods:
     ending: list[Entry] = field(default_factory=list)
     present: Counter[tuple[str, str]] = field(default_factory=Counter)
     priority: int | None = None
-    """The highest of these, as Kubernetes has it; None: there are none."""
+    """The highest Kubernetes priority of the pods; None: there are none."""
     refused: list[WaitingPod] = field(default_factory=list)
-    """Those of a job that is not preemptible for which the scheduler finds no node."""
+    """Pods of a job that is not preemptible for which the scheduler finds no node."""
     unreadable: dict[str, Unreadable] = field(default_factory=dict)
 
     def bound(self, task: str) -> int:
-        """How many pods of a task have a node, and are not ending."""
+        """Return how many pods of a task have a node, and are not ending."""
         found = self.present.items()
         return sum(count for (name, node), count in found if name == task and node)
 
 
 def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods:
-    """Pods with the requests of their templates: the cache keeps no more of pods than decisions
-    need."""
+    """Read pods with the requests of their templates: the cache has only the pod fields that
+    decisions need.
+    """
     found, name = OwnPods(), job["metadata"]["name"]
     task_of = tasks_by_pod(name, spec.tasks)
-    # By identity; the template is kept beside, so that no other can take its address.
+    # By identity; the template is kept beside, so that no other object can take its address.
     requests: dict[int, tuple[Object, Resources]] = {}
     for pod in pods:
         own = pod["metadata"]["name"]
-        # A template that names a node books no room there: the scheduler may find none.
+        # A template that names a node takes nothing there yet: the scheduler may refuse it.
         node = node_of_pod(pod) if spec.preemptible else bound_node(pod)
         is_ending = "deletionTimestamp" in pod["metadata"]
         if not is_ending:
             priority = pod["spec"].get("priority") or 0
             found.priority = priority if found.priority is None else max(found.priority, priority)
-            # By the name, which nobody can change; the label is anybody's.
+            # The pod's name is used, which cannot be changed; its label can be.
             found.present[task_of(own), node or ""] += 1
         is_refused = not spec.preemptible and bool(refusal_of(pod))
         if not node and not is_refused:
@@ -86,7 +87,9 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods
 
 
 def _waiting(pod: Object, asked: Object, spec: JobSpec) -> WaitingPod:
-    """A pod of a job, with the requests of its template. Raises as `WaitingPod.read` does."""
+    """Return a waiting pod of a job, with the requests of its template. Raises as
+    `WaitingPod.read`.
+    """
     seen = {**asked, "priority": pod["spec"].get("priority") or 0}
     found = WaitingPod.read({"metadata": pod["metadata"], "spec": seen})
     return replace(found, urgency=int(spec.priority is Priority.HIGH))

@@ -1,6 +1,6 @@
-"""Nodes that the cluster's scheduler refused to pods of a job, and for how long they are not tried.
+"""Nodes that the cluster's scheduler refused to pods of a job, with a retry delay.
 
-In memory alone: a leader that has just come tries them again, and is refused again.
+It is in memory alone: a new leader tries these nodes again, and is refused again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ class Place(NamedTuple):
     """A task of a job, on a node."""
 
     uid: str
-    """Of the job."""
+    """UID of the job."""
     task: str
-    """Of a task whose replicas are of several pods: with the index of the replica behind it."""
+    """Its name; for a task whose replicas are of several pods followed by the index of the
+    replica.
+    """
     node: str
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> Self | None:
-        """Where a job's pod is meant to be; None for others, and those that are free to choose."""
+        """Return the place for which a job's pod was created; None for other pods, and those
+        without a fixed node.
+        """
         owner, node = controlling_job(pod), node_of_pod(pod)
         if owner is None or node is None:
             return None
@@ -46,18 +50,19 @@ class _Refusal:
 
 
 class Refusals:
-    """Remembers refusals by job; one is forgotten when its node takes that very pod after all.
+    """The nodes that the scheduler refused to each job; the node is tried again after its delay.
 
-    Others of its task may be there already, and say nothing about one more.
+    A refusal ends early when the node takes that very pod after all. Other pods of the task that
+    run there already do not end it.
     """
 
     def __init__(self) -> None:
         self._by_job: dict[str, dict[Place, _Refusal]] = {}
-        # Of pods seen since the last look, which brings the time.
+        # From pods seen since the last round, which supplies the time.
         self._new: dict[Place, tuple[str, str]] = {}
 
     def put_pod(self, pod: Mapping[str, Any]) -> None:
-        """Take in a job's pod as it is now."""
+        """Process a job's pod as it is now."""
         if (place := Place.of(pod)) is None:
             return
         uid, known = pod["metadata"]["uid"], self._by_job.get(place.uid, {})
@@ -72,13 +77,13 @@ class Refusals:
                 del known[place]
 
     def forget(self, uid: str) -> None:
-        """Take in that a job is gone."""
+        """Record the deletion of a job."""
         self._by_job.pop(uid, None)
 
     def look(self, now: datetime, jobs: Container[str]) -> None:
-        """Begin the pauses of what has been refused since the last look.
+        """Start the delays of what has been refused since the last round.
 
-        `jobs` are the UIDs of those that are there.
+        `jobs` are the UIDs of the jobs that exist.
         """
         for place, (pod, words) in self._new.items():
             if place.uid not in jobs:
@@ -86,7 +91,7 @@ class Refusals:
             known = self._by_job.setdefault(place.uid, {})
             before = known.get(place)
             if before is not None and now < before.until:
-                # Another pod of those that were made together.
+                # Another pod of those that were created together.
                 continue
             pause = FIRST_DELAY
             if before is not None and now < before.until + LONGEST_DELAY:
@@ -95,12 +100,12 @@ class Refusals:
         self._new.clear()
 
     def words(self, uid: str, now: datetime) -> str:
-        """What the scheduler said last of a node that is not tried now; else empty."""
+        """Return the scheduler's last message for a node that is not tried now; else empty."""
         lasting = self._lasting(uid, now).values()
         return max(lasting, key=lambda one: one.until - one.pause).words if lasting else ""
 
     def bar(self, uid: str, job: JobInfo, now: datetime) -> JobInfo:
-        """Return a job none of whose tasks goes where it is not to be tried now."""
+        """Return a job whose tasks avoid the nodes that are not tried now."""
         barred = self._lasting(uid, now)
         if not barred:
             return job
@@ -122,6 +127,6 @@ class Refusals:
 
 
 def _is_of(place: Place, task: TaskInfo) -> bool:
-    """Whether a place is one of a task, or of one of its replicas of several pods."""
+    """Return whether a place belongs to a task, or to one of its replicas of several pods."""
     outer, _, replica = place.task.rpartition("-")
     return place.task == task.name or (task.unit > 1 and outer == task.name and replica.isdecimal())

@@ -1,7 +1,7 @@
-"""What jobs report, read and fitted once: the same report is not read again, nor are the same
-observations fitted again.
+"""Cache of job reports: the same report is not read again, nor are the same observations fitted
+again.
 
-Only memory of what follows from the reports: losing it costs time, never a decision.
+All of it follows from the reports: losing it costs time and changes no decision.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from di_operator.allocator.model.profilings import InvalidProfilings, Profilings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A job's report and what follows from it, whatever the time is."""
+    """A job's report and what follows from it, independent of the time."""
 
     said: Profilings
     model: GoodputModel | None
-    """Of nodes nobody says of what kind."""
+    """For nodes of unknown kind."""
     by_kind: Mapping[str, GoodputModel]
     collecting: Collecting | None
     explored: int
 
     @classmethod
     def of(cls, said: Profilings, models: Mapping[str, GoodputModel]) -> Report:
-        """A report and the models that were made of it."""
+        """Return a report and the models that were made of it."""
         return cls(
             said=said,
             model=models.get(""),
@@ -52,8 +52,9 @@ class Reports:
         self._known: dict[str, _Known] = {}
 
     def read(self, uid: str, raw: Mapping[str, Any] | None) -> Report | None:
-        """Return what a job's `status.profilings` says; None: nothing, or nothing that makes
-        sense. Takes a millisecond or more if its observations are not those of the last time.
+        """Return what a job's `status.profilings` has; None: nothing, or nothing valid.
+
+        It takes a millisecond or more if its observations have changed.
         """
         if not raw:
             self.forget(uid)
@@ -67,7 +68,7 @@ class Reports:
         return known.report
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a job."""
+        """Drop the report of a job."""
         self._known.pop(uid, None)
 
 

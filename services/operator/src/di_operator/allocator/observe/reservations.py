@@ -19,31 +19,35 @@ from di_operator.allocator.model.node import NodeInfo, read_constraints
 from di_operator.allocator.model.resources import Resources, pod_request, total
 
 MOST: Final = 64
-"""Pods that room is kept for at a time, those of the highest priority."""
+"""Maximum number of pods with a reservation, those of the highest priority."""
 PATIENCE: Final = timedelta(seconds=60)
-"""How long room is kept for a pod that would fit now. Its scheduler has reasons not seen here."""
+"""How long capacity is reserved for a pod that would fit now: its scheduler can have reasons that
+are not visible here.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPod:
-    """A pod that the allocator does not place and its scheduler finds no node for."""
+    """A pod that the allocator does not place and for which its scheduler finds no node."""
 
     uid: str
     priority: int
-    """As Kubernetes has it."""
+    """Its Kubernetes priority."""
     urgency: int = 0
-    """The `priority` of its DIJob, 1 for high: it decides between equal priorities. 0 of others."""
+    """The `priority` of its DIJob, 1 for high: it decides between equal priorities. 0 for other
+    pods.
+    """
     task: TaskInfo
-    """What it takes, and where it may go."""
+    """Its requests and constraints."""
 
     @property
     def rank(self) -> tuple[int, int]:
-        """By which it comes before others, and takes from jobs."""
+        """Return the order of waiting pods, which also decides from which jobs they take."""
         return self.priority, self.urgency
 
     @classmethod
     def read(cls, pod: Mapping[str, Any]) -> WaitingPod:
-        """Read one; raises AttributeError, KeyError, TypeError or ValueError for nonsense."""
+        """Read one. Raises AttributeError, KeyError, TypeError or ValueError for an invalid pod."""
         spec = pod["spec"]
         return cls(
             uid=pod["metadata"]["uid"],
@@ -68,7 +72,7 @@ class Holder:
     """A job that the allocator has given nodes."""
 
     priority: int
-    """That of its pods, as Kubernetes has it; UNTOUCHED of a job that gives up nothing."""
+    """The Kubernetes priority of its pods; UNTOUCHED for a job that gives up nothing."""
     urgency: int = 0
     """The `priority` of the job, 1 for high."""
     job: JobInfo
@@ -76,20 +80,20 @@ class Holder:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Only pods of a higher one take from it."""
+        """Return the rank that a pod has to exceed to take from the job."""
         return self.priority, self.urgency
 
 
 def reserve(
     pods: Iterable[WaitingPod], nodes: Mapping[str, NodeInfo], holders: Iterable[Holder]
 ) -> dict[str, dict[str, int]]:
-    """Return the room to be kept, by node.
+    """Return the capacity to reserve, by node.
 
-    A pod gets room where it takes least from jobs, and never from one of its own priority or
-    above. One that fits on no node without those gets none.
+    A pod gets its reservation where it takes least from jobs, and never from a job of its own
+    priority or above. A pod that fits on no node without those gets none.
 
     Args:
-        pods: those that wait.
+        pods: the waiting pods.
         nodes: with what jobs can have in all.
         holders: the jobs that have some of it.
     """
@@ -114,30 +118,31 @@ def reserve(
 
 
 class Reservations:
-    """The pods that wait, and since when each of them could have been bound."""
+    """The waiting pods, and since when each of them could have been bound."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, WaitingPod] = {}
         self._fitting: dict[str, datetime] = {}
-        # By the UID of a job: those that are of its pods.
+        # By the UID of a job: its waiting pods.
         self._of_jobs: dict[str, frozenset[str]] = {}
 
     def put(self, pod: WaitingPod) -> None:
-        """Take in a pod that waits."""
+        """Store a waiting pod."""
         self._waiting[pod.uid] = pod
 
     def put_job(self, uid: str, pods: Iterable[WaitingPod]) -> None:
-        """Take in which pods of a job wait."""
+        """Replace the waiting pods of a job."""
         waiting = {pod.uid: pod for pod in pods}
         for gone in self._of_jobs.pop(uid, frozenset()) - waiting.keys():
-            # Since when it could have been bound is kept: it may be put again before the next look.
+            # Since when it could have been bound is kept: it may be put again before the next
+            # round.
             self._waiting.pop(gone, None)
         if waiting:
             self._of_jobs[uid] = frozenset(waiting)
             self._waiting |= waiting
 
     def remove(self, uid: str) -> None:
-        """Take in that a pod waits no longer."""
+        """Record that a pod does not wait any more."""
         self._waiting.pop(uid, None)
         self._fitting.pop(uid, None)
 
@@ -148,7 +153,7 @@ class Reservations:
         holders: Iterable[Holder],
         now: datetime,
     ) -> dict[str, dict[str, int]]:
-        """Return the room to be kept now, by node; `free` has what nobody takes at this moment."""
+        """Return the capacity to reserve now, by node; `free` is beside all pods."""
         self._fitting = {uid: at for uid, at in self._fitting.items() if uid in self._waiting}
         if not self._waiting:
             return {}
@@ -167,7 +172,7 @@ class Reservations:
 
 
 def _taken_from_jobs(pod: WaitingPod, free: Resources) -> float:
-    """The largest part of what it takes, that jobs have to give up for it."""
+    """Return the largest part of a pod's request that jobs have to give up for it."""
     return max(
         (
             min(1.0, max(0, amount - free.get(name, 0)) / amount)

@@ -1,4 +1,4 @@
-"""What the allocator decides on, as one consistent look at the cluster."""
+"""The consistent input of one allocator round."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from di_operator.allocator.withdrawals.withdrawals import KeptOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingSnapshot:
-    """Jobs by `<namespace>/<name>`, nodes by name, and who is where."""
+    """Jobs by `<namespace>/<name>`, nodes by name, and their pods and grants."""
 
     jobs: Mapping[str, JobInfo]
     uids: Mapping[str, str]
     held: Mapping[str, NodeList]
-    """What each job has been given, whether or not its pods are there yet."""
+    """The grant of each job, whether or not its pods exist yet."""
     present: Mapping[str, Counter[tuple[str, str]]]
     """The pods of each job that are not ending, by task and node."""
     nodes: Mapping[str, NodeInfo]
-    """Free is what the jobs here can have: all but the room of everybody else."""
+    """Their free capacity is what the jobs here can have: all but what other pods occupy."""
     now: Mapping[str, NodeInfo]
-    """Free is what nobody takes at this moment."""
+    """Their free capacity is what no pod occupies at this moment."""
     refused: Mapping[str, str]
-    """Of jobs that the cluster's scheduler refused a node that is not tried now: its words."""
+    """The scheduler's message for jobs with a node that it refused and that is not tried now."""
     ends: Mapping[str, ExpectedCompletion]
-    """When jobs are expected to be complete, of those of which that is known."""
+    """The expected completion of jobs, where known."""
     unreadable: Mapping[str, Unreadable]
-    """By UID: what is not in the snapshot, or of pods: whose room is not reckoned with."""
+    """By UID: objects left out of the snapshot; for pods, their usage is not counted."""
     kept_out: Mapping[str, KeptOut] = field(default_factory=dict)
     """By UID: jobs in no other field, whose grant is withdrawn."""
     cut: frozenset[str] = frozenset()
-    """Jobs that have lost a part of their grant: what was decided before does not stand."""
+    """Jobs that have lost a part of their grant, so that the earlier decision does not stand."""
     next_due: datetime | None = None
-    """When a grant is due to be withdrawn, or a job to be tried again."""
+    """When the next grant is due to be withdrawn, or the next job to be tried again."""
     besides: Mapping[str, Resources] = field(default_factory=dict)
-    """By namespace that has a queue: what its jobs have that the allocator does not decide on."""
+    """By namespace that has a queue: usage of its jobs that the allocator does not decide on."""
