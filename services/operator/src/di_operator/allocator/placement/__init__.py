@@ -1,1 +1,1 @@
-"""Which replica goes to which node."""
+"""Placement: the nodes of replicas whose numbers are decided."""

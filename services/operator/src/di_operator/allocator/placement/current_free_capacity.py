@@ -1,4 +1,4 @@
-"""The room that is free at this moment, beside the pods there are and those about to be made."""
+"""The capacity that is free at this moment, beside existing pods and granted ones."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
 
 
 class PresentRoom:
-    """Free room, less that of replicas that were granted, whose pods may be made at any time.
+    """Free capacity, without that of granted replicas whose pods can be created at any time.
 
-    A node on which more was granted than there is room for has none for anybody else; the other
-    nodes are not touched by that.
+    A node with more granted than fits has no free capacity for other jobs; the other nodes are not
+    affected.
     """
 
     def __init__(self, snapshot: SchedulingSnapshot) -> None:
-        """All that jobs hold by this look counts as granted."""
+        """Start from a snapshot: all that jobs hold in it counts as granted."""
         self._snapshot = snapshot
         self._capacity = FreeCapacity(snapshot.now)
         for key, held in snapshot.held.items():
@@ -23,12 +23,13 @@ class PresentRoom:
 
     @property
     def capacity(self) -> FreeCapacity:
-        """What nobody takes, and nobody was granted."""
+        """Return what is neither taken by pods nor granted."""
         return self._capacity
 
     def take(self, key: str, wants: NodeList) -> bool:
-        """Grant a job other nodes than it holds, if its missing replicas have room there; False,
-        and no change, if they have not."""
+        """Grant a job other nodes than it holds, if its missing replicas fit there; else return
+        False, without a change.
+        """
         held = self._snapshot.held[key]
         self._book(key, held, -1)
         if self._capacity.take_parts(self._missing(key, wants)):

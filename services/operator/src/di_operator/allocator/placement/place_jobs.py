@@ -1,10 +1,10 @@
-"""Where replicas go once their numbers are known, moving as few jobs as possible.
+"""Placement of replicas once their numbers are known, with as few moved jobs as possible.
 
 A job whose number has not changed keeps its nodes. The others follow from the largest to the
-smallest, each on the fullest node that takes it whole, an elastic group on one where members of it
-can stay. A job that fits on no single node gets several where no other such job is, with which it
-would compete for the network; only if there are not so many it shares them. Where the room is there
-but in pieces, strictly smaller jobs move out of the way.
+smallest. Each goes to the fullest node that takes it whole, an elastic group to one where members
+of it can stay. A job that fits on no single node gets several without another such job, which
+would compete for the network. Only if these do not suffice, it shares them. Where the capacity is
+free but in pieces, strictly smaller jobs move out of the way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from di_operator.allocator.model.job import TaskInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """So many replicas of a job's task, and the nodes they have now."""
+    """The requested number of replicas of a job's task, and the nodes they have now."""
 
     key: str
     task: TaskInfo
@@ -31,12 +31,12 @@ class PlacementRequest:
 
 @dataclass(slots=True)
 class Placer:
-    """Places replicas; `placed` has their nodes by job, by row of the free capacity."""
+    """The placement of replicas; `placed` has their nodes by job, by row of the free capacity."""
 
     capacity: FreeCapacity
     placed: dict[str, dict[int, int]] = field(default_factory=dict)
     spread: list[int] = field(init=False)
-    """How many jobs over several nodes there are on each node."""
+    """By node: how many jobs over several nodes use it."""
     _requests: dict[str, PlacementRequest] = field(default_factory=dict)
     _tenants: list[set[str]] = field(init=False)
 
@@ -47,7 +47,8 @@ class Placer:
     def place(self, requests: Iterable[PlacementRequest]) -> None:
         """Place all requests; one that does not fit is left out of `placed`."""
         rest = [each for each in requests if each.count > 0 and not self._keep(each)]
-        # Who shares a node, now that it is known who stays: taken apart where there is room.
+        # Jobs that share a node, now that those that stay are known: they are separated where that
+        # fits.
         rest = [
             each
             for each in rest
@@ -70,7 +71,9 @@ class Placer:
                 self._settle(request, nodes)
 
     def nodes(self, key: str) -> tuple[str, ...]:
-        """The nodes of a job's replicas, in the order of the nodes; none if it was not placed."""
+        """Return the nodes of a job's replicas, in the order of the nodes; none if it was not
+        placed.
+        """
         return tuple(
             self.capacity.nodes[row].name
             for row, count in sorted(self.placed.get(key, {}).items())
@@ -78,7 +81,7 @@ class Placer:
         )
 
     def is_satisfied(self, request: PlacementRequest) -> bool:
-        """Whether a request is met, and without a move if its number did not change."""
+        """Return whether a request is met, and without a move if its number did not change."""
         if not request.count:
             return True
         placed = self.nodes(request.key)
@@ -114,9 +117,9 @@ class Placer:
         return True
 
     def _find(self, request: PlacementRequest, *, shares: bool = False) -> dict[int, int] | None:
-        """Nodes with room for the request: one if possible, else as few as possible.
+        """Return nodes on which the request fits: one if possible, else as few as possible.
 
-        `shares`: several may be nodes that another job over several nodes is on.
+        `shares`: several nodes can include some that another job over several nodes uses.
         """
         slots, stay = self.capacity.slots(request.task), self._staying(request)
         enough = [free for free in slots if free >= request.count]
@@ -146,9 +149,10 @@ class Placer:
         return nodes
 
     def _staying(self, request: PlacementRequest) -> dict[int, int]:
-        """How many members of an elastic group could stay on each node that it has.
+        """Return how many members of an elastic group could stay on each node that it has.
 
-        Those of the highest indexes go if it shrinks. Of a group of fixed size none stays.
+        Members with the highest indexes end if it shrinks. No member of a group of fixed size
+        stays.
         """
         if not request.task.elastic:
             return {}
@@ -156,11 +160,15 @@ class Placer:
         return Counter(row for row in rows if row is not None)
 
     def _fits_whole(self, request: PlacementRequest) -> bool:
-        """Whether a node would take the whole request were it empty; then it is not spread."""
+        """Return whether a node would take the whole request if it were empty; then it is not
+        spread.
+        """
         return max(self.capacity.empty_slots(request.task), default=0) >= request.count
 
     def _clear(self, request: PlacementRequest) -> list[PlacementRequest] | None:
-        """Evict strictly smaller jobs until the request fits; None, and no change, if it cannot."""
+        """Evict strictly smaller jobs until the request fits; None, without a change, if it
+        cannot.
+        """
         whole = self.capacity.empty_slots(request.task)
         largest = max(whole, default=0)
         if largest == 0:
@@ -178,7 +186,7 @@ class Placer:
         return [other for other, _ in evicted]
 
     def _cheapest(self, request: PlacementRequest, count: int, whole: Sequence[int]) -> int | None:
-        """The node that takes `count` at the cost of the fewest replicas moved."""
+        """Return the node that takes `count` at the cost of the fewest moved replicas."""
         best: tuple[int, int] | None = None
         for row, places in enumerate(whole):
             if places < count or (self.spread[row] and count < request.count):
@@ -199,16 +207,18 @@ class Placer:
         if not other.movable:
             return False
         mine, theirs = self.capacity.rows(request.task), self.capacity.rows(other.task)
-        # One that runs makes do with less before another one is moved for it.
+        # A running job gets less before another one is moved for it.
         if mine < theirs and not request.current:
             return True
-        # In one order of all requests, or two would move each other for ever.
+        # One order for all requests: otherwise two could move each other forever.
         comes_later = self._precedence(request) < self._precedence(other)
         is_smaller = other.count < request.count and len(self.placed[key]) == 1
         return comes_later and is_smaller
 
     def _precedence(self, request: PlacementRequest) -> tuple[int, int]:
-        """Those that can use the fewest nodes come first, then the largest."""
+        """Return the order of requests: those with the fewest usable nodes first, then the
+        largest.
+        """
         return len(self.capacity.rows(request.task)), -request.count
 
     def _settle(self, request: PlacementRequest, nodes: Mapping[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""Where the learners go once their sizes are chosen, and the other tasks beside them."""
+"""Placement of learners of chosen sizes, and of the other tasks beside them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def place(
     previous: Mapping[str, NodeList],
     allowance: Allowance,
 ) -> dict[str, NodeList]:
-    """Return the nodes of each job, which has been given so many learners on a kind of nodes.
+    """Return the nodes of each job with its chosen number of learners on a kind of nodes.
 
     `allowance` counts what is fixed; within it the other tasks grow beyond their least.
     """
@@ -33,7 +33,7 @@ def place(
     for demand, request, (kind, _) in zip(demands, requests, chosen, strict=True):
         if not request.count:
             continue
-        # Room that is there, but in pieces too small: the next size that fits.
+        # The capacity is free, but in pieces that are too small: the next smaller size that fits.
         for size in reversed(demand.options[kind].ladder.sizes[1:]):
             if request.key in placer.placed:
                 break
@@ -65,7 +65,7 @@ def _others_of_who_stays(
     capacity: FreeCapacity,
     previous: Mapping[str, NodeList],
 ) -> list[tuple[TaskInfo, int]]:
-    """Task and row of each collector whose job keeps its number of learners."""
+    """Return task and row of each collector whose job keeps its number of learners."""
     return [
         (task, capacity.index[node])
         for demand, request in zip(demands, requests, strict=True)
@@ -80,7 +80,7 @@ def _others_of_who_stays(
 def _place_learners(
     placer: Placer, requests: Sequence[PlacementRequest], others: Sequence[tuple[TaskInfo, int]]
 ) -> None:
-    """Place the learners beside the collectors there are, or else where these have to make way."""
+    """Place the learners beside the present collectors, or else where these have to make way."""
     for task, row in others:
         placer.capacity.take(task, row)
     placer.place(requests)
@@ -101,6 +101,6 @@ def _request(demand: Demand, kind: str, size: int, had: NodeList) -> PlacementRe
         key=demand.job.key,
         task=option.task,
         count=size,
-        # Who goes to another kind of node keeps nothing.
+        # A job that changes to another kind of nodes keeps no node.
         current=had.task(option.task.name) if option.present else (),
     )

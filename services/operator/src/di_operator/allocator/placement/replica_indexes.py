@@ -1,5 +1,6 @@
-"""Which index each replica of an answer gets: a policy says how many there are on which nodes, and
-replicas are known by their index, so whoever stays where it is has to keep its own."""
+"""Indexes of the replicas of an answer. A policy gives the number of replicas per node; a replica
+that stays on its node keeps its index.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from di_operator.allocator.model.job import JobInfo, NodeList
 
 
 def with_indexes_kept(job: JobInfo, had: NodeList, wants: NodeList) -> NodeList:
-    """The same nodes, in such an order that as many replicas as possible stay on theirs."""
+    """Return the nodes in an order in which as many replicas as possible stay on theirs."""
     if not had or had == wants:
         return wants
     units = {task.name: task.unit for task in job.tasks}
@@ -23,7 +24,7 @@ def with_indexes_kept(job: JobInfo, had: NodeList, wants: NodeList) -> NodeList:
 
 
 def _ordered(had: Sequence[str], wants: Sequence[str], unit: int) -> tuple[str, ...]:
-    """Nodes by index; of replicas of several pods those stay whose pods all can."""
+    """Return the nodes by index; a replica of several pods stays if all of its pods can."""
     left = Counter(wants)
     found: list[Sequence[str] | None] = []
     for before, _ in zip(_replicas(had, unit), _replicas(wants, unit), strict=False):

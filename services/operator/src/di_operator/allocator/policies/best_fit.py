@@ -1,4 +1,6 @@
-"""All or nothing on the fullest node that takes it: the policy of jobs that report nothing."""
+"""The policy `fit`, for jobs that report nothing: all or nothing on the fullest node that takes
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,18 @@ class FitPolicy:
     back what was lent to its namespace.
 
     Args:
-        backfill: whether later jobs may start while an earlier one waits for more room than there
-            is. It uses the cluster better, and may keep a large job waiting. "reserve": only
+        backfill: whether later jobs may start while an earlier one waits for more than is
+            free. It uses the cluster better, and can keep a large job waiting. "reserve": only
             where they do not delay the first that waits (see `backfill`).
-        shares: weights of namespaces in the room of preemptible jobs (see `entitlements`); None:
-            all jobs are equal, whosever they are.
+        shares: weights of namespaces in the capacity of preemptible jobs (see `entitlements`);
+            None: all jobs are equal, whatever their namespace.
         default_share: the weight of namespaces that `shares` does not name.
-        ageing_seconds: the slots in which jobs that are larger than their namespace's part take
-            turns with the others.
+        ageing_seconds: the turns in which jobs that are larger than their namespace's share
+            run.
         queues: weight, guarantee and quota of namespaces (see `queues`); with a weight or a
             guarantee, shares are dominant ones.
 
-    Raises ValueError for a weight or a time that is no number above 0.
+    Raises ValueError for a weight or a time that is not a number above 0.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class FitPolicy:
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
         if self._backfill is Backfill.RESERVE:
-            # Who waits, and for which nodes, is known when all jobs are looked at.
+            # Which jobs wait for which nodes is known only when all jobs are reconsidered.
             return WAIT
         return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
 
@@ -60,7 +62,7 @@ class FitPolicy:
         nodes: Mapping[str, NodeInfo],
         previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
-        """Start whoever fits beside those that run."""
+        """Start the jobs that fit beside the running ones."""
         if self._shares is None:
             return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
         return admit_by_shares(

@@ -1,4 +1,4 @@
-"""Fill the fullest nodes first, by a weighted share of their resources."""
+"""The policy `binpack`: fill the fullest nodes first, by a weighted share of their resources."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OTHER_WEIGHT = 1.0
 
 
 class BinpackPolicy:
-    """Each replica goes to the node of the highest score that has room for it.
+    """Binpacking: each replica goes to the node of the highest score on which it fits.
 
     The score of a node is the mean over the requested resources of (used + requested) /
-    allocatable, weighted by `weights` (resource name to weight; 1 for those not named). A
-    resource of weight 0 does not count. Admission and shares are those of `fit`.
+    allocatable, weighted by `weights` (resource name to weight; 1 for those not named). A resource
+    of weight 0 does not count. Admission and shares are those of `fit`.
 
     Raises ValueError for a weight that is negative or not a number, and as `fit` does.
     """
@@ -48,7 +48,7 @@ class BinpackPolicy:
     def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
         """Place one job that has just arrived."""
         if self._backfill is Backfill.RESERVE:
-            # Who waits, and for which nodes, is known when all jobs are looked at.
+            # Which jobs wait for which nodes is known only when all jobs are reconsidered.
             return WAIT
         return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
 
@@ -58,7 +58,7 @@ class BinpackPolicy:
         nodes: Mapping[str, NodeInfo],
         previous: Mapping[str, NodeList],
     ) -> dict[str, NodeList]:
-        """Start whoever fits beside those that run."""
+        """Start the jobs that fit beside the running ones."""
         if self._shares is None:
             return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
         return admit_by_shares(

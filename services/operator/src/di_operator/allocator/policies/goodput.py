@@ -1,10 +1,11 @@
-"""Share the cluster by measured progress (after Pollux, OSDI'21), without a random search.
+"""The policy `goodput`: share the cluster by measured progress (after Pollux, OSDI'21), without a
+random search.
 
 Every job has a curve: its speed by size. Sizes of the jobs that compete for nodes (`pools`) are
-chosen together, by what they are worth to the cluster (`objective`) and what they cost of the
-scarcest resource (`choose`). Then they are placed with as few moves as possible (`place`). Where
-there are several kinds of nodes, a job has a curve on each (`kinds`), and its learners stay on one
-(`choose_kinds`). Collectors follow their learners (`collectors`).
+chosen together. The choice weighs their value to the cluster (`objective`) against their use of
+the scarcest resource (`choose`). Then they are placed with as few moves as possible (`place`).
+Where there are several kinds of nodes, a job has a curve on each (`kinds`), and its learners stay
+on one (`choose_kinds`). Collectors follow their learners (`collectors`).
 """
 
 from __future__ import annotations
@@ -47,26 +48,27 @@ class GoodputPolicy:
     """Sizes by measured progress; jobs that are not preemptible are admitted first, as by `fit`.
 
     Args:
-        restart_seconds: how long a job stands still when its learners change, at least. One that
-            reports a longer time to restore counts with that, or with half of horizon_seconds.
+        restart_seconds: how long a job stands still when its learners change, at least. One
+            that reports a longer time to restore counts with that, or with half of
+            horizon_seconds.
         horizon_seconds: how long a new size must pay for that; longer means more changes.
-        growth: a job may grow to that many times the replicas it has measured. A job that has
-            measured nothing may have one node.
+        growth: a job can grow to that many times the replicas it has measured. A job that has
+            measured nothing can have one node.
         silence_seconds: a job that has run so long on the replicas a newcomer gets, without a
-            report, counts as silent: it gets no more replicas than it asks for, and they are not
-            taken to be of much use.
-        decay: how much less a job counts the more it has had: with the power -decay of
-            1 + had / decay_after. Of jobs whose length nobody knows those that have just begun
-            are the likeliest to end soon. 0: all count the same.
+            report, counts as silent. It gets no more replicas than it asks for, and they are
+            not taken to be of much use.
+        decay: how much less a job counts the more it has had: with the power -decay of 1 + had
+            / decay_after. Among jobs of unknown length, those that have just started are the
+            likeliest to end soon. 0: all count the same.
         decay_after: replica-seconds, see `decay`.
-        fairness: the power of a job's slow-down in the sum that is made small; 1 is the harmonic
-            mean of Pollux, less leans towards the jobs that use a GPU best.
+        fairness: the power of a job's slow-down in the sum that is made small; 1 is the
+            harmonic mean of Pollux, less leans towards the jobs that use a GPU best.
         priority_weight: how much more the same slow-down counts per step of priority.
-        shares: weights of namespaces in the room of preemptible jobs (see `entitlements`); None:
-            all jobs are equal, whosever they are.
+        shares: weights of namespaces in the capacity of preemptible jobs (see `entitlements`);
+            None: all jobs are equal, whatever their namespace.
         default_share: the weight of namespaces that `shares` does not name.
-        ageing_seconds: the slots in which jobs that are larger than their namespace's part take
-            turns with the others.
+        ageing_seconds: the turns in which jobs that are larger than their namespace's share
+            run.
         queues: weight, guarantee and quota of namespaces (see `queues`); with a weight or a
             guarantee, shares are dominant ones.
 
@@ -183,7 +185,7 @@ class GoodputPolicy:
         answer: Mapping[str, NodeList],
         fixed: Mapping[str, NodeList],
     ) -> Set[str]:
-        """The jobs that run in pools where an answer stops one job and another one grows.
+        """Return the jobs that run in pools where an answer stops one job and another one grows.
 
         With shares a namespace may have to stop jobs so that those of another one can grow.
         """
@@ -213,14 +215,14 @@ class GoodputPolicy:
         return kept
 
     def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
-        """Return what the job may be offered; None: there is no room even for its minimum."""
+        """Return the sizes a job may be offered; None: not even its minimum fits."""
         scaled_task = job.scaled
         tasks = {kind: capacity.on_kind(scaled_task, kind) for kind in capacity.kinds}
         # On nodes of another size than the most common the placement finds what fits.
         per_node = {kind: capacity.per_node(task) for kind, task in tasks.items()}
         beginning = max(min(filter(None, per_node.values()), default=0), scaled_task.minimum)
-        # Not by what it has at present: else its size decided whether it is silent, and that again
-        # its size.
+        # Not by its present size: otherwise its size would decide whether it is silent, and that
+        # again its size.
         silent = not job.reports and job.attained > self._silence * beginning
         options: dict[str, Option] = {}
         held = had.task(scaled_task.name)
@@ -286,7 +288,7 @@ class GoodputPolicy:
         capacity: FreeCapacity,
         allowance: Allowance,
     ) -> list[tuple[str, int]]:
-        """The same of the jobs of one pool."""
+        """Return the kind of nodes and the size of each job of one pool."""
         demands, kinds = pool.demands, pool.kinds
         scarce = scarcest_of(demands, capacity, pool.rows)
         available = PoolCapacity(pool, capacity, scarce)
@@ -349,7 +351,7 @@ class GoodputPolicy:
         ]
 
     def _charge_stop(self, demand: Demand, values: Mapping[str, list[float]]) -> None:
-        """Charge a job that runs with what a stop costs it, on every kind of nodes alike."""
+        """Charge a running job with the cost of a stop, on every kind of nodes alike."""
         costs = self._costs.restoring(demand.job.restoring)
         part = costs.of_stop(demand.job.unsaved)
         gained = max(
@@ -411,7 +413,7 @@ def _left_by(
 
 
 def _speeds(demands: Sequence[Demand], curves: Curves) -> list[dict[str, Curve]]:
-    """The speeds of each job by kind of node and size: what is known of them, or assumed."""
+    """Return the speeds of each job by kind of node and size: known ones, or assumed ones."""
     known, ratios = known_speeds(
         {
             demand.job.key: Known(

@@ -1,6 +1,6 @@
-"""Finding the policy an installation asks for, its own ones included.
+"""Loading of the configured policy, including policies of other packages.
 
-A policy is registered under the entry point group `di_operator.policies`: a class, or any
+A policy is registered under the entry point group `di_operator.policies`. It is a class, or any
 function, that takes the configured arguments by keyword and returns a Policy.
 """
 
@@ -23,7 +23,7 @@ class PolicyError(Exception):
 
 
 def installed_policies() -> list[EntryPoint]:
-    """Return what is registered in this environment."""
+    """Return the policies that are registered in this environment."""
     return list(entry_points(group=GROUP))
 
 
@@ -36,14 +36,14 @@ def load_policy(
     """Return the policy of that name, made with these arguments.
 
     Raises:
-        PolicyError: there is none or more than one of that name, it cannot be imported, does not
-            take these arguments, refuses them, or is no policy.
+        PolicyError: none or more than one has that name, it cannot be imported, does not take
+            these arguments, refuses them, or is not a policy.
     """
     found = _find(name, list(installed()))
     try:
         make = found.load()
     except Exception as error:
-        # Whatever a user's module raises while it is imported.
+        # A user's module can raise anything while it is imported.
         raise PolicyError(f"policy {name}: {found.value} cannot be loaded: {error}") from error
     if not callable(make):
         raise PolicyError(f"policy {name}: {found.value} cannot be called to make a policy")
@@ -77,7 +77,7 @@ def _check_arguments(name: str, make: Callable[..., Any], arguments: Mapping[str
     try:
         signature = inspect.signature(make)
     except (TypeError, ValueError):
-        return  # a class without an inspectable signature says so itself when it is called
+        return  # A class without an inspectable signature raises an error itself when it is called.
     try:
         signature.bind(**arguments)
     except TypeError as error:

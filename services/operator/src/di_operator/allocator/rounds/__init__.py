@@ -1,1 +1,1 @@
-"""What a reconsideration of all jobs costs, and whom."""
+"""Rate and cost of reconsidering all jobs."""

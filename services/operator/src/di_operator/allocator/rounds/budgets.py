@@ -1,9 +1,9 @@
-"""How often all jobs are reconsidered, and for whose changes. Pure.
+"""Rate limit of reconsidering all jobs, and budgets of changes by namespace. Pure.
 
-A reconsideration of all jobs costs a policy's whole time, and may move anybody's jobs. So there is
-a minimum interval between two, and what users change in their jobs counts against their namespace:
-a namespace with many changes waits for the period like everybody, and gains nothing from others by
-them.
+A reconsideration of all jobs takes a policy's whole time, and can move any user's jobs. So there
+is a minimum interval between two, and edits of jobs count against a budget of their namespace. A
+namespace beyond its budget waits for the period, and its jobs do not grow at the expense of
+others.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
 SHORTEST_INTERVAL: Final = 5.0
 """Seconds between two reconsiderations of all jobs, unless the period is shorter."""
 IDLE_SHARE: Final = 9.0
-"""How many times as long as a reconsideration took the next one is put off at least."""
+"""The next one is put off for at least so many times the duration of the last."""
 CHANGES: Final = 30
-"""Edits, suspensions, resumptions and deletions of a namespace's jobs that count at once."""
+"""Edits, suspensions, resumptions and deletions of a namespace's jobs that are counted at once."""
 SECONDS_PER_CHANGE: Final = 2.0
-"""In which a namespace may make one more."""
+"""Seconds until a namespace can make one more change."""
 
 
 def interval(period: float, last: float) -> float:
-    """Seconds from the start of a reconsideration to that of the next.
+    """Return the seconds from the start of a reconsideration to that of the next.
 
     Args:
-        period: between two when nothing changes.
+        period: the interval when nothing changes.
         last: how long the last one took.
     """
     return min(period, max(SHORTEST_INTERVAL, (1 + IDLE_SHARE) * last))
 
 
 class ChangeBudgets:
-    """What each namespace has changed lately; times are monotonic seconds."""
+    """The recent changes of each namespace; times are monotonic seconds."""
 
     def __init__(self) -> None:
-        # When all that a namespace has changed will have been paid; those that never did are not
-        # in it.
+        # When the debt of a namespace for its changes will be paid; namespaces without changes are
+        # absent.
         self._paid: dict[str, float] = {}
 
     def spend(self, namespace: str, now: float) -> bool:
@@ -66,10 +66,10 @@ class ChangeBudgets:
 def held_back(
     jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList], over: Container[str]
 ) -> dict[str, JobInfo]:
-    """Return the jobs that a policy is asked about together.
+    """Return the jobs about which a policy is asked together.
 
-    Of namespaces that are `over` their budget those that hold nodes, as large as they are; others
-    of theirs can only have what is left.
+    Jobs of namespaces that are `over` their budget are included only if they hold nodes, at their
+    present size. Their other jobs can only have what is left.
     """
     return {
         key: job if job.namespace not in over else _not_larger(job, held[key])

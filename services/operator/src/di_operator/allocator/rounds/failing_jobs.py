@@ -1,7 +1,7 @@
-"""Jobs that a policy fails on: found by bisection, and kept aside with growing delays. Pure.
+"""Jobs on which a policy fails: found by bisection, and kept aside with growing delays. Pure.
 
-One broken job must cost itself alone: all others are decided on without it, the search is not
-repeated while it is aside, and it comes back only if the policy bears it alone.
+One broken job must not affect others: these are decided on without it. The search is not repeated
+while the job is aside, and it returns only after the policy succeeds on it alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from di_operator.allocator.model.policy import Policy
 from di_operator.allocator.withdrawals.delays import FIRST_DELAY, LONGEST_DELAY
 
 CALLS: Final = 256
-"""Calls of the policy that one search makes at most; the jobs it does not reach are found by the
-next one."""
+"""Maximum number of calls of the policy in one search; the next search finds the remaining jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,11 @@ class _Aside:
 
 
 class FailingJobs:
-    """The jobs that are kept aside, by UID, and whether it is time for another search."""
+    """The jobs that are kept aside, by UID, and the time of the next search."""
 
     def __init__(self) -> None:
         self._aside: dict[str, _Aside] = {}
-        # Those that came back: one that fails again goes on with its delays.
+        # Jobs that returned: one that fails again continues with its delays.
         self._returned: dict[str, _Aside] = {}
         self._fruitless: _Aside | None = None
 
@@ -44,12 +43,14 @@ class FailingJobs:
         self._aside[uid] = _again(before, why, now)
 
     def why(self, uid: str) -> str | None:
-        """Why a job is aside; None: it is not."""
+        """Return why a job is aside; None: it is not."""
         found = self._aside.get(uid)
         return None if found is None else found.why
 
     def release(self, now: datetime) -> list[str]:
-        """The jobs whose delay is over: they are aside no longer, and have to be tried alone."""
+        """Return the jobs whose delay is over. They are not aside any more, and have to be tried
+        alone.
+        """
         due = [uid for uid, found in self._aside.items() if found.until <= now]
         for uid in due:
             self._returned[uid] = self._aside.pop(uid)
@@ -58,16 +59,16 @@ class FailingJobs:
         return due
 
     def forget(self, uid: str) -> None:
-        """Take in that a job is gone."""
+        """Record the deletion of a job."""
         self._aside.pop(uid, None)
         self._returned.pop(uid, None)
 
     def may_search(self, now: datetime) -> bool:
-        """Whether a search may begin: one that found nothing is not repeated at once."""
+        """Return whether a search is allowed: one that found nothing is not repeated at once."""
         return self._fruitless is None or self._fruitless.until <= now
 
     def searched(self, found: Mapping[str, str], now: datetime) -> None:
-        """Take in what a search has found."""
+        """Record the result of a search."""
         self._fruitless = None if found else _again(self._fruitless, "", now)
 
 
@@ -86,9 +87,10 @@ def find_failing_jobs(
 ) -> dict[str, str]:
     """Return the jobs without which the policy does not fail, and what it raised, by key.
 
-    For a policy that has failed on all jobs together. A few calls for each failing job, and none
-    for the others. Empty when the policy fails without any job: the fault is its own. So it is
-    when it fails on every job, unless there are others that are not asked about (`among_others`).
+    It is called after the policy has failed on all jobs together. It takes a few calls for each
+    failing job, and none for the others. The result is empty when the policy fails without any
+    job: the fault is its own. It is also empty when the policy fails on every job, unless there
+    are others that it is not asked about (`among_others`).
     """
     calls = 0
 
@@ -119,7 +121,7 @@ def _bisect(
     error_of: Callable[[Sequence[str]], str | None],
     may_go_on: Callable[[], bool],
 ) -> dict[str, str]:
-    """Jobs to blame for an error that the policy raises on these together."""
+    """Return the failing jobs behind an error that the policy raises on these together."""
     if len(keys) == 1:
         return {keys[0]: error}
     middle = len(keys) // 2
@@ -131,7 +133,7 @@ def _bisect(
             found |= _bisect(half, of_half, error_of, may_go_on)
     if found:
         return found
-    # Only together: the job that makes the shortest row of them fail is to blame.
+    # They fail only together: the last job of the shortest failing prefix is blamed.
     passes, fails = middle, len(keys)
     while fails - passes > 1 and may_go_on():
         between = (passes + fails) // 2
