@@ -1,9 +1,10 @@
 """Dominant resource fairness (A. Ghodsi et al., NSDI'11) with weights and floors. Pure.
 
-The dominant share of a tenant is the largest part that it has of any resource. All grow together,
-each in the proportions of what it wants, by their dominant shares over their weights, until they
-have what they want or a resource is used up: who wants more of that stays as it is. So nobody
-would rather have what another of its weight has, and to want more than one needs brings nothing.
+The dominant share of a tenant is the largest part that it has of any resource. All tenants grow
+together, each in the proportions of what it wants, by their dominant shares over their weights. A
+tenant stops when it has what it wants, or when a resource that it wants is used up. So no tenant
+prefers the division of another of its weight, and a tenant gains nothing by asking for more than
+it needs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 Amounts = Mapping[str, float]
 
 _HALVINGS: Final = 100
-"""More than a float has bits: the level is found to the last of them."""
+"""Steps of the bisection, more than a float has bits: the level is exact."""
 
 
 def fill_dominant(
@@ -25,13 +26,13 @@ def fill_dominant(
     room: Amounts,
     floors: Mapping[str, Amounts],
 ) -> dict[str, dict[str, float]]:
-    """Return what each tenant is to have of each resource.
+    """Return the amount of each resource for each tenant.
 
     Args:
-        wanted: by tenant; nobody gets more, and of a resource that is not in the room nothing.
+        wanted: by tenant, at most what it gets; a resource that is not in `room` gives 0.
         weights: of the tenants, above 0.
-        room: what there is.
-        floors: what tenants have before the division; within the room together.
+        room: the available amounts.
+        floors: what tenants have before the division; within the available amounts together.
     """
     filling = _Filling(wanted=wanted, room=room, floors=floors, weights=weights)
     used_up: set[str] = set()
@@ -56,7 +57,7 @@ def fill_dominant(
 
 @dataclass(slots=True, kw_only=True)
 class _Filling:
-    """Tenants whose shares grow by one level; that of those that grow no more is frozen."""
+    """Tenants whose shares grow by one level; the level of those that stopped is stored."""
 
     wanted: Mapping[str, Amounts]
     room: Amounts
@@ -64,7 +65,9 @@ class _Filling:
     weights: Mapping[str, float]
     frozen: dict[str, float] = field(default_factory=dict)
     _speeds: dict[str, float] = field(init=False)
-    """Of all that a tenant wants it has so much at level 1; 0: it wants what there is none of."""
+    """The part of what a tenant wants that it has at level 1; 0: it wants a resource that does not
+    exist.
+    """
 
     def __post_init__(self) -> None:
         self._speeds = {}
@@ -75,20 +78,20 @@ class _Filling:
 
     @property
     def growing(self) -> list[str]:
-        """Who is to have more yet."""
+        """Return the tenants that are to have more."""
         return [name for name, speed in self._speeds.items() if speed and name not in self.frozen]
 
     def enough(self, tenant: str) -> float:
-        """The level at which a tenant has what it wants."""
+        """Return the level at which a tenant has what it wants."""
         return 1 / self._speeds[tenant]
 
     def has(self, tenant: str, name: str, level: float) -> float:
-        """What a tenant has of a resource."""
+        """Return a tenant's amount of a resource at a level."""
         part = min(1.0, self._speeds[tenant] * level) * self.wanted[tenant].get(name, 0.0)
         return max(self.floors.get(tenant, {}).get(name, 0.0), part)
 
     def over(self, level: float, but: set[str]) -> set[str]:
-        """Of which resources, but for these, there is too little if all grow to this level."""
+        """Return the resources, except for `but`, that would be exceeded at this level."""
         levels = {tenant: self.frozen.get(tenant, level) for tenant in self.wanted}
         return {
             name

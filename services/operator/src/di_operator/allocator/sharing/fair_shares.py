@@ -1,21 +1,19 @@
-"""How much of the preemptible room each namespace may call its own, by weights. Pure.
+"""Entitlements of namespaces to the capacity of preemptible jobs, by weights. Pure.
 
-A share is one of the scarcest resource, which would run out first if all got what they ask for:
-what is not scarce has no price, and of one resource there is exactly one division that is fair, by
-water filling. Or it is a dominant share (`dominant`): the largest part that a namespace has of any
-resource, which treats tenants better that want different ones.
+A share is one of the scarcest resource, which would be used up first if all got what they ask for.
+A resource that is not scarce has no price, and water filling is the only fair division of a single
+one. Or it is a dominant share (`dominant`): the largest part that a namespace has of any resource.
+That is fairer to tenants that want different resources.
 
-A namespace is entitled to what it wants, or to its weighted part of the room if that is less; what
-others do not want of theirs is divided again by the weights of those that want more. What it is
-guaranteed it is entitled to before that.
+A namespace is entitled to what it wants, or to its weighted part of the capacity if that is less.
+The unused rest is divided again by the weights of those that want more. A guarantee comes first.
 
-Jobs have sizes, so exact shares are impossible: a namespace that wants more is below what it is
-entitled to by less than one step of a job's size. A job whose least size is more than all that its
-namespace is entitled to would never run beside tenants that want all of theirs. Such jobs take
-turns (ageing): every other slot of so many seconds of its age a job is entitled to its least size,
-and its namespace, which has more than its part by that, to nothing else. Where two are due at once
-that do not fit together, who has waited longer goes first. No turn takes what others are
-guaranteed.
+Jobs have sizes, so exact shares are impossible. A namespace that wants more is below its
+entitlement by less than one step of a job's size. A job whose least size exceeds the entitlement
+of its namespace would never run beside busy tenants. Such jobs take turns (ageing): in every other
+turn of so many seconds of its age a job is entitled to its least size. Its namespace then exceeds
+its share by that, and is entitled to nothing else. If two are due at once and do not fit together,
+the one that has waited longer comes first. No turn takes what others are guaranteed.
 """
 
 from __future__ import annotations
@@ -31,17 +29,17 @@ from di_operator.allocator.sharing.dominant_shares import fill_dominant
 from di_operator.allocator.sharing.queues import NO_QUEUES, Queues
 
 Amounts = Mapping[str, float]
-"""By resource; of one that is not named there is nothing."""
+"""By resource; 0 of one that is not named."""
 
 DEFAULT_SHARE: Final = 1.0
 DEFAULT_AGEING: Final = 3600.0
 EXACT: Final = 1 + 1e-9
-"""What is computed may be below an exact amount by that."""
+"""Tolerance by which a computed amount can be below the exact one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The weights of namespaces, that of all others, and the seconds of a slot of ageing.
+    """The weights of namespaces, that of all others, and the seconds of a turn of ageing.
 
     `dominant`: shares are dominant ones, not of the scarcest resource.
     """
@@ -52,15 +50,15 @@ class Shares:
     dominant: bool = False
 
     def of(self, namespace: str) -> float:
-        """The weight of a namespace."""
+        """Return the weight of a namespace."""
         return self.weights.get(namespace, self.default)
 
     def measured(self, wanted: Resources, free: Resources) -> dict[str, int]:
-        """Of the room, those resources that shares are measured in.
+        """Return the free resources in which shares are measured.
 
         Args:
-            wanted: what all want together.
-            free: what there is for them.
+            wanted: the sum of what all want.
+            free: what is available to them.
         """
         names = sorted(wanted) if self.dominant else [scarcest(wanted, free)]
         return {name: free.get(name, 0) for name in names}
@@ -72,10 +70,11 @@ def read_shares(
     ageing_seconds: float,
     queues: Queues = NO_QUEUES,
 ) -> Shares | None:
-    """Return what a policy's arguments say; None: namespaces have no shares.
+    """Return the shares given by a policy's arguments; None: namespaces have no shares.
 
-    Queues with a weight or a guarantee make shares dominant ones; with quotas alone there are none.
-    Raises ValueError for a weight or time that is no number above 0, or both kinds of weights.
+    Queues with a weight or a guarantee make shares dominant ones; with quotas alone there are no
+    shares. Raises ValueError for a weight or time that is not a number above 0, or both forms of
+    weights.
     """
     if shares is not None and not isinstance(shares, Mapping):
         raise ValueError(f"shares: {shares!r}: must map namespaces to weights")
@@ -99,24 +98,25 @@ def read_shares(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A job as far as shares go: `least` is what its smallest size takes."""
+    """A job in the division: `least` is what its smallest size takes."""
 
     job: JobInfo
     least: Amounts
     holds: bool
-    """Whether it has nodes now."""
+    """The job has nodes now."""
 
     @property
     def waited(self) -> float:
-        """Seconds that it has not run, by what it has had, taken to have been at its least size."""
+        """Return the seconds that it has not run, if it ran at its least size before."""
         replicas = max(1, sum(task.minimum for task in self.job.tasks))
         return max(0.0, self.job.age - self.job.attained / replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entitlements:
-    """What namespaces are entitled to, of the resources that shares are measured in; `turns` are
-    jobs, by key, that have their least size besides."""
+    """The entitlements of namespaces, of the resources in which shares are measured. The jobs of
+    `turns`, by key, have their least size in addition.
+    """
 
     rooms: Mapping[str, Amounts]
     turns: frozenset[str] = field(default_factory=frozenset)
@@ -125,13 +125,13 @@ class Entitlements:
 def entitle(
     wanted: Mapping[str, Amounts], claims: Sequence[Claim], shares: Shares, room: Amounts
 ) -> Entitlements:
-    """Divide the room among namespaces.
+    """Divide the capacity among namespaces.
 
     Args:
         wanted: by namespace, what its jobs would take if they could.
         claims: the jobs of these namespaces, in the order of their precedence.
         shares: the weights.
-        room: all there is for them, of the resources that shares are measured in.
+        room: what is available to them, of the resources in which shares are measured.
     """
     floors = _guaranteed(wanted, claims, room)
     rooms = _fill(wanted, shares, room, floors)
@@ -168,12 +168,12 @@ def entitle(
 
 
 def fits(amounts: Amounts, room: Amounts) -> bool:
-    """Whether there is room, of the resources of the room."""
+    """Return whether the amounts fit, for the resources of `room`."""
     return all(amounts.get(name, 0.0) <= most * EXACT for name, most in room.items())
 
 
 def total_of(amounts: Sequence[Amounts]) -> dict[str, float]:
-    """The sum by resource."""
+    """Return the sum by resource."""
     found: dict[str, float] = {}
     for each in amounts:
         for name, amount in each.items():
@@ -197,8 +197,9 @@ def _fill(
 def _guaranteed(
     wanted: Mapping[str, Amounts], claims: Sequence[Claim], room: Amounts
 ) -> dict[str, Amounts]:
-    """What namespaces want of what they are guaranteed and do not have elsewhere; all the less
-    where more is guaranteed than there is."""
+    """Return what namespaces want of their guarantees and do not have elsewhere, scaled down where
+    more is guaranteed than available.
+    """
     accounts = {claim.job.namespace: claim.job.account for claim in claims if claim.job.account}
     floors = {
         namespace: {
@@ -219,7 +220,9 @@ def _guaranteed(
 
 
 def fill_by_weight(wanted: Mapping[str, float], shares: Shares, amount: float) -> dict[str, float]:
-    """Give to each what it wants or its weighted part, and what is not wanted to the others."""
+    """Give each namespace what it wants or its weighted part, and divide the rest among the
+    others.
+    """
     rooms: dict[str, float] = {}
     # Who wants the least for its weight is the first to have enough.
     order = sorted(wanted, key=lambda name: (wanted[name] / shares.of(name), name))

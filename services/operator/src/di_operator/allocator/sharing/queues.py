@@ -1,7 +1,8 @@
-"""What an administrator sets for namespaces: weight, guarantee and quota. Pure.
+"""Settings of an administrator for namespaces: weight, guarantee and quota. Pure.
 
-One mapping by namespace, an argument of the policy. A quota is a bound on what a namespace has, a
-guarantee is what it gets back from others whenever it wants it, a weight is its part of the rest.
+They are one mapping by namespace, an argument of the policy. A quota bounds what a namespace has.
+A guarantee is what it gets back from others whenever it wants it. A weight is its part of the
+rest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from di_operator.allocator.model.job import Account
 from di_operator.allocator.model.resources import Resources, read_resources
 
 MOST: Final = 256
-"""Namespaces that may be named; each has its own lines in the metrics."""
+"""Maximum number of namespaces that can be named; each has its own series in the metrics."""
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _KEYS: Final = ("weight", "guarantee", "quota")
 
@@ -26,7 +27,7 @@ class Queue:
     """The settings of one namespace; a resource that is not named is not bounded."""
 
     weight: float | None = None
-    """None: that of namespaces that are not named."""
+    """None: the default weight."""
     guarantee: Resources = field(default_factory=dict)
     quota: Resources = field(default_factory=dict)
 
@@ -41,7 +42,7 @@ class Queues:
         return bool(self.by_namespace)
 
     def account(self, namespace: str, taken: Resources) -> Account | None:
-        """What bounds the jobs of a namespace; None: nothing does."""
+        """Return the bounds on the jobs of a namespace; None: there are none."""
         queue = self.by_namespace.get(namespace)
         if queue is None or not (queue.guarantee or queue.quota):
             return None
@@ -49,7 +50,7 @@ class Queues:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Of the namespaces that say one."""
+        """Return the weights of the namespaces that have one."""
         return {
             name: queue.weight
             for name, queue in self.by_namespace.items()
@@ -58,7 +59,7 @@ class Queues:
 
     @property
     def divide(self) -> bool:
-        """Whether room is divided: there is a weight or a guarantee."""
+        """Return whether capacity is divided: there is a weight or a guarantee."""
         return any(queue.weight or queue.guarantee for queue in self.by_namespace.values())
 
 
@@ -66,7 +67,7 @@ NO_QUEUES: Final = Queues({})
 
 
 def queues_of(policy: object) -> Queues:
-    """The queues that a policy was made with: its attribute `queues`, if it has one."""
+    """Return the queues of a policy: its attribute `queues`, if it has one."""
     found = getattr(policy, "queues", None)
     return found if isinstance(found, Queues) else NO_QUEUES
 
@@ -74,7 +75,7 @@ def queues_of(policy: object) -> Queues:
 def read_queues(given: Mapping[str, Any] | None) -> Queues:
     """Read a policy's argument.
 
-    Raises ValueError, which says where and why, for what makes no sense.
+    Raises ValueError, with place and reason, for an invalid one.
     """
     if given is None:
         return NO_QUEUES

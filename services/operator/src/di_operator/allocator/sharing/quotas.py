@@ -1,7 +1,7 @@
-"""Quotas of namespaces, held to while an answer is made and again when it is checked. Pure.
+"""Quotas of namespaces, enforced while an answer is made and again when it is checked. Pure.
 
 A quota bounds what all jobs of a namespace have together. Jobs that the allocator does not decide
-on count, though it cannot hold them back; what it decides on starts and grows within what is left.
+on count, though it cannot hold them back. Its own jobs start and grow within what is left.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from di_operator.allocator.model.resources import Resources, in_units, total
 
 
 class Allowance:
-    """What namespaces may still be given, while an answer is made. Jobs without an account are
-    not counted: nothing bounds them."""
+    """The remaining quota of namespaces while an answer is made. Jobs without an account are
+    unbounded and not counted.
+    """
 
     def __init__(self) -> None:
         self._used: dict[str, dict[str, int]] = {}
@@ -24,7 +25,7 @@ class Allowance:
     def beside_fixed(
         cls, jobs: Mapping[str, JobInfo], previous: Mapping[str, NodeList]
     ) -> Allowance:
-        """One that counts already what is never moved."""
+        """Return one in which jobs that are never moved are counted already."""
         found = cls()
         for job in jobs.values():
             if job.account is not None and not job.preemptible:
@@ -45,7 +46,7 @@ class Allowance:
             used[name] = used.get(name, 0) + count * amount
 
     def left(self, job: JobInfo) -> dict[str, int]:
-        """What its namespace may still have, of the resources that have a quota."""
+        """Return what a job's namespace can still have, of the resources that have a quota."""
         if job.account is None:
             return {}
         used, taken = self._used.get(job.namespace, {}), job.account.taken
@@ -55,7 +56,7 @@ class Allowance:
         }
 
     def allows(self, job: JobInfo, placed: NodeList) -> bool:
-        """Whether a job may be given that much."""
+        """Return whether a job can be given that much."""
         if job.account is None:
             return True
         return _fits(
@@ -63,12 +64,13 @@ class Allowance:
         )
 
     def has_room(self, job: JobInfo, task: TaskInfo, count: int) -> bool:
-        """Whether a job may be given so many replicas more of a task."""
+        """Return whether a job can be given so many more replicas of a task."""
         return job.account is None or _fits(_times(task, count), self.left(job))
 
     def within(self, job: JobInfo) -> JobInfo | None:
-        """The job as large as it may be; itself if nothing bounds it, None: not even its least
-        size."""
+        """Return the job at the largest size allowed; itself if it is unbounded, None: not even
+        its least size.
+        """
         if job.account is None:
             return job
         if job.account.barred:
@@ -91,7 +93,9 @@ class Allowance:
         return job if tasks == job.tasks else replace(job, tasks=tasks)
 
     def cut(self, job: JobInfo, wants: NodeList, had: NodeList) -> NodeList:
-        """What a job may have of an answer; what is fixed and runs it keeps."""
+        """Return the part of an answer that the quota allows; a fixed job that runs keeps what it
+        has.
+        """
         if not job.preemptible and wants == had:
             return wants
         if job.account is not None and job.account.barred:
@@ -102,7 +106,7 @@ class Allowance:
         bounded = replace(
             job,
             tasks=tuple(
-                # What the learners lose is a restart: the others give way first.
+                # Fewer learners mean a restart, so the other tasks give way first.
                 replace(task, replicas=found[task.name], maximum=found[task.name])
                 for task in sorted(job.tasks, key=lambda task: task is not job.scaled)
             ),
@@ -114,7 +118,7 @@ class Allowance:
         return NodeList(tuple((name, nodes[: sizes[name]]) for name, nodes in wants.tasks))
 
     def shortage(self, job: JobInfo) -> str:
-        """Why the quota keeps a job waiting, with numbers; empty: it does not."""
+        """Return why the quota keeps a job waiting, with numbers; empty: it does not."""
         if job.account is None or self.within(job) is not None:
             return ""
         left = self.left(job)
@@ -132,9 +136,12 @@ class Allowance:
 def within_quotas(
     jobs: Mapping[str, JobInfo], order: Iterable[JobInfo], previous: Mapping[str, NodeList]
 ) -> tuple[dict[str, JobInfo], dict[str, NodeList]]:
-    """Those jobs that could all run together by their quotas, as large as they may be, and what of
-    `previous` is theirs. Who has nodes keeps them first, then others start, then those grow; each
-    in `order`."""
+    """Return the jobs that can all run together by their quotas, at their largest sizes, and their
+    nodes of `previous`.
+
+    Running jobs keep their nodes first, then others start, then running ones grow; each in
+    `order`.
+    """
     allowance = Allowance.beside_fixed(jobs, previous)
     found: dict[str, JobInfo] = {}
     held: dict[str, NodeList] = {}
@@ -164,7 +171,7 @@ def _named(quota: str | None) -> str:
 
 
 def asked_by(job: JobInfo, counts: Mapping[str, int]) -> dict[str, int]:
-    """What so many replicas of each task take."""
+    """Return what so many replicas of each task take."""
     return total(_times(task, counts.get(task.name, 0)) for task in job.tasks)
 
 
@@ -179,7 +186,7 @@ def _fits(amounts: Resources, left: Resources) -> bool:
 def _grow(
     job: JobInfo, counts: Mapping[str, int], upto: Mapping[str, int], left: dict[str, int]
 ) -> dict[str, int]:
-    """More of each task in turn, in whole units, out of what is left."""
+    """Return more replicas of each task in turn, in whole units, within what is left."""
     found = dict(counts)
     for task in job.tasks:
         more = max(0, upto[task.name] - found[task.name])

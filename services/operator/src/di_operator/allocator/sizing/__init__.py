@@ -1,1 +1,1 @@
-"""How many replicas each preemptible job is to have."""
+"""Sizing: the number of replicas of each preemptible job."""

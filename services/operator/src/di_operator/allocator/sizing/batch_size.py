@@ -1,4 +1,4 @@
-"""What batch a job should train on with the learners it is granted, by its curve."""
+"""The recommended batch size for the granted learners, by the job's goodput curve."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from di_operator.allocator.model.job import JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
 
 KEPT: Final = 0.1
-"""Advice by which the last one changes by no more is not given: every report moves the fit a
-little, and a program pays for each change of its batch."""
+"""A recommendation that changes by no more than this part is not given. Every report moves the
+fit a little, and a program pays for each change of its batch.
+"""
 
 
 def advised_batch(
     job: JobInfo, has: NodeList, nodes: Mapping[str, NodeInfo], *, before: int | None = None
 ) -> int | None:
-    """Samples of all learners between two updates; None: nothing is known, or to be chosen.
+    """Return the samples of all learners between two updates; None: unknown, or not adjustable.
 
-    It is that of the highest goodput, and a multiple of the number of learners. A job that
-    reports no `maxBatchSize` above its initial batch chooses for itself.
+    It is that of the highest goodput, and a multiple of the number of learners. A job that reports
+    no `maxBatchSize` above its initial batch chooses for itself.
 
     Args:
-        before: what it was told as it was granted the same nodes; None: nothing.
+        before: the recommendation at the grant of the same nodes; None: there was none.
     """
     learners = has.task(job.scaled.name)
     if not learners:

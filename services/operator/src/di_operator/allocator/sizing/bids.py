@@ -1,4 +1,4 @@
-"""What the jobs of `goodput` bid for, where namespaces have shares or quotas."""
+"""Bids of jobs under `goodput`, where namespaces have shares or quotas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from di_operator.allocator.sizing.pools import Pool
 def measured_room(
     pool: Pool, capacity: FreeCapacity, scarce: str, shares: Shares | None
 ) -> dict[str, float]:
-    """What a pool has of the resources that are divided: of the scarcest, or of all asked for."""
+    """Return a pool's amounts of the resources that are divided: of the scarcest, or of all
+    requested.
+    """
     names = {scarce}
     if shares is not None and shares.dominant:
         names = {
@@ -40,9 +42,11 @@ def make_bids(
     *,
     draws: Sequence[tuple[str, ...]] = (),
 ) -> list[Bid]:
-    """The sizes on offer, at the price that shares are measured by: with dominant ones, the part
-    of what there is that a size takes most of. A size takes its cost of each bound that it `draws`
-    on."""
+    """Return the bids of jobs for their offered sizes, at the price in which shares are measured.
+
+    With dominant shares the price is the largest part of any resource that a size takes. A size
+    takes its cost of each bound that it `draws` on.
+    """
     is_dominant = shares is not None and shares.dominant
     return [
         _bid(demand.job, option, offer, room if is_dominant else None, names)

@@ -1,9 +1,9 @@
-"""Which size each job gets, when all draw on one budget: separable concave maximisation.
+"""Sizes of jobs that draw on one budget: separable concave maximisation.
 
-Each job offers sizes, with a cost and a value each. Of the upper hull of its points only the
-steps count; they have falling slopes, so taking steps of all jobs by slope until the budget is
-used is optimal up to the last step (the linear relaxation's optimum is one fractional step away).
-What is left over goes to the best single steps that still fit. O(n log n) in the steps.
+Each job offers sizes, with a cost and a value each. Only the steps along the upper hull of its
+points count; their slopes fall. So taking steps of all jobs by slope until the budget is used is
+optimal up to the last step: the optimum of the linear relaxation is one fractional step away. The
+rest of the budget goes to the best single steps that still fit. It takes O(n log n) in the steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The sizes of one job: rising costs, the first of them for nothing, and their values."""
+    """The sizes of one job: rising costs, the first of which is 0, and their values."""
 
     costs: Sequence[float]
     values: Sequence[float]
@@ -34,8 +34,8 @@ def choose(offers: Sequence[Offer], budget: float) -> list[int]:
     for _, row, i in steps:
         offer, hull = offers[row], hulls[row]
         cost = offer.costs[hull[i + 1]] - offer.costs[hull[i]]
-        # The prefix ends at the first step that does not fit; later steps of other jobs may
-        # still, but which of them are best is for the filling to say, off the hull as well.
+        # The prefix ends at the first step that does not fit. Later steps of other jobs may still
+        # fit; `fill` chooses among these, off the hull as well.
         if chosen[row] != hull[i] or cost > left:
             break
         chosen[row] = hull[i + 1]
@@ -81,8 +81,8 @@ def upper_hull(offer: Offer) -> list[int]:
             continue
         while len(hull) > 1:
             low, high = hull[-2], hull[-1]
-            # The point between lies below the line from its neighbour to the new one; multiplied
-            # out, since costs may be equal.
+            # The point between lies below the line from its neighbour to the new one. It is
+            # multiplied out, since costs may be equal.
             if (values[high] - values[low]) * (costs[at] - costs[high]) > (
                 values[at] - values[high]
             ) * (costs[high] - costs[low]):
@@ -93,7 +93,7 @@ def upper_hull(offer: Offer) -> list[int]:
 
 
 def slope_of(offer: Offer, low: int, high: int) -> float:
-    """What a step from one size to a larger one brings for each unit of what it costs."""
+    """Return the gain of a step from one size to a larger one per unit of its cost."""
     cost = offer.costs[high] - offer.costs[low]
     gained = offer.values[high] - offer.values[low]
     return gained / cost if cost > 0 else float("inf") if gained > 0 else 0.0

@@ -1,8 +1,8 @@
-"""Which size each job gets, when sizes take several resources, and namespaces have bounds.
+"""Sizes of jobs when sizes take several resources and namespaces have bounds.
 
-As `choose`, whose budget is one number: steps of the upper hulls by slope, then the best single
-steps that still fit. A step has to fit into all that there is of each resource and on each bound of
-nodes, and into what its namespace may still have.
+It is like `choose`, whose budget is one number: steps of the upper hulls by slope, then the best
+single steps that still fit. A step has to fit into each resource, each bound of nodes, and the
+remaining quota of its namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from di_operator.allocator.sizing.choose import Offer, slope_of, upper_hull
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bid:
-    """The sizes that a job may have: one price for each, their values, and what each takes."""
+    """The sizes that a job can have: a price for each, their values, and what each takes."""
 
     job: JobInfo
     offer: Offer
@@ -26,47 +26,48 @@ class Bid:
 
 
 class Budget:
-    """What is left of the room, and to namespaces of their quotas. The room is by resource, and by
-    the name of each bound of nodes."""
+    """The remaining capacity and quotas of namespaces. The capacity is by resource, and by the
+    name of each bound of nodes.
+    """
 
     def __init__(self, room: Amounts, quotas: Mapping[str, Amounts]) -> None:
         self.room = dict(room)
         self._quotas = {name: dict(quota) for name, quota in quotas.items()}
 
     def less(self, bids: Sequence[Bid], chosen: Sequence[int]) -> Budget:
-        """The budget once these sizes are given."""
+        """Return the budget after these sizes are given."""
         found = Budget(self.room, self._quotas)
         for bid, at in zip(bids, chosen, strict=True):
             found.take(bid, 0, at)
         return found
 
     def of_room(self, room: Amounts) -> Budget:
-        """The same quotas, and another room."""
+        """Return the same quotas with another capacity."""
         return Budget(room, self._quotas)
 
     def holds(self, bids: Sequence[Bid], chosen: Sequence[int]) -> bool:
-        """Whether there is so much for these sizes."""
+        """Return whether these sizes fit."""
         left = self.less(bids, chosen)
         return all(
             amount >= 0 for each in (left.room, *left._quotas.values()) for amount in each.values()
         )
 
     def within_quota(self, bid: Bid, low: int, high: int) -> bool:
-        """Whether the namespace of a job may have it grow from a size to another."""
+        """Return whether the quota of a job's namespace allows a step to a larger size."""
         quota = self._quotas.get(bid.job.namespace)
         return quota is None or fits(_more(bid, low, high, quota), quota)
 
     def within_room(self, bid: Bid, low: int, high: int) -> bool:
-        """Whether there is so much left."""
+        """Return whether enough capacity is left for a step."""
         return fits(_more(bid, low, high, self.room), self.room)
 
     def exceeded(self, bid: Bid, low: int, high: int) -> set[str]:
-        """The parts of the room of which there is less left than that."""
+        """Return the parts of the capacity that a step would exceed."""
         more = _more(bid, low, high, self.room)
         return {name for name, left in self.room.items() if not fits(more, {name: left})}
 
     def take(self, bid: Bid, low: int, high: int) -> None:
-        """Let a job grow from a size to another."""
+        """Take what a job needs to grow from a size to another."""
         for left in (self.room, self._quotas.get(bid.job.namespace, {})):
             for name, amount in _more(bid, low, high, left).items():
                 left[name] -= amount
@@ -84,10 +85,10 @@ def choose_bids(bids: Sequence[Bid], budget: Budget) -> list[int]:
     used_up: set[str] = set()
     for _, row, i in steps:
         bid, low, high = bids[row], hulls[row][i], hulls[row][i + 1]
-        # One namespace at its bound is no reason for others to stop.
+        # A namespace at its bound does not stop others.
         if chosen[row] != low or not budget.within_quota(bid, low, high):
             continue
-        # Nor is one part of the room that is used up, to those who take nothing of it.
+        # A part of the capacity that is used up does not stop steps that take nothing of it.
         if any(more > 0 for more in _more(bid, low, high, used_up).values()):
             continue
         if exceeded := budget.exceeded(bid, low, high):
@@ -117,7 +118,7 @@ def fill_bids(bids: Sequence[Bid], chosen: list[int], budget: Budget) -> None:
 def _steps(
     bids: Sequence[Bid], rows: Iterable[int], chosen: Sequence[int], budget: Budget
 ) -> Iterable[tuple[float, int, int]]:
-    """The steepest step of each of these that fits."""
+    """Return the steepest step of each of these that fits."""
     for row in rows:
         bid, at = bids[row], chosen[row]
         found = [

@@ -1,15 +1,16 @@
-"""Which kind of node each job gets and how many, when each kind has its own budget.
+"""The kind of nodes and the size of each job, when each kind has its own budget.
 
-A job offers sizes on several kinds and gets one of them at most: a knapsack of multiple choice with
-several resources. Jobs that can use some nodes of a kind only have a budget of these besides: an
-offer counts against all budgets that it draws on. As in the dual, every budget has a price, at
-which what the jobs would take for themselves (the size whose value exceeds its price most) is about
-what there is. The steps of all
-jobs are then taken by what they bring for their price, to another kind if that is it, as far as
-they fit. At last single jobs are given what they would rather have at these prices, where that is
-worth more than it costs those who make room; for few jobs that brings the answer from 1 % to 0.2 %
-of the best. The work is bounded. With one kind all of it would be what `choose` does, which is
-faster.
+A job offers sizes on several kinds and gets one of them at most: a multiple-choice knapsack with
+several resources. Jobs that can use only some nodes of a kind have an additional budget of these:
+an offer counts against all budgets that it draws on. As in the dual, every budget has a price. At
+these prices the sizes that jobs would take for themselves (those whose value exceeds their price
+most) use about what is available. The steps of all jobs are then taken by gain per price, to
+another kind if that is best, as far as they fit.
+
+At last single jobs get what they would prefer at these prices, where that is worth more than it
+costs the jobs that give way. For few jobs that brings the answer from 1 % to 0.2 % of the best.
+
+The work is bounded. With one kind the result would be that of `choose`, which is faster.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from typing import Final, NamedTuple
 
 from di_operator.allocator.sizing.choose import Offer, slope_of, upper_hull
 
-# Rounds of bringing each price to where the others leave it.
+# Rounds in which each price is adjusted to the others.
 _ROUNDS: Final = 12
-# How exact a price has to be, as a part of it.
+# Relative precision of a price.
 _EXACT: Final = 1e-4
 _SMALLEST: Final = 1e-12
-# What an answer must be better by to be another one.
+# Least gain for which an answer is replaced.
 _LEAST_GAIN: Final = 1e-9
-# Sizes that are looked at for the sake of single jobs; some microseconds each.
+# Maximum number of sizes considered for single jobs; some microseconds each.
 _WORK: Final = 20_000
 
 
@@ -45,7 +46,7 @@ def choose_kinds(
     budgets: Mapping[str, float],
     draws: Sequence[Mapping[str, tuple[str, ...]]] | None = None,
 ) -> list[Choice]:
-    """Return the choice of each job; no budget is ever exceeded by the costs that draw on it.
+    """Return the choice of each job; the costs that draw on a budget never exceed it.
 
     Every job offers something. The first size of an offer costs nothing, and is worth the same on
     every kind.
@@ -53,8 +54,8 @@ def choose_kinds(
     Args:
         offers: of each job, by kind.
         budgets: by name.
-        draws: of each job, by kind: the budgets that its offer draws on, no two kinds on the same
-            one. None: each kind has one budget, of its name.
+        draws: of each job, by kind: the budgets that its offer draws on, no two kinds on the
+            same one. None: each kind has one budget, of its name.
     """
     market = _Market(offers, budgets, draws or [{kind: (kind,) for kind in o} for o in offers])
     market.find_prices()
@@ -75,16 +76,16 @@ class _Hull:
         self._falling = [-slope_of(offer, low, high) for low, high in pairwise(self._sizes)]
 
     def at(self, price: float) -> int:
-        """The size whose value exceeds its price most; of equals the smallest."""
+        """Return the size whose value exceeds its price most; of equals the smallest."""
         return self._sizes[bisect_left(self._falling, -price)]
 
     def gain(self, size: int, price: float) -> float:
-        """What a size is worth beyond its price."""
+        """Return the value of a size less its price."""
         return self.offer.values[size] - price * self.offer.costs[size]
 
 
 class _Market:
-    """Jobs by their place, and what is chosen for each while an answer is being made."""
+    """The jobs by index, and their choices while an answer is made."""
 
     def __init__(
         self,
@@ -114,8 +115,8 @@ class _Market:
         return sum([self._prices[name] for name in hull.draws])
 
     def _lowest(self, name: str) -> float:
-        # What a job pays besides, and would have on the best of the other kinds, does not change
-        # meanwhile.
+        # What a job pays besides, and what it would have on the best of the other kinds, does not
+        # change in this loop.
         rivals = [
             (hull, self._price(hull) - self._prices[name], self._best_elsewhere(hulls, kind))
             for hulls in self._hulls
@@ -152,7 +153,7 @@ class _Market:
         return best
 
     def fill(self) -> None:
-        """Take the steps that bring most for their price until none fits that brings anything."""
+        """Take the steps with the highest gain per price until none that fits brings a gain."""
         heap = [step for row in range(len(self.chosen)) if (step := self._step(row))]
         heapify(heap)
         while heap:
@@ -181,7 +182,7 @@ class _Market:
         return best
 
     def improve(self) -> None:
-        """Give single jobs what they would rather have, at the expense of whom it costs least."""
+        """Give single jobs what they would prefer, at the least expense of others."""
         work, worth = 0, self._worth()
         while True:
             for row, choice in self._wishes():
@@ -192,7 +193,7 @@ class _Market:
                 self._take(row, choice)
                 self._make_room(row)
                 self.fill()
-                # More than there is, where nobody could make room, is no answer either.
+                # An answer that exceeds a budget, because no job could give way, is rejected.
                 if self._worth() > worth + _LEAST_GAIN and min(self._left.values()) >= 0:
                     worth = self._worth()
                     break
@@ -201,7 +202,7 @@ class _Market:
                 return
 
     def _wishes(self) -> list[tuple[int, Choice]]:
-        """What jobs would have at these prices, those first that miss it most."""
+        """Return what jobs would prefer at these prices, by falling loss of not having it."""
         found = []
         for row, now in enumerate(self.chosen):
             have = self._gain(row, now)
@@ -212,7 +213,7 @@ class _Market:
         return [(row, choice) for _, row, choice in sorted(found)]
 
     def _make_room(self, keeping: int) -> None:
-        """Make others than that job go back until no budget is exceeded, if that can be."""
+        """Reduce jobs other than that one until no budget is exceeded, if that is possible."""
         for name in self._left:
             while self._left[name] < 0:
                 retreats = [
@@ -227,8 +228,7 @@ class _Market:
                 self._take(row, choice)
 
     def _retreats(self, row: int, budget: str) -> list[tuple[float, int, Choice]]:
-        """What a job could have instead, by what it loses for each part of what the budget
-        lacks."""
+        """Return the smaller choices of a job, by their loss per part of what the budget lacks."""
         now, cost = self.chosen[row], self._cost(row)
         have, missing = self._gain(row, now), -self._left[budget]
         found = []

@@ -1,7 +1,7 @@
-"""Which size each job gets, when namespaces have shares of the room, or quotas.
+"""Sizes of jobs when namespaces have shares of the capacity, or quotas.
 
-Each namespace chooses among its own jobs from what it is entitled to; what is left of all is lent
-to the best single steps of any.
+Each namespace chooses among its own jobs within its entitlement. The unused rest is lent to the
+best single steps of any job.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def choose_by_shares(
     """Return the index of each job's size, as `choose` does.
 
     A namespace wants what it would take if it were alone. `present` are the indices of the sizes
-    that jobs have now, or of the next below. These stay as long as they are worth no less and give
-    nobody less of its part: the parts are small, and in what is small more than one choice is
-    nearly the best.
+    that jobs have now, or of the next below. These stay as long as they are worth no less and
+    reduce no namespace's share. Without this rule sizes would alternate, because small shares have
+    several choices that are nearly the best.
 
     Args:
         bids: the jobs in the order of their precedence.
         present: see above.
-        room: what there is, of the resources that shares are measured in.
+        room: what is available, of the resources in which shares are measured.
         shares: of namespaces; None: they have none.
-        quotas: by namespace, what its jobs may have together.
-        bounds: what there is on some of the nodes, for jobs that can use no other.
+        quotas: by namespace, what its jobs can have together.
+        bounds: what is available on some of the nodes, for jobs that can use no other.
     """
     whole = Budget({**room, **bounds}, quotas)
     if shares is None:
@@ -88,7 +88,7 @@ def _gives_no_less(
     chosen: Sequence[int],
     part: Amounts,
 ) -> bool:
-    """Whether a namespace has now what it would have of its part."""
+    """Return whether a namespace already has what it would have of its share."""
     own = [bids[row] for row in rows]
     has, would = (_takes(own, [sizes[row] for row in rows], part) for sizes in (present, chosen))
     return fits({name: min(amount, part[name]) for name, amount in would.items()}, has)

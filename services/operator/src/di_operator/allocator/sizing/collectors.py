@@ -23,7 +23,7 @@ class JobPlacement:
     learners: tuple[str, ...]
     had: NodeList
     speed: float
-    """Samples per second of the learners where they are; 0 as long as nothing is known."""
+    """Samples per second of the learners where they are; 0 while unknown."""
     rows: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, capacity: FreeCapacity, task: TaskInfo) -> bool:
@@ -46,7 +46,7 @@ class JobPlacement:
             for name in self.had.task(task.name)
             if (row := capacity.index.get(name)) is not None and slots[row] > 0
         ]
-        # As often as it had replicas there, not more: a node it has now is no better otherwise.
+        # As often as it had replicas there: beyond that, a present node has no advantage.
         row = next((row for row in kept if mine.count(row) < kept.count(row)), None)
         row = tightest(capacity, task, slots) if row is None else row
         capacity.take(task, row)
@@ -54,11 +54,11 @@ class JobPlacement:
         return True
 
     def count(self, task: TaskInfo) -> int:
-        """The replicas of a task other than the learners' so far."""
+        """Return the number of replicas of a task other than the learners' so far."""
         return len(self.rows.get(task.name, ()))
 
     def node_list(self, capacity: FreeCapacity) -> NodeList:
-        """The whole job's nodes, tasks in the job's order."""
+        """Return the whole job's nodes, tasks in the job's order."""
         return NodeList.of(
             {
                 task.name: self.learners
@@ -92,8 +92,9 @@ def place_others(
 def add_collectors(
     capacity: FreeCapacity, placements: Sequence[JobPlacement], allowance: Allowance
 ) -> None:
-    """Let the other tasks grow as far as they are of use, the most useful replica first, and as
-    far as their namespace's quota allows."""
+    """Grow the other tasks while that is useful, the most useful replica first, within the quota
+    of their namespace.
+    """
     for placement in placements:
         if placement.job.account is not None:
             allowance.take(placement.job, placement.node_list(capacity))
@@ -109,7 +110,7 @@ def add_collectors(
         placement = placements[order]
         task = placement.job.tasks[index]
         gain = _gain(placement, task)
-        # Of several collector tasks one may have grown since; then it is less, and others first.
+        # The gain may have fallen since another collector task grew; then it is queued again.
         if -gain == before:
             gain = _gain(placement, task) if _add(capacity, placement, task, allowance) else 0.0
         if gain > 0:
@@ -130,12 +131,12 @@ def _add(
 
 
 def _gain(placement: JobPlacement, task: TaskInfo) -> float:
-    """What a replica more adds to the job's throughput, as a share of it; 0: not wanted."""
+    """Return the relative gain in the job's throughput by one more replica; 0: not wanted."""
     job, have = placement.job, placement.count(task)
     if have >= task.maximum:
         return 0.0
     if task.type is not TaskType.COLLECTOR or job.collecting is None:
-        # Nothing is known of its use but how many the owner wants.
+        # Only the number that the owner wants is known, not its use.
         return 1.0 / (have + 1) if have < task.replicas else 0.0
     speed, collectors = placement.speed, sum(map(placement.count, job.collectors))
     if collectors >= knee(job.collecting, speed):
@@ -143,5 +144,5 @@ def _gain(placement: JobPlacement, task: TaskInfo) -> float:
     now, more = (
         throughput(job.collecting, speed, count) for count in (collectors, collectors + task.unit)
     )
-    # Learners that can do nothing are not fed, however many collect.
+    # Learners without any throughput get no collectors.
     return (more - now) / more / task.unit if more > 0 else 0.0

@@ -1,4 +1,4 @@
-"""What a job may be offered: sizes on every kind of node that has room for it."""
+"""Demands of jobs: the sizes that they can be offered on every kind of nodes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from di_operator.allocator.model.resources import scarcest, total
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """The sizes that a job may have on nodes of one kind."""
+    """The sizes that a job can have on nodes of one kind."""
 
     task: TaskInfo
-    """The task whose size is chosen; where there are several kinds of nodes, kept to this one."""
+    """The task whose size is chosen; with several kinds of nodes, restricted to this one."""
     rows: frozenset[int]
     """The nodes that it can use, by their row in the free capacity."""
     ladder: Ladder
     present: int
     offered: int
-    """So many of the sizes may be taken now; the larger ones are for later."""
+    """The number of sizes that can be taken now; the larger ones are for later."""
 
     def costs(self, job: JobInfo, resource: str) -> list[float]:
-        """What each size takes of one resource, the least of the other tasks included."""
+        """Return each size's amount of one resource, including the least of the other tasks."""
         each = self.task.resources.get(resource, 0)
         others = sum(
             task.minimum * task.resources.get(resource, 0)
@@ -40,7 +40,9 @@ class Option:
         return [float(size * each + others) if size else 0.0 for size in self.ladder.sizes]
 
     def takes(self, job: JobInfo) -> list[dict[str, float]]:
-        """What each size takes of all resources, the least of the other tasks included."""
+        """Return the amounts of all resources for each size, including the least of the other
+        tasks.
+        """
         names = sorted({name for task in job.tasks for name in task.resources})
         by_name = {name: self.costs(job, name) for name in names}
         return [
@@ -51,18 +53,18 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A job, and what to choose from."""
+    """A job and its options."""
 
     job: JobInfo
     task: TaskInfo
     """The task whose size is chosen."""
     options: Mapping[str, Option]
-    """By kind of node, without those where there is no room for it."""
+    """By kind of nodes, without those on which it does not fit."""
     silent: bool
     """It has had its time to report, and has not."""
 
     def not_above_present(self) -> Demand:
-        """The demand, if the job may not have more than it has now."""
+        """Return the demand without the sizes above its present one."""
         most = max([option.present for option in self.options.values()])
         options = {
             kind: replace(
@@ -74,14 +76,14 @@ class Demand:
 
     @property
     def rows(self) -> frozenset[int]:
-        """The nodes that it can use, of all kinds."""
+        """Return the nodes that it can use, of all kinds."""
         first, *rest = [option.rows for option in self.options.values()]
         return first.union(*rest) if rest else first
 
     def parts(
         self, speeds: Mapping[str, Curve], amount: Callable[[frozenset[int]], int]
     ) -> list[Part]:
-        """The job's speeds on each kind, by the amount that its nodes of the kind have."""
+        """Return the job's speeds on each kind, by the amount that its nodes of the kind have."""
         amounts = {kind: amount(option.rows) for kind, option in self.options.items()}
         whole = sum(amounts.values())
         return [
@@ -95,8 +97,9 @@ class Demand:
 
 
 def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity, rows: Iterable[int]) -> str:
-    """The resource that would run out first on some nodes if all got the most that they are
-    offered."""
+    """Return the resource that would be used up first on some nodes if all got the most that they
+    are offered.
+    """
     wanted: Counter[str] = Counter()
     for demand in demands:
         most = max([option.ladder.sizes[-1] for option in demand.options.values()])
@@ -106,7 +109,7 @@ def scarcest_of(demands: Sequence[Demand], capacity: FreeCapacity, rows: Iterabl
 
 
 def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[str, float] | None:
-    """Weights by the work left, if at least half of the jobs that report say how much that is."""
+    """Return weights by the work left, if at least half of the jobs that report include it."""
     reported = [demand.job for demand in demands if demand.job.reports]
     saying = sum(job.remaining is not None for job in reported)
     if not saying or 2 * saying < len(reported):
@@ -117,14 +120,19 @@ def ranks(demands: Sequence[Demand], parts: Sequence[Sequence[Part]]) -> dict[st
 
 
 def quiet_seconds(demands: Sequence[Demand], speeds: Sequence[Mapping[str, Curve]]) -> float:
-    """How long sizes may be expected to stay: until the first of the jobs ends at its present
-    speed; and as nobody knows when the next one comes, as long as none has come."""
+    """Return how long sizes are expected to stay, in seconds.
+
+    They stay until the first of the jobs ends at its present speed. The time of the next arrival
+    is unknown; it is taken to be as far away as the last one.
+    """
     ends = [_seconds_left(demand, speed) for demand, speed in zip(demands, speeds, strict=True)]
     return min([*ends, *[demand.job.age for demand in demands]])
 
 
 def _seconds_left(demand: Demand, speeds: Mapping[str, Curve]) -> float:
-    """Until the job ends at its present speed; endless if it stands still, or nobody knows."""
+    """Return the seconds until the job ends at its present speed; infinite if it stands still, or
+    is unknown.
+    """
     job = demand.job
     present = max(
         speeds[kind][bisect_right(option.ladder.sizes, option.present) - 1]
@@ -136,10 +144,10 @@ def _seconds_left(demand: Demand, speeds: Mapping[str, Curve]) -> float:
 
 
 def _left(job: JobInfo, parts: Sequence[Part]) -> float:
-    """Seconds that the job would still take on one replica."""
+    """Return the seconds that the job would still take on one replica."""
     one = speed_of_one(parts)
     if job.reports and job.remaining is not None and one:
         return job.remaining / one
-    # As much as it has had: the best guess about work whose length is spread over orders of
-    # magnitude. Who has just begun may be the shortest, and is tried.
+    # As much as it has had: the best estimate for work whose length is spread over orders of
+    # magnitude. A job that has just started may be the shortest, and is tried.
     return job.attained

@@ -1,9 +1,9 @@
-"""Pools: which jobs compete for the same nodes, and how much of these each of them can use.
+"""Pools: groups of jobs that compete for the same nodes, and the part that each can use.
 
 A job can use the nodes that admit its pods and are large enough for one of them. Jobs without a
-node in common do not compete: their pools are decided one by one. Within a pool some jobs may be
-able to use less than others. What all jobs that are confined to some nodes get together is bounded
-by what these nodes have.
+common node do not compete: their pools are decided one by one. Within a pool some jobs may be able
+to use fewer nodes than others. The jobs that are confined to some nodes are bounded by the
+capacity of these nodes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Pool:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of nodes that its jobs can use."""
+        """Return the kinds of nodes that its jobs can use."""
         return sorted({kind for demand in self.demands for kind in demand.options})
 
     def draws(self, option: Option) -> tuple[str, ...]:
-        """The bounds that what a job gets by an option counts against."""
+        """Return the bounds against which a job's allotment by an option counts."""
         return self._draws[option.rows]
 
 
@@ -71,7 +71,7 @@ def _pool(rows: Rows, demands: Sequence[Demand]) -> Pool:
 
 @dataclass(slots=True)
 class PoolCapacity:
-    """What a pool has of one resource, in thousandths of the base unit."""
+    """The amount of one resource in a pool, in thousandths of the base unit."""
 
     pool: Pool
     capacity: FreeCapacity
@@ -81,17 +81,17 @@ class PoolCapacity:
     _crowds: Counter[int] = field(default_factory=Counter)
 
     def amount(self, rows: Rows) -> int:
-        """What these nodes have together."""
+        """Return the amount on these nodes together."""
         if rows not in self._amounts:
             self._amounts[rows] = self.capacity.amount(self.resource, rows)
         return self._amounts[rows]
 
     def by_bound(self) -> dict[str, float]:
-        """The budget of each bound."""
+        """Return the budget of each bound."""
         return {name: float(self.amount(rows)) for name, rows in self.pool.bounds.items()}
 
     def fair(self, demand: Demand) -> float:
-        """A job's part if each node were divided equally among the jobs that can use it."""
+        """Return a job's part if each node were divided equally among the jobs that can use it."""
         if not self._crowds:
             for rows, jobs in Counter(each.rows for each in self.pool.demands).items():
                 self._crowds.update(dict.fromkeys(rows, jobs))
@@ -107,14 +107,15 @@ class PoolCapacity:
 
 
 class Taken:
-    """What namespaces get of the pools that are decided already: it counts against what they are
-    guaranteed and may have in the others."""
+    """The usage of namespaces in pools that are already decided. It counts against their
+    guarantees and quotas in the others.
+    """
 
     def __init__(self) -> None:
         self._taken: dict[str, dict[str, int]] = {}
 
     def counted(self, pool: Pool) -> Pool:
-        """The pool, with what namespaces have elsewhere in the accounts of its jobs."""
+        """Return the pool with the usage in other pools added to the accounts of its jobs."""
         if not self._taken:
             return pool
         return replace(pool, demands=tuple(map(self._counted, pool.demands)))

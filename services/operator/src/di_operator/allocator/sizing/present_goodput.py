@@ -1,4 +1,4 @@
-"""What a job makes of the nodes that it has, by its measured curve."""
+"""The goodput of a job on its present nodes, by its measured curve."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from di_operator.allocator.model.node import NodeInfo
 
 
 def present_goodput(job: JobInfo, has: NodeList, nodes: Mapping[str, NodeInfo]) -> float | None:
-    """Samples of the initial batch a second, at the best batch; None: it has not been measured, or
-    holds no nodes."""
+    """Return samples of the initial batch a second, at the best batch; None: it has not been
+    measured, or holds no nodes.
+    """
     learners = has.task(job.scaled.name)
     if not learners:
         return None

@@ -1,1 +1,1 @@
-"""Grants that are taken back, and how long such a job waits for the next one."""
+"""Withdrawal of grants whose pods are refused, and the delay before the next grant."""

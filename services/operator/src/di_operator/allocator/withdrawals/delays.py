@@ -1,4 +1,4 @@
-"""For how long what was refused is not tried again: the delay doubles with each refusal."""
+"""Retry delays after refusals: the delay doubles with each refusal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ LONGEST_DELAY: Final = timedelta(seconds=600)
 
 
 def spread(delay: timedelta, uid: str) -> timedelta:
-    """The delay of one job: two thirds of it at least. Two jobs that share a quota which is enough
-    for one must not return together for ever."""
+    """Return the delay of one job: at least two thirds of it.
+
+    Two jobs that share a quota which is enough for one must not retry at the same time forever.
+    """
     return delay * (1 - crc32(uid.encode()) / 2**32 / 3)

@@ -1,6 +1,6 @@
 """Jobs whose pods the API server would create, by dry runs. Pure.
 
-In memory alone: another leader asks again about the jobs that wait.
+It is in memory alone: another leader asks again about the jobs that wait.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ class DryRuns:
         self._passed: dict[str, object] = {}
 
     def put(self, uid: str, generation: object) -> None:
-        """Take in that the pods of that generation would be created."""
+        """Record that the pods of that generation would be created."""
         self._passed[uid] = generation
 
     def forget(self, uid: str) -> None:
-        """Take in that a job is gone, or that its pods were refused since."""
+        """Record that a job is gone, or that its pods were refused since."""
         self._passed.pop(uid, None)
 
     def have_passed(self, uid: str, generation: object) -> bool:
-        """Whether the pods of that generation would be created."""
+        """Return whether the pods of that generation would be created."""
         return uid in self._passed and self._passed[uid] == generation
 
     def items(self) -> Mapping[str, object]:
-        """The generations that have passed, by UID of the job."""
+        """Return the generations that have passed, by UID of the job."""
         return dict(self._passed)

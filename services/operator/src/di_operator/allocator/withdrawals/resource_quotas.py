@@ -1,9 +1,9 @@
-"""ResourceQuotas of namespaces, asked before a grant. Pure; raw dicts in.
+"""ResourceQuotas of namespaces, checked before a grant. Pure; raw dicts in.
 
-The API server refuses pods beyond a quota. What a quota leaves bounds what the jobs of its
-namespace are granted, as the allocator's own quotas do. A quota that cannot be read bounds nothing
-here: the refused grant is withdrawn. So it is with quotas for some pods alone (scopes), with
-limits, and with requests that a LimitRange adds.
+The API server refuses pods beyond a quota. So the rest of a quota bounds the grants to jobs of its
+namespace, as the allocator's own quotas do. A quota that cannot be read bounds nothing here: the
+refused grant is withdrawn. The same applies to quotas for some pods alone (scopes), with limits,
+and with requests that a LimitRange adds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER_OF_PODS: Final = "count/pods"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What one quota allows of one resource, and what of it is used."""
+    """The bound of one quota on one resource, and the used amount."""
 
     quota: str
     resource: str
@@ -35,19 +35,19 @@ class Bound:
 
 
 class ResourceQuotas:
-    """The quotas of all namespaces, as they were seen last."""
+    """The quotas of all namespaces, as last seen."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, tuple[Bound, ...]]] = {}
 
     def put(self, quota: Object) -> None:
-        """Take in a quota as it is now; what makes no sense in it bounds nothing."""
+        """Store a quota as it is now; invalid fields bound nothing."""
         metadata = quota["metadata"]
         found = self._by_namespace.setdefault(metadata["namespace"], {})
         found[metadata["uid"]] = tuple(read_bounds(quota))
 
     def remove(self, quota: Object) -> None:
-        """Take in that a quota is gone."""
+        """Record the deletion of a quota."""
         metadata = quota["metadata"]
         found = self._by_namespace.get(metadata["namespace"], {})
         found.pop(metadata["uid"], None)
@@ -56,20 +56,20 @@ class ResourceQuotas:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """Those that have any."""
+        """Return the namespaces that have any."""
         return frozenset(self._by_namespace)
 
     def account(
         self, namespace: str, base: Account | None, *, own: Resources, held: Resources
     ) -> Account | None:
-        """Return what bounds the jobs of a namespace; None: nothing does.
+        """Return the bounds on the jobs of a namespace; None: there are none.
 
         Args:
             namespace: their namespace.
-            base: what bounds them besides. Of each resource the tighter bound holds.
-            own: what the pods take that the allocator decides on; the quotas count it too.
-            held: what is granted to jobs of the namespace. No quota takes that away: their pods
-                exist, or are refused, which ends the grant.
+            base: their other bounds. For each resource the tighter bound holds.
+            own: what the allocator's pods take; the quotas count it too.
+            held: what is granted to jobs of the namespace. No quota takes that away: their
+                pods exist, or are refused, which ends the grant.
         """
         bounds = [
             each for found in self._by_namespace.get(namespace, {}).values() for each in found
@@ -91,12 +91,12 @@ class ResourceQuotas:
 
 
 def read_bounds(quota: Object) -> Iterator[Bound]:
-    """Yield what a quota says about the requests and the number of pods."""
+    """Yield the bounds that a quota sets on requests and the number of pods."""
     spec, status = mapping(quota.get("spec")), mapping(quota.get("status"))
     if spec.get("scopes") or spec.get("scopeSelector"):
         return
     used = mapping(status.get("used"))
-    # What the API server goes by; a quota that was just made has no status.
+    # The status is what the API server enforces; a quota that was just created has none.
     for key, hard in (mapping(status.get("hard")) or mapping(spec.get("hard"))).items():
         if (resource := _resource_of(key)) is None:
             continue

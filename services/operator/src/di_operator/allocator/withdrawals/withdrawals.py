@@ -1,17 +1,18 @@
-"""Grants that are not taken up because writes of the job are refused: they are withdrawn. Pure.
+"""Withdrawal of grants whose pods the API server refuses. Pure.
 
-A grant is a lease. The API server may refuse the pods that a grant is for: a quota, Pod Security, a
-policy, a missing PriorityClass. Nodes that are granted then idle, and others may have been evicted
-for them. So a grant without its pods is withdrawn `GRACE` after the first refusal, whatever the
-refusal was. The job is kept out with growing delays and then tried again. A job whose pods are
-refused in a dry run before it has nodes is kept out at once, in the same way.
+A grant is a lease. The API server may refuse the pods that a grant is for: a quota, Pod Security,
+an admission policy, a missing PriorityClass. The granted nodes then idle, and others may have been
+evicted for them. So a grant without its pods is withdrawn `GRACE` after the first refusal,
+whatever its cause. The job is kept out with growing delays and then tried again. A job whose pods
+are refused in a dry run before it has nodes is kept out at once, in the same way.
 
-A job that is kept out is tried when its spec changes, too: that may be the correction.
+A job that is kept out is also tried when its spec changes: that may be the correction.
 
-What exists of a job is not withdrawn while it is enough to run: the job keeps its size until the
+Pods that exist are not withdrawn while they are enough to run: the job keeps its size until the
 delay is over.
 
-In memory alone: another leader tries again, is refused, and withdraws the grant in the same way.
+It is in memory alone: another leader tries again, is refused, and withdraws the grant in the same
+way.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from di_operator.allocator.model.job import JobInfo, NodeList, least
 from di_operator.allocator.withdrawals.delays import FIRST_DELAY, LONGEST_DELAY, spread
 
 GRACE: Final = timedelta(seconds=15)
-"""How long a grant stands without its pods after the first refused write. A quota counts pods that
-have ended for some seconds."""
+"""Time for which a grant stands without its pods after the first refused write. A quota counts
+ended pods for some seconds.
+"""
 LONGEST_MESSAGE: Final = 512
-"""Characters that are kept of the API server's message."""
+"""Maximum length of the API server's message, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,28 +80,29 @@ class _Withdrawal:
     delay: timedelta
     until: datetime
     sizes: Mapping[str, int] | None
-    """Pods that the job keeps, by task; None: nothing of it."""
+    """Pods that the job keeps, by task; None: none."""
 
 
 class Withdrawals:
-    """Refused writes of jobs since their pods were complete last, and the grants withdrawn for
-    them, by UID of the job."""
+    """Refused writes of jobs since their pods were last complete, and the grants withdrawn for
+    them, by UID of the job.
+    """
 
     def __init__(self) -> None:
         self._refused: dict[str, RefusedWrite] = {}
-        # By UID: pods that there were at the refusal. One more is progress.
+        # By UID: the number of pods at the refusal. One more is progress.
         self._pods: dict[str, int] = {}
         self._withdrawn: dict[str, _Withdrawal] = {}
         self._taken_up: set[str] = set()
 
     def put(self, refused: RefusedWrite) -> None:
-        """Take in a refused write; the time of the first one counts, the last message."""
+        """Record a refused write; the time of the first one counts, and the last message."""
         known = self._refused.get(refused.uid, refused)
         message = refused.message[:LONGEST_MESSAGE]
         self._refused[refused.uid] = replace(refused, message=message, at=known.at)
 
     def forget(self, uid: str) -> None:
-        """Take in that a job is gone or has ended."""
+        """Record that a job is gone or has ended."""
         self._drop(uid)
         self._withdrawn.pop(uid, None)
         self._taken_up.discard(uid)
@@ -109,12 +112,13 @@ class Withdrawals:
         self._pods.pop(uid, None)
 
     def knows(self, uid: str) -> bool:
-        """Whether there is anything to decide about a job."""
+        """Return whether a job has a refused write or a withdrawn grant."""
         return uid in self._refused or uid in self._withdrawn
 
     def see(self, uid: str, placed: NodeList, pods: Mapping[str, int]) -> None:
-        """Take in which pods a job has on the nodes of its status. What was complete once has run,
-        and is not given up for a pod that cannot be replaced."""
+        """Record the pods of a job on the nodes of its status. A job that was once complete has
+        run, and is not given up for a pod that cannot be replaced.
+        """
         if not placed:
             self._taken_up.discard(uid)
         elif all(len(nodes) <= pods.get(task, 0) for task, nodes in placed.tasks):
@@ -126,7 +130,7 @@ class Withdrawals:
             self._drop(uid)
 
     def next_due(self, now: datetime) -> datetime | None:
-        """When a grace or delay ends next after `now`; None: none runs."""
+        """Return when the next grace or delay after `now` ends; None: none is running."""
         times = [
             *(refused.at + GRACE for refused in self._refused.values()),
             *(withdrawn.until for withdrawn in self._withdrawn.values()),
@@ -149,12 +153,13 @@ class Withdrawals:
             uid: of the job.
             job: what it asks for.
             held: what it is granted.
-            pods: by task, how many of its pods exist and are not ending, or have succeeded.
+            pods: by task, how many of its pods exist and are not ending, or have
+                succeeded.
             now: aware.
             generation: of its spec.
         """
         kept = self._withdrawn.get(uid)
-        # One that runs on changes its own size, again and again: its delay would never be over.
+        # A running job changes its own size again and again, so its delay would never end.
         if kept is not None and kept.sizes is None and kept.generation != generation:
             del self._withdrawn[uid]
         self._judge(uid, job, held, pods, now, generation=generation)
@@ -182,7 +187,7 @@ class Withdrawals:
             if not held and not waits and refused.generation == generation:
                 self._withdrawn[uid] = _withdrawn(refused, before, now, generation)
         elif not held:
-            # What was refused was for nodes that the job has given up since.
+            # The refusal was for nodes that the job has given up since.
             self._drop(uid)
         elif all(len(held.task(task.name)) <= pods.get(task.name, 0) for task in job.tasks):
             self._drop(uid)
@@ -197,7 +202,8 @@ class Withdrawals:
             found = replace(
                 _withdrawn(refused, before, now, generation), sizes=_kept_sizes(job, pods)
             )
-            # While the API server fails, what exists is worth more than the nodes of the rest.
+            # While the API server fails, existing pods are worth more than the nodes of the
+            # missing ones.
             is_kept = uid in self._taken_up or refused.is_of_server
             if found.sizes is not None or not (number and is_kept):
                 self._drop(uid)
@@ -226,8 +232,8 @@ def _withdrawn(
 
 
 def _kept_sizes(job: JobInfo, pods: Mapping[str, int]) -> Mapping[str, int] | None:
-    """What a job can run with of its pods, by task; None: they are too few."""
-    # Whole replicas: of one that lacks a pod the others are of no use.
+    """Return which of its pods are enough for a job to run, by task; None: they are too few."""
+    # Whole replicas: if a replica lacks a pod, its other pods are of no use.
     sizes = {task.name: pods.get(task.name, 0) // task.unit * task.unit for task in job.tasks}
     is_enough = all(sizes[task.name] >= least(job, task) for task in job.tasks)
     return sizes if is_enough else None
