@@ -133,7 +133,7 @@ def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     (found,) = jobs.values()
     assert found.account is not None
     assert found.account.barred == (
-        f"of the 8 {GPU}, so much is guaranteed to other namespaces that it cannot begin"
+        f"it cannot start: other namespaces are guaranteed too much of the 8 {GPU}"
     )
     plan = make_plan({"b/x": NodeList.of({"learner": ("n000",) * 6})}, jobs, nodes(1, gpu=8), {})
     assert plan.allocations["b/x"] == WAIT

@@ -58,7 +58,7 @@ def bar_gangs(
         if short is None:
             fixed = then
         else:
-            barred = f"of {short}, so much is guaranteed to other namespaces that it cannot begin"
+            barred = f"it cannot start: other namespaces are guaranteed too much of {short}"
             account = job.account or Account()
             found[job.key] = replace(job, account=replace(account, barred=barred))
     return found
