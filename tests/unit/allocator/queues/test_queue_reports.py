@@ -142,7 +142,9 @@ def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     seen = look(waiting, pods=[], queues=promised)
     grant = step(NOTHING_SAID, seen, {}, whole=True, explain=True).words["uid-g"].grant
     assert grant.reason is Reason.WAITING_FOR_NODES
-    assert grant.message.startswith(f"of the 8 {objects.SLOT}, so much is guaranteed")
+    assert grant.message == (
+        f"it cannot start: other namespaces are guaranteed too much of the 8 {objects.SLOT}"
+    )
 
 
 def test_an_arrival_counts_what_its_namespace_already_has() -> None:
