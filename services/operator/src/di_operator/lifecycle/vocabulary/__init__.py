@@ -1,1 +1,1 @@
-"""The words of a decision: actions, phases, reasons, conditions."""
+"""The terms of a decision: actions, phases, reasons, conditions."""

@@ -1,18 +1,18 @@
-"""Writes that a decision asks for, other than the job's status.
+"""The writes that a decision requests, other than the job's status.
 
-Order matters and is the executor's only duty beyond running them. Neighbours of one label and one
-stage may run at the same time; a change of either is a barrier. So the Service stands before the
-first pod, and under a quota no collector takes what a learner needs.
+The executor runs them in order. Neighbours with the same label and stage may run at the same time;
+a change of either is a barrier. So a Service exists before the first pod does, and under a quota
+the learners get their pods before the collectors.
 
-What counts as success is part of the meaning of each action:
+Each action defines what counts as success:
 
 - a create that meets an object controlled by the same job (same owner UID) has succeeded;
 - a dry run has succeeded when the create would, or when the API server does not judge it;
-- a delete that meets nothing, or an object of another UID, has succeeded;
+- a delete that finds no object, or an object of another UID, has succeeded;
 - a delete or a patch that meets a newer resourceVersion is decided again from a newer snapshot.
 
-What is made is held as a recipe, of a few references each: a body is built when it is sent, or the
-bodies of one large job would fill the memory before the first is.
+An object to create is held as a recipe of a few references. Its body is built when it is sent: the
+bodies of one large job, all built at once, would fill the memory.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from di_kube.resources import Resource
 
 
 class Recipe(Protocol):
-    """What a body is built from; equal recipes build equal bodies."""
+    """The input that a body is built from; equal recipes build equal bodies."""
 
     def build(self) -> dict[str, Any]:
-        """The body, anew with each call."""
+        """Build the body; each call returns a new one."""
         ...
 
 
@@ -39,11 +39,11 @@ class Create:
     resource: Resource
     recipe: Recipe
     stage: int = 0
-    """Those of a later stage begin when all before them have succeeded."""
+    """Creates of a later stage begin when all creates of earlier stages have succeeded."""
 
     @property
     def label(self) -> str:
-        """What is done to what, in one word."""
+        """Name of the action with the type of its object, such as `CreatePod`."""
         return f"Create{self.resource.kind}"
 
     @property
@@ -59,11 +59,11 @@ class DryRun:
     resource: Resource
     recipe: Recipe
     job: Mapping[str, Any]
-    """The job that the object is for, as it was decided from."""
+    """The job that the object is for, as it was when the decision was made."""
 
     @property
     def label(self) -> str:
-        """What is done to what, in one word."""
+        """Name of the action with the type of its object, such as `DryRunPod`."""
         return f"DryRun{self.resource.kind}"
 
     @property
@@ -74,20 +74,20 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateCompanion:
-    """Create an object that the job brings along, of any kind that the cluster allows."""
+    """Create a companion of the job: an object of any type that the cluster allows."""
 
     index: int
-    """Its place in the spec."""
+    """Its place in the list of companions in the spec."""
     resource: Resource | None
-    """None: the operator may make none of the kind, and the job is told."""
+    """The REST resource; None if the operator is not allowed to create this type of object."""
     kind: str
-    """With its version, for messages."""
+    """Object kind with its API version, for messages."""
     name: str
     recipe: Recipe
 
     @property
     def label(self) -> str:
-        """What is done, in one word; companions of all kinds may be made at the same time."""
+        """Name of the action: companions of all types share it and may be created together."""
         return "CreateCompanion"
 
     @property
@@ -97,13 +97,13 @@ class CreateCompanion:
 
     @property
     def words(self) -> str:
-        """Which one it is, for messages."""
+        """The kind and name of the companion, for messages."""
         return f"spec.companions[{self.index}], {self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSchedulingObject:
-    """Create what a scheduler or the API of evictions reads of the job; nobody watches it."""
+    """Create an object for a scheduler or for the eviction API; the operator does not watch it."""
 
     resource: Resource
     name: str
@@ -111,7 +111,7 @@ class CreateSchedulingObject:
 
     @property
     def label(self) -> str:
-        """What is done, in one word; those of all kinds may be made at the same time."""
+        """Name of the action: all scheduling objects share it and may be created together."""
         return "CreateSchedulingObject"
 
     @property
@@ -122,7 +122,7 @@ class CreateSchedulingObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSchedulingObject:
-    """Change such an object if it still is what was seen, by a merge patch."""
+    """Patch such an object (merge patch) if it has not changed since it was read."""
 
     resource: Resource
     namespace: str
@@ -135,20 +135,20 @@ class PatchSchedulingObject:
 
     @property
     def label(self) -> str:
-        """What is done, in one word; those of all kinds may be changed at the same time."""
+        """Name of the action: all scheduling objects share it and may be patched together."""
         return "PatchSchedulingObject"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """Replace an object; the body carries the resourceVersion it was computed from."""
+    """Replace an object; the body carries the resourceVersion that it was computed from."""
 
     resource: Resource
     recipe: Recipe
 
     @property
     def label(self) -> str:
-        """What is done to what, in one word."""
+        """Name of the action with the type of its object."""
         return f"Replace{self.resource.kind}"
 
     @property
@@ -159,10 +159,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete an object if it still is what was seen.
+    """Delete an object if it has not changed since it was read.
 
-    ``grace_period_seconds`` None leaves it its own grace period; 0 is used only for a pod whose
-    node is lost, where nobody is left to confirm the end.
+    ``grace_period_seconds`` None keeps the object's own grace period. 0 is used only for a pod on
+    a lost node, where no kubelet can confirm the end of the pod.
     """
 
     resource: Resource
@@ -174,14 +174,13 @@ class Delete:
 
     @property
     def label(self) -> str:
-        """What is done to what, in one word; DIJobs are jobs in here."""
+        """Name of the action with the type of its object; a DIJob is called a job here."""
         return f"Delete{self.resource.kind.removeprefix('DI')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
-    """Write labels and annotations of an object, whatever else has changed since; None takes one
-    away."""
+    """Restore labels and annotations of an object at any resourceVersion; None removes one."""
 
     resource: Resource
     namespace: str
@@ -192,16 +191,15 @@ class Reclaim:
 
     @property
     def label(self) -> str:
-        """What is done, in one word; objects of all kinds may be reclaimed at the same time."""
+        """Name of the action: objects of all types share it and may be reclaimed together."""
         return "Reclaim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """Write some fields of an object if it still is what was seen: a JSON merge patch.
+    """Patch some fields of an object (JSON merge patch) if it has not changed since it was read.
 
-    Of its metadata the patch may have anything but the UID and resourceVersion, which come from
-    here.
+    The patch may set any metadata but the UID and the resourceVersion, which this action adds.
     """
 
     resource: Resource
@@ -214,24 +212,24 @@ class Patch:
 
     @property
     def label(self) -> str:
-        """What is done to what, in one word; DIJobs are jobs in here."""
+        """Name of the action with the type of its object; a DIJob is called a job here."""
         what = (self.subresource or "").capitalize()
         return f"Patch{self.resource.kind.removeprefix('DI')}{what}"
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """What is sent."""
+        """The body of the request."""
         seen = {"uid": self.uid, "resourceVersion": self.resource_version}
         return {**self.patch, "metadata": {**self.patch.get("metadata", {}), **seen}}
 
 
 def barrier(action: Action) -> tuple[str, int]:
-    """What neighbours have in common that may run at the same time: the label and the stage."""
+    """Return the key that neighbouring actions share if they may run at the same time."""
     return action.label, action.stage if isinstance(action, Create) else 0
 
 
 Creation: TypeAlias = (
     Create | CreateCompanion | CreateSchedulingObject | PatchSchedulingObject | Replace
 )
-"""What may stand among the creations of a plan."""
+"""The actions that may be among the creations of a plan."""
 Action: TypeAlias = Creation | DryRun | Delete | Reclaim | Patch

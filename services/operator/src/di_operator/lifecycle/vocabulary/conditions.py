@@ -1,9 +1,9 @@
-"""The conditions of a job: one for each phase it reached, exactly one of them True, and others.
+"""The conditions of a job: one for each phase that it has reached, and others.
 
-Beside those of phases stand Suspended and what is wrong with the job (each a ``Problem``). A
-condition that turned False keeps the reason and message it had, so the list is the job's
-history. All are well-formed in the sense of the API conventions (type, status, reason, message,
-times), because tools such as kstatus take a malformed condition for a job that is never ready.
+Exactly one of those for phases is True. The others are Suspended and the problems of the job (each
+a ``Problem``). A condition that turns False keeps its reason and message, so the list is the job's
+history. Every condition is well-formed by the API conventions (type, status, reason, message,
+times): tools such as kstatus report a job with a malformed condition as never ready.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 
 SUSPENDED = "Suspended"
 BELOW_MINIMUM = "BelowMinimum"
-"""Some task has fewer pods ready than it needs; in jobs with a time that depends on it."""
+"""Some task has fewer ready pods than it needs; written only if a deadline depends on it."""
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
-"""As in batch/v1 Job: the success policy is met, and the other pods have their time to end."""
+"""As in batch/v1 Job: the success policy is met, and the other pods are being terminated."""
 REASON_RESUMED = "JobResumed"
 REASON_GONE = "CauseGone"
-"""Of a condition that nothing reports any more."""
+"""Reason of a condition that no decision reports any more."""
 
-# The API server's own limit for metav1.Condition messages is 32768; a status is read by people.
+# Far below the API server's limit of 32768 for metav1.Condition messages: people read them.
 MAX_MESSAGE = 1024
 
 OWN_ASIDES = frozenset({SUSPENDED, BELOW_MINIMUM, SUCCESS_CRITERIA_MET, QUEUED, *Problem})
-"""Types of the conditions beside those of phases that this operator writes. Each is True for as
-long as decisions report it, and those of others stay as they are."""
+"""Types of the conditions, other than those of phases, that this operator writes.
+
+Each is True for as long as decisions report it. Conditions of other types stay as they are.
+"""
 
 _PHASES = frozenset(phase.value for phase in Phase)
 _STATUSES = ("True", "False", "Unknown")
@@ -42,7 +44,7 @@ Condition = Mapping[str, Any]
 
 
 def well_formed(conditions: object) -> dict[str, Condition]:
-    """Return the conditions that can be read, by type; whatever else was there is dropped."""
+    """Return the well-formed conditions by type; malformed ones are dropped."""
     seen: dict[str, Condition] = {}
     for condition in conditions if isinstance(conditions, list) else ():
         if not isinstance(condition, Mapping):
@@ -59,14 +61,14 @@ def well_formed(conditions: object) -> dict[str, Condition]:
 
 
 def is_true(conditions: Mapping[str, Condition], kind: str) -> bool:
-    """Whether the condition of a type is there and True."""
+    """Return whether the condition of that type exists and is True."""
     condition = conditions.get(kind)
     return condition is not None and condition["status"] == "True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """What a condition beside those of phases is to say; it appears once it is True."""
+    """The wanted state of a condition that is not a phase; it is first written when it is True."""
 
     type: str
     value: bool
@@ -74,7 +76,7 @@ class Aside:
     message: str
 
     def is_news(self, conditions: Mapping[str, Condition]) -> bool:
-        """Whether it is not what the conditions say; of the message they may be behind."""
+        """Return whether the written status or reason is another one; its message may lag."""
         if not self.value:
             return is_true(conditions, self.type)
         found = conditions.get(self.type)
@@ -82,14 +84,14 @@ class Aside:
 
 
 def kept(old: Mapping[str, Condition], *kinds: str) -> Iterator[Aside]:
-    """Yield those of the conditions that are True, to stay as they are."""
+    """Yield those of the conditions that are True, unchanged."""
     for kind in filter(partial(is_true, old), kinds):
         reason, message = old[kind]["reason"], old[kind]["message"]
         yield Aside(type=kind, value=True, reason=reason, message=message)
 
 
 def taken_back(old: Mapping[str, Condition], asides: Iterable[Aside]) -> Iterator[Aside]:
-    """Yield what turns conditions of ours False that are True and that nothing reports any more."""
+    """Yield the conditions of this operator that turn False because no decision reports them."""
     for kind in OWN_ASIDES - {aside.type for aside in asides}:
         if is_true(old, kind):
             message = "nothing in the job is about it any more"
@@ -108,8 +110,9 @@ def advance(
 ) -> list[dict[str, Any]]:
     """Return the conditions of a job that is in ``phase`` now, those of phases first.
 
-    A job that was never seen waiting passed Pending all the same and gets that condition as
-    False. Conditions of a type that is neither a phase nor among ``asides`` stay as they are.
+    A job whose first status is a later phase has passed Pending all the same, and gets that
+    condition as False. Conditions of a type that is neither a phase nor among ``asides`` stay as
+    they are.
     """
     written = {kind: dict(condition) for kind, condition in old.items()}
     put = partial(_put, written, generation=generation, now=now)
@@ -128,7 +131,7 @@ def advance(
 def with_aside(
     old: Mapping[str, Condition], aside: Aside, *, generation: int, now: datetime
 ) -> list[dict[str, Any]]:
-    """Return the conditions with another one beside those of phases, which stay as they are."""
+    """Return the conditions with one more that is not a phase; those of phases stay as they are."""
     written = {kind: dict(condition) for kind, condition in old.items()}
     _put(
         written,
@@ -143,7 +146,7 @@ def with_aside(
 
 
 def stamp(written: Iterable[dict[str, Any]], phase: Phase, now: datetime) -> None:
-    """Note the time of the write on the condition of the phase."""
+    """Write the time of the update to the condition of the phase."""
     for condition in written:
         if condition["type"] == phase.value:
             condition["lastUpdateTime"] = format_time(now)
@@ -177,5 +180,5 @@ def _put(
 
 
 def _in_order(written: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    # kubectl's column Reason shows the first that is True.
+    # The column Reason of kubectl shows the first condition that is True.
     return sorted(written.values(), key=lambda condition: condition["type"] not in _PHASES)

@@ -1,4 +1,4 @@
-"""The answer of one reconcile, and the operator's options that shape it."""
+"""The result of one reconcile, and the operator's options that affect it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from di_operator.lifecycle.vocabulary.reasons import EventType, Problem, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Options of the operator that reach into decisions and pod bodies.
+    """The options of the operator that affect decisions and pod bodies.
 
-    ``service_domain`` is the cluster's service domain (``svc.cluster.local``), ``server_url`` what
-    pods get as ``DI_SERVER_URL``, ``coordinated_server_url`` what those of coordinated jobs get as
-    ``KUBERNETES_SERVER_URL``. With ``token_audience`` set, every pod gets a projected
-    service-account token of that audience; None leaves it out. ``server_ca`` are the authorities
-    (PEM) that pods of jobs with tasks know di-server by: empty while they are not known yet, None
-    where ``server_url`` needs none. From ``job_secret_key`` the secrets of jobs are derived; None
-    leaves them out. ``binding`` says who binds pods that the allocator placed,
-    ``high_priority_class`` names the PriorityClass of jobs with high priority, ``companion_kinds``
-    are those of objects that jobs may bring along. ``notification_targets`` are the names of those
-    whom jobs may have told of them, None where nobody tells anybody.
+    ``service_domain`` is the cluster's service domain (``svc.cluster.local``). ``server_url`` is
+    the value of ``DI_SERVER_URL`` in pods, ``coordinated_server_url`` that of
+    ``KUBERNETES_SERVER_URL`` in coordinated jobs. With ``token_audience``, every pod gets a
+    projected service-account token of that audience; None leaves it out.
+
+    ``server_ca`` has the certificate authorities (PEM) that pods of jobs with tasks trust for
+    di-server: empty until they are known, None if ``server_url`` needs none. The secrets of jobs
+    are derived from ``job_secret_key``; None leaves them out. ``binding`` names the component that
+    binds the pods placed by the allocator. ``high_priority_class`` is the PriorityClass of jobs
+    with high priority. ``companion_kinds`` are the object kinds that jobs may have as companions.
+    ``notification_targets`` are the names of the targets that jobs may notify, None if
+    notifications are off.
     """
 
     service_domain: str
@@ -45,38 +47,38 @@ class Settings:
     notification_targets: frozenset[str] | None = None
 
     def priority_class(self, spec: JobSpec) -> str | None:
-        """The class of the pods of a job, None if it is the cluster's default."""
+        """Return the PriorityClass of the pods of a job, None for the cluster's default."""
         return self.high_priority_class if spec.priority is Priority.HIGH else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """One Kubernetes Event on the job; repeated ones are to be folded into a count."""
+    """One Kubernetes Event on the job; repeated events are folded into one with a count."""
 
     reason: Reason | Problem
     message: str
 
     @property
     def type(self) -> EventType:
-        """As it is declared with the reason."""
+        """The event type that is declared with the reason."""
         return self.reason.event_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do now, in this order: actions, status, events.
+    """The actions, the status and the events of one reconcile, to be written in this order.
 
     ``status`` is the whole new status as far as the operator owns it (see
-    :func:`di_operator.lifecycle.observed.status.merge_patch`), None when nothing changed. It tells
-    what the
-    actions will have made true, so it is written only after all of them succeeded, guarded by the
-    resourceVersion of the job that the snapshot was built from: after a conflict the job is
-    decided again, never patched over, or a restart would be counted twice. Events follow only a
-    status write that held (or, without one, the actions). ``requeue_after`` is in seconds; None
-    means that the next watch event or poll is early enough. ``from_absence``: the status counts
-    pods for lost that are just not seen, which a watch that lags does not see either; it is
-    written only after a read has shown that they are gone. ``upkeep`` is done last, after status
-    and events: what is refused of it keeps nothing else from happening.
+    :func:`di_operator.lifecycle.observed.status.merge_patch`), None if it is unchanged. It
+    describes the state after the actions, so it is written only after all of them have succeeded.
+    The write is guarded by the resourceVersion of the job that the snapshot was built from. After
+    a conflict the job is decided again: a patch over the newer status could count a restart twice.
+
+    Events follow a successful status write or, without one, the actions. ``requeue_after`` is in
+    seconds; None means that the next watch event or poll is early enough. With ``from_absence``
+    the status counts pods as lost because they were not found. A lagging watch does not find them
+    either, so a read from the API server has to confirm it before the status is written.
+    ``upkeep`` comes last, after status and events: a refused write of it stops nothing else.
     """
 
     actions: tuple[Action, ...] = ()
@@ -88,6 +90,6 @@ class Decision:
 
     @property
     def creates(self) -> bool:
-        """Whether the job gets objects."""
+        """Return whether any of the actions creates an object."""
         kinds = Create | CreateCompanion | CreateSchedulingObject
         return any(isinstance(action, kinds) for action in self.actions)

@@ -1,4 +1,4 @@
-"""The phases of a job and the ways between them."""
+"""The phases of a job and the transitions between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from di_api.phase import Phase
 
 TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
-    # A new job, or one whose status was wiped: its pods may be in any state already.
+    # A new job, or one whose status was wiped: its pods can be in any state already.
     None: frozenset(
         {
             Phase.PENDING,
@@ -18,11 +18,11 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
             Phase.FAILED,
         }
     ),
-    # Restarting and Rescheduling from Pending: a part of the pods runs (the rest waits for a
-    # dependency or for quota), and one of them fails or is evicted.
-    # Succeeded from any but Running is for a success policy alone: while the other pods wait, or
-    # are replaced. Pods that were all ready for a moment only are reported as Running first, so
-    # that a watcher sees every phase that was passed.
+    # From Pending to Restarting or Rescheduling: some pods run while others wait for a dependency
+    # or for quota, and one of those that run fails or is evicted. Succeeded follows a phase other
+    # than Running only by a success policy: other pods may then be waiting, or may be being
+    # replaced. A job whose pods were all ready for a moment is reported as Running first, so that
+    # a watcher sees every phase that it passed.
     Phase.PENDING: frozenset(
         {
             *(Phase.STARTING, Phase.RESTARTING, Phase.RESCHEDULING),
@@ -53,16 +53,17 @@ TRANSITIONS: Mapping[Phase | None, frozenset[Phase]] = {
     Phase.SUCCEEDED: frozenset(),
     Phase.FAILED: frozenset(),
 }
-"""From a phase (None: no status yet) to those that may follow it; staying is always allowed."""
+"""The phases that may follow each phase (None: no status yet); a job may always stay in its phase.
+"""
 
 
 def may_follow(old: Phase | None, new: Phase) -> bool:
-    """Whether a job may go from ``old`` to another phase ``new``."""
+    """Return whether a job may go from phase ``old`` to another phase ``new``."""
     return new in TRANSITIONS[old]
 
 
 class IllegalTransition(AssertionError):
-    """A decision left the table: a defect of a policy, never the result of input."""
+    """A transition that is not in the table: a defect of a policy, never the result of input."""
 
 
 def check_transition(old: Phase | None, new: Phase) -> None:

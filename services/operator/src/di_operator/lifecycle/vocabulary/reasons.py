@@ -1,7 +1,7 @@
-"""Every reason that conditions and events of a job give, declared once.
+"""The reasons of conditions and events of a job, each declared once.
 
-An event takes its reason and its type from here and nowhere else, so what is not declared cannot be
-emitted; docs/reference/events.md is made from it.
+An event takes its reason and type from here, so an undeclared one cannot be emitted.
+docs/reference/events.md is generated from this module.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Final, Literal, TypeAlias
 from di_api.phase import Phase
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
-"""A Warning is for what somebody may have to act on; it is sent whatever the budget of events."""
+"""Type of an event. A Warning may need action by a user; it is sent even without event budget."""
 
 
 class _Declared(StrEnum):
-    """A name that comes with the type of its event and with when there is one."""
+    """A reason with the type of its event and the situation in which it is given."""
 
     event_type: EventType
     when: str
 
     def __new__(cls, text: str, event_type: EventType, when: str) -> _Declared:
-        """Take the name as the value; the rest are attributes."""
+        """Create the member with ``text`` as its value and the others as attributes."""
         member = str.__new__(cls, text)
         member._value_ = text
         member.event_type = event_type
@@ -32,9 +32,9 @@ class _Declared(StrEnum):
 
 
 class Reason(_Declared):
-    """Why a job is in its phase, and what was done to it."""
+    """Reason of a phase, or of an action on the job."""
 
-    # Of a phase that has no more specific one.
+    # Reasons of a phase that has no more specific one.
     JOB_PENDING = (
         "JobPending",
         "Normal",
@@ -83,7 +83,7 @@ class Reason(_Declared):
         "a pod failed and `backoffLimit` restarts are used, or the coordinator failed",
     )
 
-    # Of a phase, in place of those.
+    # Reasons of a phase that replace those above.
     JOB_SUSPENDED = "JobSuspended", "Normal", "Pending: `suspend: true`"
     JOB_QUEUED = (
         "JobQueued",
@@ -244,7 +244,7 @@ class Reason(_Declared):
         "Failed: pods of a task have failed more often than its own `backoffLimit`",
     )
 
-    # Of any phase, for as long as a pod is kept from running.
+    # Reasons of any phase while a pod cannot run.
     IMAGE_PULL_BACK_OFF = (
         "ImagePullBackOff",
         "Warning",
@@ -303,7 +303,7 @@ class Reason(_Declared):
     )
     SCHEDULING_GATED = "SchedulingGated", "Normal", "a pod has scheduling gates that are not open"
 
-    # Of events alone.
+    # Reasons that only events have.
     MEMORY_GROWN = (
         "MemoryGrown",
         "Normal",
@@ -396,7 +396,7 @@ class Reason(_Declared):
 
 
 class Problem(_Declared):
-    """A condition that tells of a problem beside the phase: its type is the event's reason."""
+    """Type of a condition for a problem of the job; its event has the same reason."""
 
     SPEC_INVALID = (
         "SpecInvalid",
@@ -465,4 +465,4 @@ class Problem(_Declared):
 
 
 OF_PHASES: Final[Mapping[Phase, Reason]] = {phase: Reason[f"JOB_{phase.name}"] for phase in Phase}
-"""The reason of each phase that has no more specific one."""
+"""The default reason of each phase."""

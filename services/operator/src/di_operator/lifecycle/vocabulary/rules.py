@@ -1,8 +1,8 @@
-"""What is done about what goes wrong: one table, for pods that end and for writes that are refused.
+"""The table of responses to pods that end and to writes that are refused.
 
-The first row that fits decides; a column that is left out fits everything. Rows are data: nothing
-else knows conditions of pods, and nothing in here knows how an answer is carried out. Reasons of
-pods are no column: the cluster has more of them than a table could name.
+The first row that matches decides; a column that is left out matches everything. Rows are data: no
+other module knows conditions of pods, and this one does not know how a response is carried out.
+Reasons of pods are not a column, because a cluster has more of them than a table could list.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 class Part(StrEnum):
-    """What a pod is to its job."""
+    """The role of a pod in its job."""
 
     TASK = "replica of a task"
     ELASTIC = "replica of the elastic tier of a task"
-    """Of pods that failed, and of refused writes, those of pods that stand by too. Whether one is
-    lost is asked as of TASK."""
+    """The elastic tier; for failed pods and refused writes also standby pods. Whether a standby
+    pod is lost is decided as for TASK.
+    """
     COORDINATOR = "coordinator"
     REPLICA = "replica that a coordinator asked for"
 
 
 class Seen(StrEnum):
-    """What may be seen of a pod, or come of a write.
+    """An observation of a pod, or the result of a write.
 
-    Refused writes stand in the order of their gravity: where several of one batch were refused,
-    the first of them decides.
+    Refused writes are ordered by severity: if several writes of one batch were refused, the most
+    severe decides.
     """
 
     POD_FAILED = "pod whose replica has failed and that nobody deleted"
@@ -55,17 +56,17 @@ class Seen(StrEnum):
 
 
 class Then(StrEnum):
-    """What is done about it."""
+    """The response to an observation."""
 
     FAIL = "the job has failed"
-    """Of pods: the coordinator's only."""
+    """For pods: the coordinator's only."""
     RESTART = "counted in restarts, and replaced"
-    """Of pods: all but the coordinator's. A job with tasks has failed at its backoffLimit."""
+    """For pods: all but the coordinator's. A job with tasks fails at its backoffLimit."""
     RENEW = "counted in restarts, and goes on in its pod"
-    """Of pods whose container failed, where a rule of the job says so."""
+    """For pods whose container failed, if a rule of the job's failure policy requests it."""
     RESCHEDULE = "counted in reschedules, and replaced"
     IGNORE = "replaced where it is missing, and not counted"
-    """Of pods that are deleted or gone."""
+    """For pods that are deleted or gone."""
     WAIT = "the job is Pending, and tries again after growing pauses"
     HOLD = "the phase stays, and the job tries again"
     TELL = "a Warning, and another try; all else goes on"
@@ -75,14 +76,14 @@ class Then(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What was seen, and around it what rows may ask for."""
+    """An observation with the facts that rows may match."""
 
     seen: Seen
     part: Part
     phase: Phase | None
-    """Of the job; None: its status is not written yet."""
+    """Phase of the job; None if its status is not written yet."""
     has_started: bool = True
-    """Whether the job has been past Pending, by its status."""
+    """Whether the status shows that the job has left Pending before."""
     has_begun: bool = True
     """Whether any container of the pod ran."""
     pod_conditions: frozenset[str] = frozenset()
@@ -91,12 +92,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A row: what is done, and when."""
+    """One row of the table: a response and its requirements."""
 
     seen: Seen
     then: Then
     reason: Reason | None = None
-    """Of the condition or Warning that tells of a refused write."""
+    """Reason used in the condition or Warning event for a refused write."""
     part: Part | None = None
     phases: frozenset[Phase] | None = None
     has_started: bool | None = None
@@ -104,7 +105,7 @@ class Rule:
     pod_condition: str | None = None
 
     def fits(self, case: Case) -> bool:
-        """Whether the row speaks of the case."""
+        """Return whether the row matches the case."""
         return (
             self.seen is case.seen
             and self.part in (None, case.part)
@@ -128,23 +129,24 @@ _BESIDE_PODS: Final = (
     (Seen.SCHEDULING_OBJECT_REFUSED, Reason.SCHEDULING_OBJECT_REFUSED),
 )
 _BY_HAND: Final = (Seen.COMPANION_INVALID, Seen.COMPANION_NAME_TAKEN)
-"""What no later try puts right, unless a user has done something about it."""
+"""Refusals that a retry cannot overcome before a user has changed something."""
 
 RULES: Final[tuple[Rule, ...]] = (
-    # The kubelet or the control plane ended the pod for reasons of the cluster, not of the program:
-    # Kubernetes 1.26 and newer gives this condition for all of them. An eviction without it is for
-    # the pod's own limit, as is the end by its own deadline: that is the program's doing.
+    # The kubelet or the control plane ended the pod for a reason of the cluster, not of the
+    # program: Kubernetes 1.26 and newer sets this condition in all such cases. A pod that was
+    # evicted without it has exceeded its own limit, and one may also end by its own deadline: both
+    # are failures of the program.
     Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, pod_condition="DisruptionTarget"),
-    # The kubelet refused it, or ended it while it waited.
+    # The kubelet rejected the pod, or ended it before any container ran.
     Rule(seen=Seen.POD_FAILED, then=Then.RESCHEDULE, has_begun=False),
     Rule(seen=Seen.POD_FAILED, then=Then.FAIL, part=Part.COORDINATOR),
     Rule(seen=Seen.POD_FAILED, then=Then.RESTART),
-    # While Pending, pods that end do so because we suspended the job or it was preempted.
+    # A pod that ends while the job is Pending was ended by suspension or preemption.
     Rule(seen=Seen.POD_DELETED, then=Then.RESCHEDULE, part=Part.TASK, phases=_PLACED),
     Rule(seen=Seen.POD_DELETED, then=Then.IGNORE, part=Part.TASK),
     Rule(seen=Seen.POD_DELETED, then=Then.RESCHEDULE, phases=_UP),
     Rule(seen=Seen.POD_DELETED, then=Then.IGNORE),
-    # Nothing tells a replica that vanished from one that was just asked for.
+    # A replica whose pod vanished looks the same as one that was just added.
     Rule(seen=Seen.POD_GONE, then=Then.IGNORE, part=Part.REPLICA),
     Rule(seen=Seen.POD_GONE, then=Then.RESCHEDULE, phases=_UP),
     Rule(seen=Seen.POD_GONE, then=Then.IGNORE),
@@ -156,7 +158,8 @@ RULES: Final[tuple[Rule, ...]] = (
             (Seen.CREATE_FORBIDDEN, Reason.CREATE_FORBIDDEN),
         )
     ),
-    # A coordinator may do without what it asked for; its template can be put right.
+    # A coordinator can work with fewer replicas than it requested, and a user can correct its
+    # template.
     *(
         Rule(seen=seen, then=Then.TELL, part=Part.REPLICA, reason=reason)
         for seen, reason in (
@@ -171,23 +174,23 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(seen=Seen.TEMPLATE_REFUSED, then=Then.FAIL, reason=Reason.INVALID_TEMPLATE),
     Rule(seen=Seen.NAME_OF_OWN, then=Then.LOOK),
-    # The watch has not shown it yet, or its end would have been waited for.
+    # The watch has not shown the object yet; otherwise the operator would have waited for its end.
     Rule(seen=Seen.NAME_OF_EARLIER, then=Then.DELETE),
-    # The pods are there, and need no more than they have.
+    # The pods exist already and need nothing else.
     Rule(
         seen=Seen.NAME_OF_OTHER,
         then=Then.TELL,
         reason=Reason.POD_NAME_CONFLICT,
         phases=_UP,
     ),
-    # Whatever has the name can go, or get its owner back: pods of a job that was deleted with
-    # --cascade=orphan run on for as long as somebody wants them.
+    # The other object can be deleted or get its owner back: pods of a job that was deleted with
+    # --cascade=orphan run on until a user deletes them.
     Rule(seen=Seen.NAME_OF_OTHER, then=Then.HOLD, reason=Reason.POD_NAME_CONFLICT),
-    # It says nothing about the pods that exist.
+    # The refusal does not affect the pods that exist.
     Rule(seen=Seen.NODE_LISTS_REFUSED, then=Then.HOLD, reason=Reason.NODE_LISTS_TOO_LONG),
-    # Somebody has deleted it while the job is up: the pods that are there have what they need.
+    # The object was deleted while the job is up: the pods that exist have what they need.
     *(Rule(seen=seen, then=Then.TELL, reason=reason, phases=_UP) for seen, reason in _BESIDE_PODS),
-    # Companions may not change. What a job has done is not thrown away for one, though.
+    # Companions cannot be changed. A job that has started is not failed because of one, though.
     Rule(
         seen=Seen.COMPANION_INVALID,
         then=Then.FAIL,
@@ -198,20 +201,21 @@ RULES: Final[tuple[Rule, ...]] = (
         Rule(seen=seen, then=Then.HOLD if seen in _BY_HAND else Then.WAIT, reason=reason)
         for seen, reason in _BESIDE_PODS
     ),
-    # It is done last, so all else has happened, and the condition says what the job waits for.
+    # This write comes last, so all others have succeeded, and the condition shows what the job
+    # waits for.
     Rule(seen=Seen.WORKLOAD_REFUSED, then=Then.TELL, reason=Reason.WORKLOAD_REFUSED),
     Rule(seen=Seen.QUOTA_EXCEEDED, then=Then.WAIT, reason=Reason.QUOTA_EXCEEDED),
     Rule(seen=Seen.CREATE_FORBIDDEN, then=Then.WAIT, reason=Reason.CREATE_FORBIDDEN),
 )
 
 WAITING: Final = frozenset(rule.reason for rule in RULES if rule.then is Then.WAIT)
-"""Reasons of Pending for which a job must not try again before its pause is over."""
+"""Reasons of Pending for which a job must not retry before its back-off is over."""
 
 
 def rule_for(case: Case, rules: Sequence[Rule] = RULES) -> Rule:
-    """Return the first row that fits.
+    """Return the first row that matches.
 
-    Raises LookupError if none does: RULES has one for every case.
+    Raises LookupError if none does: RULES has a row for every case.
     """
     for rule in rules:
         if rule.fits(case):

@@ -1,4 +1,4 @@
-"""Times of a status that may have been edited by hand."""
+"""Timestamps in a status that a user may have edited."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from datetime import UTC, datetime
 
 
 def parse_time(text: object) -> datetime | None:
-    """Read a metav1.Time; None for anything that is not one (a status can be edited by hand)."""
+    """Return the time that a metav1.Time has, None if the text is not a valid one."""
     if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):  # the first and the last day there is, in another zone
+    except (
+        ValueError,
+        OverflowError,
+    ):  # A zone can move the first and the last possible day out of range.
         return None
