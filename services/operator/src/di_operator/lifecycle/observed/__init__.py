@@ -1,1 +1,1 @@
-"""A job and its objects as they were read."""
+"""A job and its objects as they were read from the cluster."""

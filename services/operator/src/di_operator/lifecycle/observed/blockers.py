@@ -1,8 +1,8 @@
-"""What keeps one pod from running, by what the scheduler and the kubelet say in its status.
+"""The reason why a pod does not run, from what the scheduler and the kubelet report in its status.
 
-Of a pod that runs, or is on its way to, there is nothing to say. What a container waits for is a
-table; a reason that is not in it is passed on in the kubelet's own words. `stalled.py` has what
-shows nothing wrong, and is reported when it has lasted.
+A pod that runs, or is about to, has none. A table maps the waiting reasons of containers; a reason
+that is not in the table is passed on in the kubelet's own words. `stalled.py` covers pods whose
+status reports no problem but which take too long.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 Object = Mapping[str, Any]
 
 MAX_TEXT: Final = 512
-"""Characters of what others say that are kept; registries answer with whole pages."""
+"""Maximum number of characters kept of others' messages; a registry may return a whole page."""
 
 _WAITING: Final[Mapping[str, Reason]] = {
-    # Told as one: the kubelet goes from one to the other and back with every attempt.
+    # Both are one reason here: the kubelet alternates between them with every attempt.
     "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
     "ImagePullBackOff": Reason.IMAGE_PULL_BACK_OFF,
     "ErrImageNeverPull": Reason.ERR_IMAGE_NEVER_PULL,
@@ -37,28 +37,28 @@ BLOCKED_REASONS: Final = frozenset(
         *(Reason.SIDECAR_ENDED, Reason.NODE_NOT_FOUND),
     }
 )
-"""What a phase has as its reason for as long as a pod does not run, and no longer."""
+"""Reasons that a phase has only while a pod cannot run."""
 _SCHEDULED: Final = "PodScheduled"
-# Kubernetes 1.29 and newer. It is False from the kubelet's first look at the pod on, and before
-# the first image is pulled it is True.
+# Kubernetes 1.29 and newer sets it. It is False from when the kubelet accepts the pod, and True
+# before the first image is pulled.
 _PREPARED: Final = "PodReadyToStartContainers"
 _ENDED: Final = ("exitCode", "reason")
-# The scheduler says so of a claim that is missing or unbound, and of nothing else then.
+# The scheduler's message contains it only for a claim that is missing or unbound.
 _OF_CLAIMS: Final = "persistentvolumeclaim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """Why a pod does not run, as the job's reason and in words."""
+    """The reason why a pod does not run, as the job's reason and as a message."""
 
     reason: Reason
     message: str
     what: str = "cannot run"
-    """What that is to the pods, after their number."""
+    """The state of the pods, to follow their number in a message."""
 
 
 def find_blocker(pod: Object) -> Blocker | None:
-    """Return what keeps a pod from running, or from being ready; None: nothing that is known of."""
+    """Return what keeps a pod from running or from being ready; None if no cause is known."""
     status = pod.get("status") or {}
     for kind in ALL_CONTAINERS:
         for container in status.get(kind) or ():
@@ -69,7 +69,9 @@ def find_blocker(pod: Object) -> Blocker | None:
 
 
 def waiting_part(container: Object) -> Object | None:
-    """What `find_blocker` reads of a container's status, for a cache to keep; None: nothing."""
+    """Return the part of a container's status that `find_blocker` reads, for a cache; None if
+    nothing.
+    """
     waiting = (container.get("state") or {}).get("waiting") or {}
     if (waiting.get("reason") or "") in ON_THE_WAY:
         return None
@@ -83,7 +85,9 @@ def waiting_part(container: Object) -> Object | None:
 
 
 def unscheduled(status: Object) -> Object | None:
-    """The condition in which the scheduler says why the pod has no node, as far as it is read."""
+    """Return the condition with which the scheduler explains why the pod has no node, reduced to
+    the fields that are read.
+    """
     conditions: Iterable[Object] = status.get("conditions") or ()
     for one in conditions:
         if one.get("type") == _SCHEDULED and one.get("status") == "False":
@@ -93,9 +97,9 @@ def unscheduled(status: Object) -> Object | None:
 
 
 def unprepared(status: Object) -> Object | None:
-    """The condition that says since when the node makes a pod's volumes and network ready.
+    """Return the condition that shows how long the node has been preparing volumes and network.
 
-    None once they are; of a pod that has ended they are none any more, which is nothing to tell.
+    None once they are ready. A pod that has ended has them no more, and needs none.
     """
     if (status.get("phase") or "Pending") != "Pending":
         return None
@@ -111,7 +115,7 @@ def _of_container(container: Object, waiting: str, message: str) -> Blocker:
     reason = _WAITING.get(waiting, Reason.CONTAINER_WAITING)
     ended = (container.get("lastState") or {}).get("terminated")
     if reason is Reason.CRASH_LOOP_BACK_OFF and ended:
-        # The kubelet says how long its pause is and which pod it is, and not what has happened.
+        # The kubelet's message has the back-off and the pod, but not the cause.
         why = f" ({ended['reason']})" if ended.get("reason", "Error") != "Error" else ""
         times = container.get("restartCount") or 0
         text = f"{name} ended with exit code {ended.get('exitCode')}{why}, restarts: {times}"

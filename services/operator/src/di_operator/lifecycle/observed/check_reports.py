@@ -1,8 +1,8 @@
-"""What the check of a pod's node says at its end, in its termination message.
+"""The result of a pod's node check, from the termination message of its container.
 
-`{"seconds": 1.5}`, and of exchanges of data with other pods of the task, if there were any,
-`"exchanges": [{"with": 1, "seconds": 0.1}, {"with": 2, "failed": "why"}]`, by their local indexes;
-`"failed"` beside it says why there were no more. Whatever a program of the user's writes.
+`{"seconds": 1.5}`. If the pod exchanged data with other pods of the task, `"exchanges"` lists them
+by local index: `[{"with": 1, "seconds": 0.1}, {"with": 2, "failed": "why"}]`. `"failed"` on the
+top level explains why there were no further exchanges. A user's program may write anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from di_api.names import NODE_CHECK
 Object = Mapping[str, Any]
 
 LONGEST_REPORT: Final = 1024
-"""Characters of a report that are read."""
+"""Maximum number of characters of a report that are read."""
 MOST_EXCHANGES: Final = 16
 _LONGEST_WHY: Final = 120
 
@@ -28,22 +28,22 @@ class Exchange:
     """An exchange of data with another pod."""
 
     partner: int
-    """Its local index."""
+    """Local index of the other pod."""
     seconds: float | None
-    """None: it failed."""
+    """Duration of the exchange; None if it failed."""
     why: str
-    """If it failed."""
+    """The error, if it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What one pod said."""
+    """The report of one pod."""
 
     seconds: float | None
-    """None: it did not say."""
+    """Duration of the check; None if the report has none."""
     exchanges: tuple[Exchange, ...] = ()
     failed: str | None = None
-    """Why it took no part in exchanges, or not to their end."""
+    """Why the pod took no part in exchanges, or did not finish them."""
 
     @classmethod
     def read(cls, text: str) -> CheckReport:
@@ -62,8 +62,9 @@ class CheckReport:
 
 
 def report_of(container: Object) -> str | None:
-    """What the check of a pod said at its end, by the status of that container; None: not yet, or
-    it is another container."""
+    """Return the termination message of a pod's check by the status of its container; None if the
+    check has not ended or the container is another one.
+    """
     ended = (container.get("state") or {}).get("terminated")
     if ended is None or container.get("name") != NODE_CHECK:
         return None

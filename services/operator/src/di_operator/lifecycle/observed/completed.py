@@ -1,7 +1,7 @@
 """The pods that have succeeded, by task and local index: `status.completedIndexes`.
 
-Kept in the status as batch/v1 Job keeps its own field of that name, so that a pod which is evicted
-or tidied up after it has Completed does not run again.
+The status keeps them, as batch/v1 Job does in its field of that name. A pod that was evicted or
+deleted after it completed is therefore not run again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from di_api.spec import JobSpec, Task
 from di_api.vacancies import indexes
 
 Completed: TypeAlias = Mapping[str, frozenset[int]]
-"""Local indexes by task; tasks without any are not in it."""
+"""Local indexes by task; tasks without completed pods are left out."""
 
-# More digits than any job has pods: a longer one would eat the operator's memory.
+# No job has an index with more digits; a longer number would exhaust the operator's memory.
 _RANGE: Final = re.compile("([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -37,10 +37,11 @@ def dump_completed(completed: Completed) -> dict[str, str]:
 
 
 def asked_for(completed: Completed, spec: JobSpec | None) -> Completed:
-    """Return those of the indexes that the spec has a replica for; all of them without a spec.
+    """Return the indexes that the spec still has a replica for; all of them without a spec.
 
-    By the spec as it was written: a replica that the allocator or a queue has no place for now is
-    not asked away. One that was scaled away is, and begins again when it is asked for again.
+    The spec counts as the user wrote it: a replica without a node or quota for now keeps its
+    index. A replica that was scaled away loses its index, and runs again if the job is scaled up
+    again.
     """
     if spec is None or not completed:
         return completed
@@ -60,7 +61,7 @@ def _wanted(task: Task, spec: JobSpec) -> frozenset[int]:
 
 
 def _parsed(text: str) -> Iterator[int]:
-    """Yield the indexes of a text, each once, however often it has them."""
+    """Yield the indexes in a text, each once, even if the text repeats them."""
     matches = filter(None, map(_RANGE.fullmatch, text.split(",")))
     after = 0
     for first, last in sorted((int(each[1]), int(each[2] or each[1])) for each in matches):

@@ -1,9 +1,9 @@
-"""When a job that runs will be complete: from its steps, their pace and what the allocator grants.
+"""The expected completion of a running job, from its steps, their rate and its assignment.
 
-The pace is measured since the first report after the job last came to run whole: a restart, a move
-or another number of replicas begins a new measure. How far such a pace is from what then happens
-was measured on recorded workloads (`python -m tools.benchmarks.allocator.predicted_end`), and
-depends on how much is done and on whether the allocator may resize the job.
+The rate is measured from the first report after all replicas last started running: a restart, a
+move or another number of replicas starts a new measurement. The error of such a forecast was
+measured on recorded workloads (`python -m tools.benchmarks.allocator.predicted_end`). It depends
+on the share of completed steps and on whether the allocator may resize the job.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from di_operator.lifecycle.observed.reported import Reported, read_number
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 WRITE_PERIOD: Final = 60.0
-"""Seconds between two status writes that tell nothing but another expectation."""
+"""Minimum number of seconds between two status writes that only change the forecast."""
 WORTH_TELLING: Final = 0.1
-"""Of the time that is left: what an expectation has to move by to be told."""
+"""Share of the remaining time by which a forecast has to change before it is written."""
 SILENCE: Final = 600.0
-"""Seconds without a report after which nothing is foretold any more, or as long as was left."""
+"""Seconds without a report after which there is no forecast; at least as long as was left."""
 FAREWELL: Final = 5.0
-"""Seconds after the last step that `latest` allows for: a checkpoint, and the ends of the pods."""
+"""Seconds that `latest` adds after the last step: for a checkpoint and the end of the pods."""
 LONGEST: Final = 10 * 365 * 86400.0
-"""Seconds; what would take longer is not foretold."""
+"""Maximum forecast in seconds; a longer one is not reported."""
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What is left by the pace, times these, is what is left: in four of five cases something
-    between `earliest` and `latest`."""
+    """Factors for the remaining time by the measured rate: in four of five jobs the actual time is
+    between the `earliest` and the `latest` one.
+    """
 
     done: float
-    """The share of the steps that are done, 0 to 1; between two the values are mixed."""
+    """The share of steps that are done, 0 to 1; the factors between two shares are interpolated."""
     earliest: float
     expected: float
     latest: float
@@ -54,7 +55,7 @@ RESIZED: Final[Sequence[Spread]] = (
     Spread(done=0.85, earliest=0.78, expected=0.96, latest=1.01),
     Spread(done=0.95, earliest=0.8, expected=0.99, latest=1.01),
 )
-"""Of jobs that the allocator may give other numbers of replicas: most get more as they go on."""
+"""For jobs that the allocator may resize: most get more replicas over time."""
 STEADY: Final[Sequence[Spread]] = (
     Spread(done=0.025, earliest=0.32, expected=1.0, latest=1.02),
     Spread(done=0.075, earliest=0.55, expected=1.0, latest=1.02),
@@ -65,13 +66,14 @@ STEADY: Final[Sequence[Spread]] = (
     Spread(done=0.85, earliest=0.93, expected=1.0, latest=1.03),
     Spread(done=0.95, earliest=0.93, expected=1.0, latest=1.04),
 )
-"""Of all others. Steps that take ever less time are more frequent than the other way round, but a
-job at an even pace is expected at its pace."""
+"""For all other jobs. Steps get faster more often than slower, but the median of a job with a
+constant rate is its rate.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A report that a pace is measured from: `status.pace`."""
+    """The report from which a rate is measured: `status.pace`."""
 
     since: datetime
     step: float
@@ -84,36 +86,37 @@ class Mark:
         return None if since is None or step is None else cls(since=since, step=step)
 
     def dump(self) -> dict[str, Any]:
-        """The value of the field."""
+        """Return the value of the field."""
         return {"since": format_time(self.since), "step": _plain(self.step)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What is known of a job that runs whole."""
+    """The facts about a job whose replicas are all running."""
 
     reported: Reported
     since: datetime
-    """Since when it has been running whole."""
+    """Time since which all of its replicas have been running."""
     mark: Mark | None
-    """As it was when the job was last looked at."""
+    """The mark of the previous reconcile."""
     before: ExpectedCompletion | None = None
-    """What was expected of it last, for as long as it has no pace of its own."""
+    """The previous forecast, used until a rate has been measured."""
     attained: float = 0.0
-    """Replica-seconds in which it could work by the last report; 0: the allocator gave it none."""
+    """Replica-seconds assigned to the job up to the last report; 0 without the allocator."""
     replicas: int = 0
-    """That it has given it now."""
+    """Number of replicas in its present assignment."""
     resized: bool = False
-    """Whether the allocator may give it another number."""
+    """Whether the allocator may resize the job."""
     deadline: datetime | None = None
-    """When it is ended if it is not complete."""
+    """Time at which the job is ended even if it is not complete."""
     hangs: bool = False
-    """Whether its steps are known not to grow."""
+    """Whether its steps are known to have stopped growing."""
 
 
 def mark_of(run: Run) -> Mark | None:
-    """From where the pace is measured now; None: there has been no report since it runs whole, or
-    none that says how many steps there are to be."""
+    """Return the report from which the rate is measured. None without a report since all replicas
+    have been running, or if the reports lack the total number of steps.
+    """
     mark, step, at = run.mark, run.reported.step, run.reported.reported_at
     if run.reported.total is None:
         return None
@@ -123,7 +126,9 @@ def mark_of(run: Run) -> Mark | None:
 
 
 def left_by_pace(run: Run) -> float | None:
-    """Seconds from the last report to the last step at the present pace; None: it has none."""
+    """Return the seconds from the last report to the last step at the measured rate; None without
+    a rate.
+    """
     step, total, at = run.reported.step, run.reported.total, run.reported.reported_at
     if step is None or total is None or at is None or not 0 < step < total:
         return None
@@ -132,7 +137,7 @@ def left_by_pace(run: Run) -> float | None:
 
 
 def expect(run: Run, now: datetime) -> ExpectedCompletion | None:
-    """When the job will be complete; None: nothing can be said."""
+    """Return the expected completion of the job; None if there is no forecast."""
     step, total, at = run.reported.step, run.reported.total, run.reported.reported_at
     if step is None or total is None or at is None or not 0 < step < total:
         return None
@@ -158,7 +163,7 @@ def expect(run: Run, now: datetime) -> ExpectedCompletion | None:
 
 
 def has_moved(found: ExpectedCompletion, before: ExpectedCompletion | None, now: datetime) -> bool:
-    """Whether it is worth telling to those who know another, or none."""
+    """Return whether the forecast differs enough from the previous one to be written."""
     if before is None:
         return True
     left = (found.latest - now).total_seconds()
@@ -168,7 +173,7 @@ def has_moved(found: ExpectedCompletion, before: ExpectedCompletion | None, now:
 
 
 def spread_at(spreads: Sequence[Spread], done: float) -> Spread:
-    """The spread of jobs of which that share is done."""
+    """Return the spread of jobs that have done that share of their steps."""
     if done <= spreads[0].done:
         return spreads[0]
     for lower, upper in pairwise(spreads):
@@ -188,7 +193,7 @@ def _seconds_per_step(run: Run, step: float, at: datetime) -> float | None:
     if mark is not None and step > mark.step and at > mark.since:
         return (at - mark.since).total_seconds() / (step - mark.step)
     if run.attained > 0 and run.replicas > 0:
-        # As if its speed had grown with its replicas: it has just been given these.
+        # Assumes that the rate grows with the number of replicas, which has just changed.
         return run.attained / step / run.replicas
     return None
 

@@ -1,7 +1,7 @@
-"""`status.expectedStart`: when a job that waits for nodes is to have them, by the allocator.
+"""`status.expectedStart`: the time at which a waiting job should get its nodes.
 
-`promised` in it is what was told first since it has been waiting: what comes then may be later and
-later, and who waits is to know that it takes longer than was said.
+Its `promised` keeps the first forecast since the job began to wait. Later forecasts can be much
+later, and the user should see how much longer the job waits than was first forecast.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PROMISED: Final = "promised"
 def start_field(
     written: object, found: ExpectedCompletion | None, now: datetime
 ) -> Mapping[str, Any] | None:
-    """The value of the field of a job that waits; None: nothing was ever foretold.
+    """Return the value of the field for a waiting job; None if there was never a forecast.
 
     Args:
-        written: the field as it is.
-        found: what the allocator says now; None: it does not know.
+        written: present value of the field.
+        found: present forecast of the allocator; None if it has none.
         now: the time, aware.
     """
     before: Mapping[str, Any] = written if isinstance(written, Mapping) else {}

@@ -1,7 +1,7 @@
-"""What the status remembers of failures: by replica, and by task with a limit of its own.
+"""The failures that the status records: by replica, and by task with a limit of its own.
 
-Kept by replica and not by pod, so that it outlives the pods. A status can be edited by hand: what
-cannot be read counts as absent.
+Records belong to replicas and not to pods, because they outlive the pods. A user can edit a
+status: what cannot be read counts as absent.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from di_api.timestamps import format_time
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 AVOIDED_FOR: Final = timedelta(hours=1)
-"""How long a replica, or after a check a whole task, keeps away from a node."""
+"""How long a replica avoids a node. After a node check it is the whole task."""
 MAX_AVOIDED: Final = 4
-"""Nodes that one replica avoids at most; the oldest are forgotten."""
+"""Maximum number of nodes that one replica avoids; the oldest are dropped."""
 MAX_AVOIDED_OF_JOB: Final = 512
-"""Those of all its replicas together, each counted for itself: some 50 KB of its status. Above it a
-replica is replaced without avoiding its node."""
+"""Maximum for all replicas of a job together, each counted separately: some 50 KB of its status.
+Beyond it, a replica is replaced without avoiding its node.
+"""
 
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avoided:
-    """A node that a replica is not to run on."""
+    """A node that a replica must not run on."""
 
     node: str
     until: datetime
@@ -37,23 +38,23 @@ class Avoided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRecord:
-    """What is remembered of one replica."""
+    """The failure record of one replica."""
 
     restarts: int = 0
     last_failure: datetime | None = None
     ignored_since: datetime | None = None
-    """When the first of its failures was seen that a rule ignores, of those that follow closely."""
+    """Time of the first of a sequence of failures that a rule ignores."""
     last_ignored: datetime | None = None
-    """When the last of them was."""
+    """Time of the last of them."""
     memory: Mapping[str, str] = field(default_factory=dict)
-    """By container: what its requests and limits have grown to."""
+    """Memory to which the requests and limits of each container have grown."""
     avoid: tuple[Avoided, ...] = ()
     pod: str = ""
-    """UID of the one that it had when a container was last started again in it."""
+    """UID of the pod in which a container was last restarted in place."""
     failures: int = 0
-    """Those of that pod's containers that are known."""
+    """Number of known container failures in that pod."""
     generation: int = 0
-    """Of the task's process group when the last of them was seen."""
+    """Generation of the task's process group at the last of these failures."""
 
     @classmethod
     def read(cls, raw: object) -> ReplicaRecord:
@@ -84,15 +85,15 @@ class ReplicaRecord:
         )
 
     def failures_of(self, pod: str) -> int:
-        """How many failures of the containers of a pod, by its UID, are known."""
+        """Return the number of known container failures in the pod with that UID."""
         return self.failures if pod == self.pod else 0
 
     def avoided(self, now: datetime) -> tuple[str, ...]:
-        """The nodes that the replica is not to run on now."""
+        """Return the nodes that the replica avoids now."""
         return tuple(sorted({each.node for each in self.avoid if now < each.until}))
 
     def dump(self) -> dict[str, Any]:
-        """The entry of the status."""
+        """Return the entry for the status."""
         entry: dict[str, Any] = {"restarts": self.restarts}
         if self.last_failure is not None:
             entry["lastFailure"] = format_time(self.last_failure)
@@ -112,18 +113,18 @@ class ReplicaRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What is remembered of the failures of a job."""
+    """The failure records of a job."""
 
     job_restarts: int | None = None
-    """Those that count for the job's own limit; None: all the restarts that it had."""
+    """Restarts that count for the job's own limit; None if all of its restarts do."""
     task_restarts: Mapping[str, int] = field(default_factory=dict)
-    """Of tasks with a limit of their own."""
+    """Restarts of tasks that have a limit of their own."""
     replicas: Mapping[str, Object] = field(default_factory=dict)
-    """By task and replica, as it is written: of thousands, few are looked at."""
+    """Raw entries by task and replica: of thousands, only a few are parsed."""
 
     @classmethod
     def read(cls, status: Object) -> Ledger:
-        """Read it from a status."""
+        """Read the records from a status."""
         replicas = mapping(status.get("replicaFailures"))
         return cls(
             job_restarts=count(status["jobRestarts"]) if "jobRestarts" in status else None,
@@ -136,19 +137,19 @@ class Ledger:
         )
 
     def record(self, task: str, replica: str) -> ReplicaRecord:
-        """What is remembered of one replica."""
+        """Return the record of one replica."""
         raw = self.replicas.get(task, {}).get(replica)
         return ReplicaRecord.read(raw) if raw else ReplicaRecord()
 
     def with_records(self, records: Mapping[tuple[str, str], ReplicaRecord]) -> Ledger:
-        """The same with other records, by task and replica."""
+        """Return a ledger in which these records, by task and replica, replace the old ones."""
         replicas = {task: dict(raw) for task, raw in self.replicas.items()}
         for (task, replica), record in records.items():
             replicas.setdefault(task, {})[replica] = record.dump()
         return replace(self, replicas=replicas)
 
     def without(self, is_over: Callable[[ReplicaRecord, datetime], bool], now: datetime) -> Ledger:
-        """The same without the records that are over now, which say nothing any more."""
+        """Return a ledger without the records that have expired."""
         if not self.replicas:
             return self
         kept = {
@@ -162,12 +163,12 @@ class Ledger:
         return replace(self, replicas={task: records for task, records in kept.items() if records})
 
     def with_restart_of_job(self) -> Ledger:
-        """The same with one more restart that counts for the job's own limit."""
+        """Return a ledger with one more restart for the job's own limit."""
         own = self.job_restarts
         return self if own is None else replace(self, job_restarts=own + 1)
 
     def grown(self, task: str) -> dict[str, str]:
-        """The most memory that each container of a task has grown to in any of its replicas."""
+        """Return the largest memory size of each container of a task in any replica."""
         most: dict[str, str] = {}
         for replica in self.replicas.get(task, {}):
             for name, amount in self.record(task, replica).memory.items():
@@ -176,18 +177,20 @@ class Ledger:
         return most
 
     def avoiding(self) -> Iterator[tuple[tuple[str, str], tuple[Avoided, ...]]]:
-        """Replicas (task and index) that avoid nodes, also those whose time is over."""
+        """Yield the replicas (task and index) that avoid nodes, with the nodes, expired ones
+        included.
+        """
         for task, replicas in self.replicas.items():
             for replica, raw in replicas.items():
                 if mapping(raw).get("avoid"):
                     yield (task, replica), self.record(task, replica).avoid
 
     def avoided(self) -> frozenset[tuple[str, Avoided]]:
-        """Tasks, each with a node that one of its replicas avoids."""
+        """Return pairs of a task and a node that one of its replicas avoids."""
         return frozenset((task, each) for (task, _), avoid in self.avoiding() for each in avoid)
 
     def dump(self) -> dict[str, Any]:
-        """The fields of the status, those that say something."""
+        """Return the fields of the status that are not empty."""
         return {
             **({} if self.job_restarts is None else {"jobRestarts": self.job_restarts}),
             **({"taskRestarts": dict(self.task_restarts)} if self.task_restarts else {}),
@@ -196,5 +199,5 @@ class Ledger:
 
 
 def count(value: object) -> int:
-    """A count as it is written; 0 for what is none."""
+    """Return a count from the status; 0 if the value is not a count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

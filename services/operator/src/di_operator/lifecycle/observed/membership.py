@@ -1,16 +1,16 @@
-"""Who belongs to a process group: one pure step from what stood before and who runs now.
+"""One pure step of a process group: from its previous state and the running members to the next.
 
-| seen | what follows |
+| observed | result |
 |---|---|
-| somebody runs, and the world is not who runs | a round begins; who runs has joined |
-| all that are wanted have joined | the round is over at once |
-| fewer than the least have joined | nothing is written of who they are: it is not asked for |
-| nobody has joined for `last_call` seconds, and there are as many as the least | it is over |
-| it has lasted `deadline` seconds | it is over, whoever is missing |
-| it is over, with as many as the least | a world, under the next generation |
-| it is over, with fewer | none; whoever joins then begins another round |
+| the running members differ from the group | a round begins with those that run |
+| all wanted members have joined | the round ends at once |
+| fewer than the minimum have joined | the members are not written to the status yet |
+| none joined for `last_call` seconds, and the minimum is reached | the round ends |
+| the round has lasted `deadline` seconds | the round ends without the missing members |
+| a round ends with at least the minimum | a group with the next generation |
+| a round ends with fewer | no group; the next member that joins begins another round |
 
-All times are in what stood before, so whoever decides next goes on from there.
+All times are in the previous state, so a new leader continues from there.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ FORMING, FORMED, INSUFFICIENT = GroupState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a round goes by; times in seconds."""
+    """The parameters of a round; times in seconds."""
 
     wanted: int
-    """Members with whom it is over at once."""
+    """The round ends at once with this number of members."""
     least: int
-    """Members without whom there is no world."""
+    """Minimum number of members of a group."""
     last_call: float
     deadline: float
 
@@ -41,12 +41,11 @@ class Terms:
 def next_step(
     before: GroupStatus | None, running: Mapping[int, str], terms: Terms, now: datetime
 ) -> GroupStatus | None:
-    """The group from now on, None while nobody has ever joined.
+    """Return the next state of the group, None while no member has ever joined.
 
     Args:
-        before: as it stands in the job's status.
-        running: by local index who runs, and nobody else is called so: the pod, and which of the
-            processes that it has had.
+        before: the state in the job's status.
+        running: the running members by local index: the pod, and which of its processes.
     """
     if before is None and not running:
         return None
@@ -64,7 +63,7 @@ def next_step(
 
 
 def time_left(group: GroupStatus, terms: Terms, now: datetime) -> float | None:
-    """Seconds until the round is over by the clock, None if there is none, or nobody in it."""
+    """Return the seconds until the round ends by time; None without a round or without members."""
     if group.state is not FORMING or not group.members:
         return None
     left = terms.deadline - _passed(group.since, now)
@@ -74,9 +73,9 @@ def time_left(group: GroupStatus, terms: Terms, now: datetime) -> float | None:
 
 
 def _is_short(before: GroupStatus, running: Mapping[int, str], terms: Terms, now: datetime) -> bool:
-    """Whether a round goes on in which there have been fewer than the least.
+    """Return whether a round goes on that has always had fewer members than the minimum.
 
-    A group of a thousand pods would be written a thousand times otherwise while they start.
+    While the pods of a group start, a thousand of them would otherwise cause a thousand writes.
     """
     if before.state is not FORMING or max(len(before.members), len(running)) >= terms.least:
         return False
@@ -87,7 +86,7 @@ def _is_short(before: GroupStatus, running: Mapping[int, str], terms: Terms, now
 def _with_round(
     before: GroupStatus, running: Mapping[int, str], has_joined: bool, now: datetime
 ) -> GroupStatus:
-    """The round that is on, or the one that begins now with those who run."""
+    """Return the current round, or a new one with the running members."""
     is_on = before.state is FORMING and bool(before.members)
     return replace(
         before,
@@ -109,7 +108,7 @@ def _judged(group: GroupStatus, terms: Terms, now: datetime) -> GroupStatus:
 
 
 def _time(written: str | None, now: datetime) -> str:
-    """A time in the status; now in place of one that cannot be read or is to come."""
+    """Return a time from the status; now if it cannot be parsed or is in the future."""
     moment = parse_time(written)
     return format_time(now) if written is None or moment is None or moment > now else written
 

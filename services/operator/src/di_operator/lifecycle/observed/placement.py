@@ -1,7 +1,8 @@
-"""Where the replicas of a preemptible job are to run: what the allocator says, and what is kept.
+"""The nodes of a preemptible job's replicas: the allocator's assignment, and the one in the
+status.
 
-The allocator's word becomes the job's when the status has it; until then, and after a crash, the
-job keeps what its status says.
+An assignment takes effect when the status has it. Until then, and after a crash, the job keeps the
+one in its status.
 """
 
 from __future__ import annotations
@@ -14,33 +15,35 @@ from di_api.expected_completion import ExpectedCompletion
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 Placement: TypeAlias = Mapping[str, tuple[str, ...]]
-"""By task: the nodes of its replicas, by local index. Empty: the job has no room and waits."""
+"""Nodes of the replicas by task and local index. Empty: the job has no nodes and waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What the allocator says about one job now.
+    """The allocator's present assignment for one job.
 
-    ``placement`` None means that there is nothing new. ``reason`` and ``message`` say why a job
-    without room waits; for a job that the cluster's scheduler places (gang admission) they hold
-    back its first pods.
+    ``placement`` None means that it has not changed. ``reason`` and ``message`` explain why a job
+    without nodes waits. For a job that the cluster's scheduler places (gang admission), they keep
+    its first pods from being created.
     """
 
     placement: Placement | None = None
     reason: Reason | None = None
     message: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """Of the nodes of the placement, where they are of several; pods are told theirs."""
+    """Node types of the placement if there are several; the pods get theirs in the environment."""
     expected_start: ExpectedCompletion | None = None
-    """When a job that waits will have room, as far as that can be told."""
+    """Expected time at which a waiting job gets nodes, if there is a forecast."""
     batch_size: int | None = None
-    """Samples that its learners should train on together between two updates; None: no advice."""
+    """Recommended number of samples per update for all learners together; None without a
+    recommendation.
+    """
     needs_dry_run: bool = False
-    """Whether the job gets no nodes before the API server has accepted its pods in a dry run."""
+    """Whether the API server has to accept the job's pods in a dry run before it gets nodes."""
 
 
 def read_placement(raw: object) -> Placement | None:
-    """Read ``status.placement``; None if there is none that can be read."""
+    """Return ``status.placement``; None if it is missing or cannot be read."""
     if not isinstance(raw, Mapping):
         return None
     if not all(isinstance(nodes, list) for nodes in raw.values()):
@@ -49,5 +52,5 @@ def read_placement(raw: object) -> Placement | None:
 
 
 def is_placed(placement: Placement) -> bool:
-    """Whether any replica has a node."""
+    """Return whether any replica has a node."""
     return any(placement.values())

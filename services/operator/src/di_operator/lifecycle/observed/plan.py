@@ -1,4 +1,4 @@
-"""The next steps from the objects of a job to those its spec asks for."""
+"""The next steps from the existing objects of a job to those that its spec requests."""
 
 from __future__ import annotations
 
@@ -14,48 +14,52 @@ from di_operator.lifecycle.vocabulary.actions import Creation, Delete, Reclaim
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 
 NODE_LOST_PATIENCE = 30.0
-"""Seconds past a pod's grace period before a pod on a lost node is deleted without its kubelet."""
+"""Seconds past a pod's grace period after which a pod on a lost node is deleted without its
+kubelet.
+"""
 
 NEXT_LOOK = 2.0
-"""Seconds until objects of an earlier job are read again; the garbage collector has to come by."""
+"""Seconds until objects of an earlier job are read again: the garbage collector deletes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next steps, and how far they reach."""
+    """The next steps, and what they leave undone."""
 
     removals: tuple[Delete | Reclaim, ...]
-    """Deletes, and what is written to those that are to go, or stay after all."""
+    """Deletes, and patches of pods that are about to go or will stay after all."""
     creations: tuple[Creation, ...]
     created: int
-    """Pods among the creations."""
+    """Number of pods among the creations."""
     removed: int
     """Pods of this job that the removals delete."""
     waiting: str | None
-    """Why some replica will have no pod after the creations; None if all will have one."""
+    """Why some replica still has no pod after the creations; None if all have one."""
     obstacle: str | None = None
-    """Why no pod can be made until the spec is changed; None if nothing is in the way."""
+    """Why no pod can be created until the spec is changed; None if one can."""
     restores_lists: bool = False
-    """Whether somebody deleted or edited the file of the node lists, and it is written anew."""
+    """Whether the ConfigMap of node lists was deleted or edited and is written again."""
     lacks_template: bool = False
-    """Whether a replica cannot be made since there is no AggregatorConfig."""
+    """Whether a replica cannot be created because the AggregatorConfig is missing."""
     pause: float
-    """Seconds for which nothing may be created, and nothing is; 0 or less if it may."""
+    """Seconds for which creation is suspended, and the plan creates nothing; 0 or less if it is
+    not.
+    """
     events: tuple[JobEvent, ...] = ()
-    """What is told beside what the steps themselves say."""
+    """Events in addition to those that the steps cause."""
     requeue_after: float | None
 
 
 def without_creations(plan: Plan, why: str) -> Plan:
-    """The plan of a job for which nothing can be made yet, soon to be made again."""
+    """Return the plan without its creations, to be retried soon with that reason for waiting."""
     requeue = earliest(plan.requeue_after, NEXT_LOOK)
     return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
 
 
 def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
-    """Return the outdated pods to be deleted, and the names of those that wait for them to be gone.
+    """Return the outdated pods to delete, and the names of pods that wait until these are gone.
 
-    No pod of a task, or of a replica of several, is made before the last outdated one of it is
+    No pod of a task, or of a replica with several pods, is created before the last outdated one is
     gone: a new member of a group must not meet an old one.
     """
     tasks, replicas = _tasks_left(snapshot), set[ReplicaKey]()
@@ -77,7 +81,9 @@ def outdated_pods(snapshot: Snapshot) -> tuple[list[Pod], frozenset[str]]:
 
 
 def _tasks_left(snapshot: Snapshot) -> set[str]:
-    """Tasks of which a pod that was scaled away was made before their last restart as a whole."""
+    """Return the tasks of which a pod that was scaled away predates their last restart as
+    a whole.
+    """
     attempts, others = snapshot.status.restart_attempts, (*snapshot.surplus, *snapshot.leaving)
     if not attempts or not others:
         return set()
@@ -92,10 +98,10 @@ def _tasks_left(snapshot: Snapshot) -> set[str]:
 
 
 def lost_nodes(snapshot: Snapshot, now: datetime) -> tuple[list[Pod], float | None]:
-    """Return pods that only their lost node could end, and when the next one's time is up.
+    """Return the pods that only their lost node could end, and the seconds until the next is due.
 
-    The kubelet of a lost node cannot confirm the end of a pod, and its name would stay taken.
-    Should the node come back, its kubelet ends the pod it still runs, for the API has none.
+    The kubelet of a lost node cannot confirm the end of a pod, and the pod's name would stay
+    taken. If the node returns, its kubelet ends the pod because the API has none any more.
     """
     stuck = [
         (pod, NODE_LOST_PATIENCE - (now - pod.deleted_at).total_seconds())

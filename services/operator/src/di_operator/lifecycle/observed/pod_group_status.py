@@ -1,4 +1,4 @@
-"""What a scheduler says of a PodGroup that it has not bound."""
+"""The scheduler's reason why a PodGroup is not bound."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from di_operator.lifecycle.observed.blockers import MAX_TEXT, Blocker
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 _WAITS: Final = frozenset({("Unschedulable", "True"), ("PodGroupInitiallyScheduled", "False")})
-"""Types of conditions, as Volcano and as Kubernetes have them, and what they are for a group that
-waits. The scheduler of scheduler-plugins says it of each pod alone."""
+"""Condition types of Volcano and of Kubernetes, with the value they have while a group waits. The
+scheduler of scheduler-plugins reports it on each pod instead.
+"""
 
 
 def group_blocker(group: Mapping[str, Any] | None) -> Blocker | None:
-    """Why the pods of a group wait; None: nothing is said, or they do not."""
+    """Return why the pods of a group wait; None if they do not, or no reason is reported."""
     if group is None:
         return None
     status = mapping(group.get("status"))

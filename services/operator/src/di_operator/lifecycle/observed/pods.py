@@ -1,4 +1,4 @@
-"""What one pod says about its replica: finished how, ready, lost, and why it failed."""
+"""The facts about a pod that matter for its replica: finished, ready, lost, and why it failed."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
-# Set by the control plane's taint manager when the pod's node has been unreachable for too long.
+# The control plane's taint manager sets it when the node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
 _READY = "Ready"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
-"""Type of the condition that the control plane and the kubelet give a pod that they end."""
+"""Condition type that the control plane and the kubelet set on a pod that they end."""
 _UNSCHEDULABLE = "Unschedulable"
 _MAX_REASON = 1024
 _NUMBER = re.compile("[0-9]{1,5}")
 
 MAX_LAST_WORDS: Final = 512
-"""Characters that are kept of what a container said before it failed, the last ones."""
+"""Maximum number of characters of a failed container's log tail."""
 _SHOWN_LINES: Final = 3
 
 
 def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
-    """Whether a pod's condition is read: of one that failed, all that are True."""
+    """Return whether decisions read a condition of a pod; of a failed pod, all that are True."""
     return condition.get("type") == _READY or (
         _is_true(condition) and (has_failed or condition.get("type") == DISRUPTION_TARGET)
     )
 
 
 def told_rank(raw: Mapping[str, Any]) -> int | None:
-    """The rank that the first container of a pod was started with, None if it has none."""
+    """Return the rank in the environment of a pod's first container, None if it has none."""
     containers = (raw.get("spec") or {}).get("containers") or ()
     variables = containers[0].get("env") or () if containers else ()
     found = (one.get("value") for one in variables if one.get("name") == ENV_RANK)
@@ -71,9 +71,9 @@ def told_rank(raw: Mapping[str, Any]) -> int | None:
 
 
 def refusal_of(raw: Mapping[str, Any]) -> str:
-    """Why no node takes a pod that waits to be bound, in the words of its scheduler; else empty.
+    """Return the scheduler's reason why no node fits a waiting pod; empty if it has none.
 
-    One that has a node nominated is about to be bound there, when the pods that make room are gone.
+    A pod with a nominated node has none: it is bound there once the preempted pods are gone.
     """
     status = raw.get("status") or {}
     if (raw.get("spec") or {}).get("nodeName") or "deletionTimestamp" in raw["metadata"]:
@@ -85,74 +85,77 @@ def refusal_of(raw: Mapping[str, Any]) -> str:
 
 
 def is_marked_standby(pod: Pod) -> bool:
-    """Whether a pod stands by, as its label says: where there is no spec to tell it by."""
+    """Return whether the label of a pod marks it as standby; used where no spec is available."""
     labels = pod.raw["metadata"].get("labels") or {}
     return bool(labels.get(LABEL_STANDBY) == MARKED)
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
-    """Whether all containers of a pod, as the API server returns it, have ended for good.
+    """Return whether all containers of a raw pod have ended for good.
 
-    That is when its node and its quota are free; how its replica stands is `phase_of`.
+    Its node and its quota are free then. `phase_of` returns the phase of its replica.
     """
     return (raw.get("status") or {}).get("phase") in ENDED
 
 
 def task_of(raw: Mapping[str, Any]) -> str | None:
-    """The name of the task that a pod is labelled to be of."""
+    """Return the name of the task in a pod's labels, None if it has none."""
     return (raw["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
 
 
 def stage_of(raw: Mapping[str, Any]) -> str:
-    """How far a pod has got: its phase, and `Ready` while it is ready."""
+    """Return the phase of a pod, or `Ready` while it is ready."""
     phase, conditions = phase_of(raw), _conditions(raw.get("status") or {})
     return _READY if phase == "Running" and _READY in conditions else phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """The facts of a pod that decisions are made on; ``raw`` is never modified."""
+    """The facts of a pod that decisions read; ``raw`` is never modified."""
 
     name: str
     namespace: str
     uid: str
     owner: Mapping[str, Any] | None
-    """The reference to the job that controls it."""
+    """The controller reference to the job."""
     resource_version: str
     phase: str
-    """That of its replica: its main container decides, see `phase_of`."""
+    """Phase of the replica: the main container decides, see `phase_of`."""
     has_begun: bool
-    """Whether any of its containers ran, if it has failed; else True."""
+    """Whether any container of a failed pod ran; True for all other pods."""
     rank: int | None
     told_rank: int | None
-    """The rank in the environment of its first container, which nobody can edit, if it differs
-    from ``rank`` or the whole pod is known."""
+    """The rank in the environment of the first container, which cannot be edited. Only kept if it
+    differs from ``rank`` or if the whole pod is known.
+    """
     task_replicas: int | None
-    """How many replicas its task had when it was made."""
+    """Number of replicas of the task when the pod was created."""
     attempt: int | None
-    """How often its task had been restarted as a whole when it was made; None: not readable."""
+    """Restart count of the task (as a whole) when the pod was created; None if it cannot
+    be read.
+    """
     replica_attempt: int | None
-    """How often its replica of several pods had been made anew when it was made; likewise."""
+    """The same count of the pod's replica, if that has several pods."""
     node: str
-    """Where it runs, or is to run and nowhere else; empty: its scheduler has to choose yet."""
+    """The node where it runs or may only run; empty until a scheduler has chosen one."""
     ready: bool
     blocker: Blocker | None
-    """What keeps it from running; None: nothing that is known of."""
+    """What keeps it from running; None if no cause is known."""
     stalled: Stalled | None
-    """The step on its way to running that it is at, which may last."""
+    """The startup step it is at, if such a step can take too long."""
     is_taken_up: bool
-    """Whether a kubelet has seen it."""
+    """Whether a kubelet has accepted it."""
     failures: int
-    """How often a container of it failed and was, or will be, started again in it."""
+    """Number of failures of containers that were, or will be, restarted in the pod."""
     is_down: bool
-    """Whether such a container does not run again yet."""
+    """Whether such a container has not been restarted yet."""
     deleted_at: datetime | None
-    """When the pod's grace period ends, None while nobody deleted it."""
+    """Time at which the pod's grace period ends, None if it is not being deleted."""
     terminating: bool
     reason: str
     """`status.reason`."""
     conditions: frozenset[str]
-    """Types of its conditions that are True."""
+    """Types of the pod's conditions that are True."""
     raw: Mapping[str, Any]
 
     @classmethod
@@ -192,17 +195,19 @@ class Pod:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all of its containers have ended for good: its node is free."""
+        """Return whether all of its containers have ended for good; its node is then free."""
         return is_finished(self.raw)
 
     @property
     def is_over(self) -> bool:
-        """Whether its program has ended for good; a sidecar may run on."""
+        """Return whether its program has ended for good; a sidecar may still run."""
         return self.phase in ENDED
 
     @property
     def has_ended(self) -> bool:
-        """Whether every container has ended, also before the kubelet says so by the phase."""
+        """Return whether every container has ended, even if the pod's phase does not show
+        it yet.
+        """
         if self.is_finished:
             return True
         statuses = (self.raw.get("status") or {}).get("containerStatuses") or ()
@@ -212,16 +217,18 @@ class Pod:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a container of it failed, and the pod goes on."""
+        """Return whether a container failed and the pod still runs."""
         return self.failures > 0 and not self.is_over and not self.terminating
 
     @property
     def incarnation(self) -> str:
-        """Its processes, told from those before them in the same pod."""
+        """Return an identifier of the pod's present processes, which changes with a restart in
+        place.
+        """
         return f"{self.uid}/{self.failures}" if self.failures else self.uid
 
     def answer(self, part: Part, phase: Phase | None) -> Then:
-        """What is done about it if it has failed, in a job of that phase."""
+        """Return the response to its failure in a job of that phase."""
         case = Case(
             seen=Seen.POD_FAILED,
             part=part,
@@ -233,7 +240,7 @@ class Pod:
 
     @property
     def signs(self) -> Signs:
-        """What it shows of its failure, if it has failed."""
+        """Return the observations of its failure, if it has failed."""
         ended = _first_failure(self) or {}
         reasons = {ended.get("reason"), self.reason}
         return Signs(
@@ -247,13 +254,14 @@ class Pod:
 
     @property
     def is_disrupted(self) -> bool:
-        """Whether the API server or the control plane ends it: it was evicted, preempted, or its
-        node is to go."""
+        """Return whether the API server or the control plane ends it, by eviction, preemption or
+        because its node goes away.
+        """
         return DISRUPTION_TARGET in self.conditions
 
     @property
     def disruption(self) -> str:
-        """The reason of that, such as EvictionByEvictionAPI; empty: there is none."""
+        """Return the reason for that, such as EvictionByEvictionAPI; empty if there is none."""
         conditions = (self.raw.get("status") or {}).get("conditions") or ()
         found = (
             each for each in conditions if each.get("type") == DISRUPTION_TARGET and _is_true(each)
@@ -262,7 +270,7 @@ class Pod:
 
     @property
     def node_is_lost(self) -> bool:
-        """Whether the pod is deleted because its node does not answer any more."""
+        """Return whether the pod is being deleted because its node is unreachable."""
         status = self.raw.get("status") or {}
         return self.terminating and (
             status.get("reason") == "NodeLost" or self.disruption == _NODE_GONE
@@ -270,13 +278,14 @@ class Pod:
 
 
 PodReader: TypeAlias = Callable[[Mapping[str, Any]], Pod]
-"""From a pod as the API server returns it to its facts."""
+"""A function from a pod as the API server returns it to its facts."""
 
 
 class Answers:
-    """What is done about the failed pods of a job in one phase, by its policy.
+    """The responses to the failed pods of a job in one phase, by its failure policy.
 
-    Thousands may have failed in the same way: the rules are asked once for each way.
+    Thousands may fail in the same way: each combination of observations is matched against the
+    rules once.
     """
 
     def __init__(self, phase: Phase | None, policy: FailurePolicy | None) -> None:
@@ -285,7 +294,7 @@ class Answers:
         self._known: dict[tuple[Part, str, Signs], Then] = {}
 
     def of(self, pod: Pod, part: Part, task: str) -> Then:
-        """What is done about a failed pod of a task that is this part of the job."""
+        """Return the response to a failed pod with that task and role in the job."""
         way = part, task, pod.signs
         answer = self._known.get(way)
         if answer is None:
@@ -296,7 +305,7 @@ class Answers:
         rule, answer = matching_rule(self._policy, task, signs), pod.answer(part, self._phase)
         if rule is None and signs.is_ending:
             return Then.RESCHEDULE
-        # To lose one of an elastic tier is no failure, whatever a rule says of failures.
+        # Losing a pod of an elastic tier is no failure, so rules about failures do not apply.
         if rule is None or (part is Part.ELASTIC and answer is Then.RESCHEDULE):
             return answer
         match rule.action:
@@ -309,10 +318,11 @@ class Answers:
 
 
 class PodCache:
-    """A PodReader that remembers so many pods, by UID; the ones it met first go first.
+    """A PodReader that caches a number of pods by UID; the oldest entries are dropped first.
 
-    Objects are replaced and never changed, so a pod that is the very object read before is as it
-    was. Reading the pods of a large job anew for each look would take longer than the decision.
+    Objects are replaced and never modified, so a pod that is the same object as before has the
+    same facts. To read all pods of a large job again in each reconcile would take longer than the
+    decision.
     """
 
     def __init__(self, *, size: int) -> None:
@@ -330,9 +340,9 @@ class PodCache:
         return pod
 
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
-        """Read a pod when it changes: a look at a large job then finds what is read already.
+        """Read a changed pod ahead of the next reconcile, or drop a deleted one.
 
-        A subscriber of a watch cache; forgets a pod that is gone.
+        A subscriber of a watch cache.
         """
         if kind == "DELETED":
             self._pods.pop(raw["metadata"].get("uid", ""), None)
@@ -341,13 +351,13 @@ class PodCache:
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:
-    """Return the pod that failed first, by rank when they say nothing about the time.
+    """Return the pod that failed first; by rank if no times are known.
 
     Raises ValueError without pods.
     """
 
     def order(pod: Pod) -> tuple[str, int]:
-        # RFC 3339 in UTC with whole seconds sorts as text; pods without a time come last.
+        # RFC 3339 times in UTC with whole seconds sort as text; pods without a time come last.
         times = [ended["finishedAt"] for ended in _ended(pod) if ended.get("finishedAt")]
         failed = (_first_failure(pod) or {}).get("finishedAt")
         return (failed or min(times, default="~"), pod.rank if pod.rank is not None else 1 << 31)
@@ -356,24 +366,24 @@ def first_failed(pods: Iterable[Pod]) -> Pod:
 
 
 def failure_text(pod: Pod) -> str:
-    """Say why a pod failed: ``exit code 137 (OOMKilled)``.
+    """Return why a pod failed, such as ``exit code 137 (OOMKilled)``.
 
-    Where the pod was ended as a whole, the kubelet's reason and message go first: the exit code is
-    only what came of that.
+    If the pod was ended as a whole, the kubelet's reason and message come first: the exit code is
+    only a consequence.
     """
     status = pod.raw.get("status") or {}
     reason = status.get("reason") or pod.disruption
     parts = [": ".join(text for text in (reason, status.get("message")) if text)]
     if ended := _first_failure(pod):
         reason = ended.get("reason")
-        # "Error" is the kubelet's word for any other code and adds nothing to the number.
+        # "Error" is the kubelet's reason for any other exit code and adds nothing to the number.
         suffix = f" ({reason})" if reason and reason != "Error" else ""
         parts.append(f"exit code {ended['exitCode']}{suffix}")
     return "; ".join(part for part in parts if part) or "no reason given"
 
 
 def oom_killed(pod: Pod) -> list[str]:
-    """Containers of a pod that the kernel killed for want of memory, as the kubelet says."""
+    """Return the containers of a pod that were OOM-killed, by the kubelet's report."""
     return [
         container["name"]
         for container, ended in _ended_containers(pod)
@@ -382,22 +392,23 @@ def oom_killed(pod: Pod) -> list[str]:
 
 
 def seconds_run(pod: Pod) -> float | None:
-    """How long the container that failed first had run; None if nothing says so."""
+    """Return the run time of the container that failed first; None if it is not known."""
     ended = _first_failure(pod) or {}
     began, end = parse_time(ended.get("startedAt")), parse_time(ended.get("finishedAt"))
     return None if began is None or end is None else (end - began).total_seconds()
 
 
 def ended_at(pod: Pod) -> datetime | None:
-    """When the container that failed first did, or a kubelet saw one that never ran; None if
-    nothing says so."""
+    """Return when the first failed container ended, or when a kubelet reported the end of a pod
+    that never ran. None if no time is known.
+    """
     if pod.phase == "Failed" and not pod.has_begun:
         return parse_time((pod.raw.get("status") or {}).get("startTime"))
     return parse_time((_first_failure(pod) or {}).get("finishedAt"))
 
 
 def deletion_requested_at(pod: Pod) -> datetime | None:
-    """When a pod was deleted: its grace period began then; None if it is not."""
+    """Return when a pod was deleted, which starts its grace period; None if it is not deleted."""
     grace = pod.raw["metadata"].get("deletionGracePeriodSeconds")
     if pod.deleted_at is None or not isinstance(grace, int):
         return None
@@ -405,7 +416,9 @@ def deletion_requested_at(pod: Pod) -> datetime | None:
 
 
 def last_words(pod: Pod) -> str:
-    """The last lines of the container that failed first, in one; empty if nothing is known."""
+    """Return the log tail of the container that failed first, in one line; empty if there
+    is none.
+    """
     said = ((_first_failure(pod) or {}).get("message") or "")[-MAX_LAST_WORDS:]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     text = " / ".join(lines[-_SHOWN_LINES:])
@@ -413,9 +426,9 @@ def last_words(pod: Pod) -> str:
 
 
 def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
-    """Return the entry of ``status.failures`` that says the loss of this pod is counted."""
+    """Return the entry of ``status.failures`` that records the pod as counted."""
     ended = _first_failure(pod) or {}
-    # How the containers end explains nothing where the cluster has ended them.
+    # If the cluster ended the pod, the exit codes of its containers explain nothing.
     why = pod.reason or (pod.disruption if pod.is_disrupted else "") or ended.get("reason")
     record = {"uid": pod.uid, "pod": pod.name, "time": format_time(now)}
     if ended:
@@ -426,7 +439,7 @@ def loss_record(pod: Pod, now: datetime) -> dict[str, Any]:
 
 
 def _first_failure(pod: Pod) -> Mapping[str, Any] | None:
-    """How its main container failed; where that did not, the container that failed first."""
+    """Return the failure of its main container or, if that did not fail, of the first that did."""
     main = None if pod.goes_on else main_end(pod.raw)
     if main is not None and main.get("exitCode"):
         return main
@@ -439,8 +452,9 @@ def _ended(pod: Pod) -> list[Mapping[str, Any]]:
 
 
 def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The statuses of the containers that have ended, each with how; of a pod that goes on, that of
-    the container that failed last."""
+    """Return the statuses of the ended containers with their termination states. For a pod that
+    still runs, only the container that failed last.
+    """
     status = pod.raw.get("status") or {}
     if pod.goes_on:
         failed = last_failure(pod.raw)
@@ -454,7 +468,7 @@ def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, An
 
 
 def _conditions(status: Mapping[str, Any]) -> frozenset[str]:
-    """The types of conditions that are True."""
+    """Return the types of conditions that are True."""
     by_type = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     return frozenset(str(kind) for kind, condition in by_type.items() if _is_true(condition))
 
@@ -464,8 +478,8 @@ def _is_true(condition: Mapping[str, Any]) -> bool:
 
 
 def _number(annotations: Mapping[str, Any], key: str) -> int | None:
-    # Anybody may edit an annotation. One that is no rank reserves nothing; neither does one with
-    # more digits than any job has pods, or a list indexed by it would eat the operator's memory.
+    # A user can edit an annotation. An invalid rank reserves nothing. So does one with more digits
+    # than any job has pods: a list of that length would exhaust the operator's memory.
     return _as_number(annotations.get(key))
 
 

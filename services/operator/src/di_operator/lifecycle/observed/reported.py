@@ -1,4 +1,4 @@
-"""What di-server writes of a job's reports: `status.progress`."""
+"""The reports of a job as di-server writes them: `status.progress`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ _LARGEST: Final = 1.7e308
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """What can be read of it; times are those at di-server, by the API server's clock."""
+    """The readable part of the reports; times are those of di-server, by the API server's clock."""
 
     reported_at: datetime | None
-    """Of the last report; None: there has been none."""
+    """Time of the last report; None without a report."""
     progressed_at: datetime | None
-    """When the step last grew."""
+    """Time at which the step last grew."""
     phase: str
-    """What the program says that it does in place of steps; empty: it trains."""
+    """What the program reports to be doing other than steps, such as an evaluation; empty:
+    training.
+    """
     phase_at: datetime | None
-    """When that last changed."""
+    """Time at which that last changed."""
     step: float | None
     total: float | None
-    """How many steps there are to be, as far as the program says so."""
+    """Total number of steps, if the program reports it."""
     rejected: str
-    """What is wrong with the last report, of which nothing was kept; empty: it was a good one."""
+    """The error in the last report, which was dropped; empty if the report was valid."""
 
     @classmethod
     def read(cls, raw: object) -> Reported:
@@ -47,8 +49,8 @@ class Reported:
 
 
 def read_number(value: object) -> float | None:
-    """A finite number of JSON; None if it is none."""
+    """Return a finite JSON number; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # An integer may be too large for a float.
+    # An integer can be too large for a float.
     return float(value) if -_LARGEST <= value <= _LARGEST else None

@@ -1,7 +1,7 @@
-"""`restartedAt`: what somebody asked to begin anew, and which of it has been heeded.
+"""`restartedAt`: the restarts that users requested, and those that have been handled.
 
-Each is a text that says nothing but that it is another one than before. The status has those that
-were heeded, written with the attempts that outdate the pods, so that each is heeded once.
+Each is an opaque text; only a change of it counts. The status has the handled ones, written
+together with the attempts that outdate the pods, so each request is handled once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from di_api.spec.bounds import MAX_RESTARTED_AT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartRequests:
-    """Texts of the job and of its tasks; those that are empty are not there."""
+    """The texts of the job and of its tasks; empty ones are left out."""
 
     job: str = ""
     tasks: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class RestartRequests:
 
     @classmethod
     def of(cls, spec: JobSpec | None) -> RestartRequests:
-        """Those of a spec; none while nobody can read it."""
+        """Return the requests in a spec; none if the spec cannot be read."""
         if spec is None:
             return cls()
         return cls(
@@ -43,7 +43,7 @@ class RestartRequests:
         )
 
     def news(self, heeded: RestartRequests, tasks: Iterable[str]) -> frozenset[str]:
-        """Which of a job's tasks are to begin anew, by what has been heeded."""
+        """Return the tasks of a job that have to restart, given the handled requests."""
         if self.job and self.job != heeded.job:
             return frozenset(tasks)
         return frozenset(
@@ -51,18 +51,18 @@ class RestartRequests:
         )
 
     def heeded_in(self, done: frozenset[str], tasks: Iterable[str]) -> RestartRequests:
-        """Those that are met once these of a job's tasks begin anew."""
+        """Return the requests that are handled once these tasks of the job restart."""
         return RestartRequests(
             job=self.job if done.issuperset(tasks) else "",
             tasks={task: text for task, text in self.tasks.items() if task in done},
         )
 
     def updated(self, others: RestartRequests) -> RestartRequests:
-        """These, and the others in place of what was there before them."""
+        """Return these requests, with the others replacing older ones of the same job or task."""
         return RestartRequests(job=others.job or self.job, tasks={**self.tasks, **others.tasks})
 
     def dump(self) -> dict[str, Any]:
-        """The value of `status.restartedAt`, empty if there is none."""
+        """Return the value of `status.restartedAt`, empty without requests."""
         return {
             **({"job": self.job} if self.job else {}),
             **({"tasks": dict(self.tasks)} if self.tasks else {}),

@@ -1,4 +1,4 @@
-"""What a decision about a job may read beside the job itself."""
+"""The inputs of a decision about a job besides the job itself."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """All that is known at one moment.
+    """The state of the cluster at one moment.
 
-    Objects of others may be among the pods, Services and ConfigMaps: ownership is judged by the
-    controller reference, so there may be too many of them, never too few.
+    Pods, Services and ConfigMaps of other owners may be among them: the controller reference
+    decides, so the list may have too many objects but never too few.
     """
 
     pods: Iterable[Object] = ()
@@ -30,24 +30,25 @@ class Sources:
     grant: Grant | None = None
     """The allocator's assignment, None without an allocator."""
     reports_since: datetime | None = None
-    """Since when reports of jobs can come; None: they cannot."""
+    """Time since which reports of jobs can arrive; None while they cannot."""
     largest_node_memory: Decimal | None = None
-    """Bytes that the largest node has for pods; None: not known."""
+    """Bytes that the largest node has for pods; None if unknown."""
     nodes: Container[str] | None = None
-    """Names of the cluster's nodes; None: not known."""
+    """Names of the cluster's nodes; None if unknown."""
     notification_targets: frozenset[str] | None = None
-    """The targets that jobs may name; None: nothing is notified."""
+    """Targets that jobs may notify; None if notifications are off."""
     kueue: Kueue | None = None
-    """What is known of Kueue and the job's Workloads; None: nothing yet."""
+    """State of Kueue and of the job's Workloads; None if not read yet."""
     aggregator: Template | None = None
-    """The template of the AggregatorConfig; None: it was not read, or does not exist."""
+    """The template in the AggregatorConfig; None if it was not read or does not exist."""
     companions: Mapping[int, Object] | None = None
-    """The objects of the names of the job's companions, by their place in the spec; None: they were
-    not read lately."""
+    """Objects with the names of the job's companions, by index in the spec; None if they were not
+    read lately.
+    """
     scheduling_objects: Mapping[str, Object] | None = None
-    """The objects for schedulers, by kind and name (`Kind/name`); None: not read lately."""
+    """Scheduling objects by `Kind/name`; None if not read lately."""
     trial: Trial | None = None
-    """The answer to dry runs of pods of this spec; None: not known."""
+    """The result of dry runs for this spec; None if unknown."""
 
 
 NO_SOURCES = Sources()

@@ -1,11 +1,11 @@
-"""Reading a job's spec, and remembering what was read.
+"""Reads the specs of jobs, and caches the results.
 
-A spec is judged by the rules of admission before its job's first start only. Afterwards these
-rules may have changed, by an upgrade or a rollback, and the pods that run are worth more than a
-rule: the job goes on by whatever can be read of its spec, and its conditions say what is wrong.
+A spec is validated by the rules of admission only before the first start of its job. An upgrade or
+a rollback may change these rules later, and running pods matter more than a rule. The job then
+goes on with the readable part of its spec, and its conditions report the errors.
 
-Judging a spec of 256 KiB takes up to 0.3 s, and what was read of it up to ten times its bytes. So
-the cache of jobs measures each spec, and here the heavy ones are remembered by a budget of bytes.
+Validating a spec of 256 KiB takes up to 0.3 s, and the result up to ten times its bytes. So the
+cache of jobs measures each spec, and heavy ones are remembered here within a budget of bytes.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from di_api.validation import load_leniently, validate_job
 from di_operator.lifecycle.observed.status import Status
 
 SPEC_BYTES: Final = "specBytes"
-"""Field of a heavy job as it is kept, and of no other: the bytes of its spec as JSON."""
+"""Field of cached heavy jobs only: the size of the spec as JSON, in bytes."""
 SPEC_ERROR: Final = "specError"
-"""Field of a job as it is kept whose spec is larger than a job may have, and of no other: why."""
+"""Field of cached jobs whose spec exceeds the limit: the error message."""
 HEAVY: Final = 16 * 1024
-"""Bytes of a spec from which on a job is heavy."""
+"""Size in bytes from which a job is heavy."""
 MOST_HEAVY_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of the heavy specs, as JSON, whose readings are remembered."""
+"""Budget for remembered heavy specs, in bytes of their JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a spec says, and what the rules of this version have against it."""
+    """A spec, and its errors by the rules of this version."""
 
     spec: JobSpec | None
-    """None if it cannot even be read leniently."""
+    """None if not even lenient reading succeeds."""
     errors: tuple[FieldError, ...] = ()
-    """Of an unreadable spec at least one."""
+    """At least one error if the spec is None."""
 
 
 _Key: TypeAlias = tuple[str, int]
 
 Examine: TypeAlias = Callable[[Mapping[str, Any]], Reading]
-"""From a whole job to the reading of its spec; never raises for what a user can write."""
+"""A function from a whole job to the reading of its spec; never raises for user input."""
 
 SpecReader: TypeAlias = Callable[[Mapping[str, Any]], JobSpec]
-"""From a whole job to the spec it goes by; raises InvalidSpec."""
+"""A function from a whole job to the spec that applies to it; raises InvalidSpec."""
 
 
 def examine(job: Mapping[str, Any]) -> Reading:
-    """Read the spec of a job and check it by the rules of admission.
+    """Read the spec of a job and validate it by the rules of admission.
 
-    The webhook may have been off when the job was created, so nothing is taken for granted. A spec
-    that is larger than a job may have is not checked by the other rules: they would take seconds.
+    The webhook may have been off when the job was created, so nothing is assumed. A spec above the
+    size limit is not validated further: that would take seconds.
     """
     if SPEC_ERROR not in job:
         return _read(job, tuple(validate_job(job)))
-    # Of what is kept of one that does not run, what is missing is no fault.
+    # The cache keeps only a part of a job that does not run; a missing field is then not an error.
     return replace(_read(job, ()), errors=(FieldError("spec", ABSENT, job[SPEC_ERROR]),))
 
 
@@ -72,28 +72,27 @@ def _read(job: Mapping[str, Any], errors: tuple[FieldError, ...]) -> Reading:
 
 
 def read_spec(job: Mapping[str, Any]) -> JobSpec:
-    """Return the spec that a job goes by: of one that has been started, all that can be read.
+    """Return the spec that applies to a job; for a job that has started, its readable part.
 
-    Raises InvalidSpec for a job that may not be started, and for a spec that cannot be read.
+    Raises InvalidSpec for a job that must not be started, and for a spec that cannot be read.
     """
     return _to_go_by(job, examine(job))
 
 
 class SpecCache:
-    """A SpecReader that remembers the specs read last, by UID and generation.
+    """A SpecReader that remembers recent specs by UID and generation.
 
-    The generation changes with every change of the spec, so what is remembered of one is right;
-    checking a spec again in each reconcile would cost more than all other decisions about the job.
-    Of heavy specs (`SPEC_BYTES`) so many bytes are remembered, and of all that none has anything
-    against them: reading one again takes a tenth of the time that judging it does.
-    Whether the job has been started is not part of it and looked at each time. Several threads
-    may ask: the allocator reads beside the event loop.
+    The generation changes with the spec, so an entry never goes stale; validating a spec again in
+    each reconcile would cost more than the rest of the decision. For heavy specs (`SPEC_BYTES`)
+    there is a budget in bytes. For every spec it is remembered whether it is valid: reading takes
+    a tenth of the time of validation. Whether the job has started is not cached but checked each
+    time. Thread-safe: the allocator reads beside the event loop.
     """
 
     def __init__(
         self, *, size: int, most_bytes: int = MOST_HEAVY_BYTES, examine: Examine = examine
     ) -> None:
-        """`size` is the number of readings, `most_bytes` that of the heavy specs among them."""
+        """`size` is the number of readings, `most_bytes` the budget of the heavy ones."""
         self._size = size
         self._most_bytes = most_bytes
         self._examine = examine
@@ -104,17 +103,17 @@ class SpecCache:
         self._lock = Lock()
 
     def __call__(self, job: Mapping[str, Any]) -> JobSpec:
-        """Return the spec that the job goes by, see `read_spec`. Raises InvalidSpec."""
+        """Return the spec that applies to the job, see `read_spec`. Raises InvalidSpec."""
         return _to_go_by(job, self.examine(job))
 
     def examine(self, job: Mapping[str, Any]) -> Reading:
-        """Return the reading of the job's spec, whether or not the job has been started."""
+        """Return the reading of the job's spec, started or not."""
         if (reading := self.known(job)) is not None:
             return reading
         key = _key(job)
         with self._lock:
             is_faultless = key in self._faultless
-        # Not under the lock: the event loop must not wait for it.
+        # Outside the lock: the event loop must not wait for it.
         reading = _read(job, ()) if is_faultless else self._examine(job)
         with self._lock:
             if SPEC_BYTES in job:
@@ -142,7 +141,7 @@ class SpecCache:
             _cut(self._faultless, self._size)
         self._heavy_bytes += spec_bytes - self._heavy.pop(key, (0, reading))[0]
         self._heavy[key] = spec_bytes, reading
-        # The last one stays, however heavy: the decision that asked for it is still to come.
+        # The last one stays, whatever its size: a decision is about to use it.
         while self._heavy_bytes > self._most_bytes and len(self._heavy) > 1:
             _, (dropped, _) = self._heavy.popitem(last=False)
             self._heavy_bytes -= dropped

@@ -1,12 +1,12 @@
-"""A step on a pod's way to running that lasts, although nothing is said to be wrong.
+"""Startup steps of a pod that take too long although its status reports no problem.
 
-| the pod | the step is | since |
+| the pod | the step | since |
 |---|---|---|
 | has no node, and no scheduler says why | to be considered by its scheduler | it was created |
 | its volumes or its network are not ready | to be prepared by its node | its condition says so |
 | an init container of it runs | what that container does | it was started |
 
-Every pod goes through the first two within seconds, so they are reported once they have lasted.
+Every pod passes the first two within seconds, so a step is reported only once it has lasted.
 """
 
 from __future__ import annotations
@@ -24,32 +24,36 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 Object = Mapping[str, Any]
 
 PATIENCE: Final = 60
-"""Seconds for which a step may last before it is reported. To be scheduled, to attach a disk or to
-start a network's agent takes less."""
+"""Seconds that a step may take before it is reported: more than scheduling, attaching a disk or
+starting a network agent needs.
+"""
 INIT_STATUSES: Final = "initContainerStatuses"
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
-# Of a pod that no scheduler has considered: which one is to, and what may keep it back.
+# Fields of a pod that no scheduler has considered: the scheduler's name and possible obstacles.
 _SCHEDULING: Final = ("schedulerName", "resourceClaims")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
-    """The step that a pod is at."""
+    """The startup step that a pod is at."""
 
     since: datetime
     blocker: Blocker
-    """What is reported of it."""
+    """The report for this step."""
 
     def left(self, now: datetime) -> float:
-        """Seconds until it is reported."""
+        """Return the seconds until it is reported."""
         return PATIENCE - (now - self.since).total_seconds()
 
 
 def find_stalled(raw: Object) -> Stalled | None:
-    """Return the step that a pod is at; None: it is at none of them, or has no time for it."""
+    """Return the startup step that a pod is at; None if there is none, or no time is
+    known for it.
+    """
     if _phase(raw) != "Pending":
         return None
-    # A cache keeps that time of a pod that is ignored, and no condition of one that is scheduled.
+    # A cache keeps this time for pods that no scheduler has considered, and drops the condition of
+    # scheduled ones.
     since = parse_time(raw["metadata"].get("creationTimestamp"))
     if since is not None and is_ignored(raw):
         spec = raw.get("spec") or {}
@@ -71,7 +75,7 @@ def find_stalled(raw: Object) -> Stalled | None:
 
 
 def is_ignored(raw: Object) -> bool:
-    """Whether a pod waits for a node, and no scheduler has said anything about it."""
+    """Return whether a pod waits for a node and no scheduler has reported on it."""
     if _phase(raw) != "Pending" or "deletionTimestamp" in raw["metadata"]:
         return False
     conditions = (raw.get("status") or {}).get("conditions") or ()
@@ -80,20 +84,20 @@ def is_ignored(raw: Object) -> bool:
 
 
 def scheduling_part(raw: Object) -> dict[str, Any]:
-    """What `find_stalled` reads of the spec of a pod that no scheduler has considered."""
+    """Return the part of an unconsidered pod's spec that `find_stalled` reads."""
     spec = raw.get("spec") or {}
     return {key: spec[key] for key in _SCHEDULING if key in spec}
 
 
 def running_init_containers(raw: Object) -> Iterator[Object]:
-    """Yield the statuses of the init containers that the others wait for, for a cache to keep."""
+    """Yield the statuses of running init containers that block the others, for a cache to keep."""
     if _phase(raw) != "Pending":
         return
     specs = (raw.get("spec") or {}).get("initContainers") or ()
     sidecars = {each.get("name") for each in specs if each.get("restartPolicy") == "Always"}
     for container in (raw.get("status") or {}).get(INIT_STATUSES) or ():
         running = (container.get("state") or {}).get("running")
-        # A sidecar is waited for until it has started.
+        # A sidecar blocks the others until it has started.
         is_up = container.get("name") in sidecars and container.get("started") is not False
         if running is not None and not is_up:
             kept = {"startedAt": running["startedAt"]} if "startedAt" in running else {}

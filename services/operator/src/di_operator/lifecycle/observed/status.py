@@ -1,4 +1,4 @@
-"""The status of a job: as it was read, as it is written, and the difference."""
+"""The status of a job: read, written, and compared."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from di_operator.lifecycle.vocabulary import conditions
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 AvoidedNodes: TypeAlias = Mapping[str, Mapping[str, datetime]]
-"""Until when a task is kept away from a node: by task, then by node."""
+"""Times until which tasks avoid nodes: by task, then by node."""
 
 ReplicaKey: TypeAlias = tuple[str, int]
-"""A replica: the name of its task, and its index in there."""
+"""A replica: the name of its task, and its index there."""
 
 MAX_ATTEMPT = 99_998
-"""Restarts of a task that are read of a status: one more is the largest that is read of a pod."""
+"""Largest restart count of a task that is read from a status; a pod may have one more."""
 
 _MAX_DIGITS = 5
-"""Of an index that is read: more than any job has pods."""
+"""Maximum number of digits of an index: more than any job needs."""
 
 OWNED_FIELDS = (
     "phase",
@@ -57,48 +57,49 @@ OWNED_FIELDS = (
     "completionTimestamp",
 )
 """Fields the operator writes. ``profilings`` and ``progress`` belong to the server and are never
-touched."""
+touched.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A status that may have been wiped or edited by hand: what cannot be read counts as absent.
+    """A parsed status; what cannot be read, after a wipe or an edit by hand, counts as absent.
 
     So does a finished phase whose condition is not True: the operator writes both at once.
     """
 
     phase: Phase | None
     denied: Phase | None
-    """A finished phase that is written, and that no condition confirms."""
+    """A finished phase in the status that no condition confirms."""
     restarts: int
     reschedules: int
     restart_attempts: Mapping[str, int]
-    """How often each task was restarted as a whole; those that never were are not in it."""
+    """Number of restarts as a whole, by task; tasks without any are left out."""
     replica_attempts: Mapping[str, Mapping[int, int]]
-    """How often each replica of several pods was made anew, by task; likewise."""
+    """Number of restarts of replicas with several pods, by task; zeros are left out."""
     heeded: RestartRequests
-    """The restarts that were asked for, and that these counts tell of."""
+    """Restart requests that are included in these counts."""
     ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
-    """The pods whose end is in ``restarts`` or ``reschedules`` already, oldest first."""
+    """Pods that are already counted in ``restarts`` or ``reschedules``, oldest first."""
     desired: Mapping[str, int] | None
-    """Replicas of each task that this status was written for, None if it does not say."""
+    """Replicas of each task that this status was written for, None if unknown."""
     completed_indexes: Completed
-    """The local indexes of the pods that have succeeded, by task, whether or not they are there."""
+    """Local indexes of the succeeded pods by task, those of deleted pods included."""
     placement: Placement | None
-    """Where the allocator placed the replicas that this status was written for."""
+    """The allocator's placement of the replicas that this status was written for."""
     placed_at: datetime | None
-    """Since when."""
+    """Time since which the placement holds."""
     replica_seconds: float
-    """What the placements before it had."""
+    """Replica-seconds of all earlier placements."""
     batch_size: int | None
-    """What the allocator advised."""
+    """The batch size that the allocator recommended."""
     groups: Mapping[str, GroupStatus]
     """The process groups, by task."""
     avoided_nodes: AvoidedNodes
-    """Also those whose time is over since this was written."""
+    """Nodes to avoid, expired entries included."""
     conditions: Mapping[str, Mapping[str, Any]]
-    """By type."""
+    """Conditions by type."""
     expectation: ExpectedCompletion | None
     pace: Mark | None
     started: datetime | None
@@ -141,34 +142,34 @@ class Status:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has ended."""
+        """Return whether the job has ended."""
         return self.phase is not None and self.phase.is_finished
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job waits, or nobody has looked at it yet."""
+        """Return whether the job is waiting or has not been reconciled yet."""
         return self.phase is None or self.phase.is_waiting
 
     @property
     def is_up(self) -> bool:
-        """Whether every pod had been made when this was written."""
+        """Return whether every pod had been created when this was written."""
         return self.phase is not None and self.phase.is_up
 
     @property
     def is_replacing(self) -> bool:
-        """Whether pods are being replaced."""
+        """Return whether pods are being replaced."""
         return self.phase is not None and self.phase.is_replacing
 
     @property
     def is_placed(self) -> bool:
-        """Whether the job has pods whose change is counted."""
+        """Return whether the job has pods whose changes are counted."""
         return self.phase is not None and self.phase.is_placed
 
     @property
     def has_started(self) -> bool:
-        """Whether the job has been past Pending, or a pod of it has run, by what is written here.
+        """Return whether this status shows that the job has left Pending, or that a pod of it ran.
 
-        False for a status that was wiped, whatever runs.
+        False for a wiped status, even if pods run.
         """
         return (
             not self.is_waiting
@@ -179,18 +180,18 @@ class Status:
 
     @property
     def job_restarts(self) -> int:
-        """The restarts that count for the job's own limit."""
+        """Return the restarts that count for the job's own limit."""
         own = self.ledger.job_restarts
         return self.restarts if own is None else own
 
     @property
     def counted(self) -> frozenset[str]:
-        """UIDs of the pods whose end is counted already."""
+        """Return the UIDs of the pods that are already counted."""
         return frozenset(loss["uid"] for loss in self.losses)
 
     @property
     def succeeded(self) -> Mapping[str, int]:
-        """Pods of each task that had succeeded when this was written."""
+        """Return the number of succeeded pods by task when this was written."""
         found = self.raw.get("taskStatus")
         return {
             task: count(counts.get("Succeeded"))
@@ -199,10 +200,10 @@ class Status:
         }
 
     def attained(self, now: datetime) -> float:
-        """Replica-seconds that the job has been given so far."""
+        """Return the replica-seconds that have been assigned to the job so far."""
         if self.placement is None or self.placed_at is None:
             return self.replica_seconds
-        # A clock that was set back takes nothing away.
+        # A clock that was set back must not reduce the sum.
         passed = max(0.0, (now - self.placed_at).total_seconds())
         return self.replica_seconds + passed * sum(map(len, self.placement.values()))
 
@@ -213,17 +214,17 @@ class Status:
 
     @property
     def reason(self) -> str | None:
-        """Reason of the present phase."""
+        """The reason of the present phase."""
         return self.condition["reason"] if self.condition else None
 
     @property
     def transitioned(self) -> datetime | None:
-        """When the present phase was entered."""
+        """The time at which the present phase was entered."""
         return parse_time((self.condition or {}).get("lastTransitionTime"))
 
     @property
     def updated(self) -> datetime | None:
-        """When the status was last written."""
+        """The time of the last write of the status."""
         return parse_time((self.condition or {}).get("lastUpdateTime"))
 
 
@@ -231,7 +232,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
     """Return the RFC 7386 patch that turns the operator's part of ``old`` into ``new``.
 
     Both are values of ``job["status"]``. Fields of other writers (``profilings``) never appear in
-    it; a field of ours that is gone becomes null.
+    it; a field of the operator that is gone becomes null.
     """
     return _difference(
         {key: old[key] for key in OWNED_FIELDS if key in old},
@@ -256,7 +257,8 @@ def _phase(value: object) -> Phase | None:
 
 
 def _confirms(fields: Mapping[str, Any], phase: Phase) -> bool:
-    # Not only by well-formed conditions: what ended under another program must not begin anew.
+    # Malformed conditions count too: a job that ended under another controller must not start
+    # again.
     written = fields.get("conditions")
     return isinstance(written, list) and any(
         isinstance(one, Mapping) and one.get("type") == phase.value and one.get("status") == "True"
@@ -273,7 +275,7 @@ def _losses(failures: object) -> tuple[Mapping[str, Any], ...]:
 
 
 def dump_avoided(avoided: AvoidedNodes) -> dict[str, Any]:
-    """The value of the field `avoidedNodes`."""
+    """Return the value of the field `avoidedNodes`."""
     return {
         task: {node: format_time(until) for node, until in nodes.items()}
         for task, nodes in avoided.items()
@@ -290,7 +292,7 @@ def _avoided_nodes(written: object) -> AvoidedNodes:
 
 
 def _ran(task_status: object) -> bool:
-    """Whether a pod is counted in any phase but the one that replicas without a pod have too."""
+    """Return whether a pod is counted in a phase other than that of replicas without a pod."""
     tasks = task_status.values() if isinstance(task_status, Mapping) else ()
     counts = [one for task in tasks if isinstance(task, Mapping) for one in task.items()]
     return any(phase != Phase.PENDING.value and count(number) for phase, number in counts)
@@ -315,8 +317,8 @@ def _is_index(text: str) -> bool:
 
 
 def _desired(task_status: object) -> Mapping[str, int] | None:
-    # Every replica of the spec is counted under exactly one pod phase (Pending while it has no
-    # pod), so the sums tell what the spec asked for when the status was written.
+    # Every replica of the spec is counted under exactly one pod phase (Pending without a pod), so
+    # the sum is the number that the spec requested when the status was written.
     if not isinstance(task_status, Mapping) or not task_status:
         return None
     if not all(isinstance(counts, Mapping) for counts in task_status.values()):

@@ -1,4 +1,4 @@
-"""What the API server answered to dry runs of a job's pods."""
+"""The API server's answer to dry runs of a job's pods."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class Trial:
     """The answer to a dry run of one pod of each template, for one generation of the spec."""
 
     reason: Reason | None = None
-    """As of a job whose pods are refused; None: they would be created, or are not judged."""
+    """Reason of a job whose pods are rejected; None if they would be created or were not judged."""
     message: str = ""
-    """The API server's text; empty without a reason."""
+    """The API server's message; empty without a reason."""

@@ -1,4 +1,4 @@
-"""What a policy says about a job."""
+"""The transition that a policy decides on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """`status.groups` from now on, and what is to be told once it is written."""
+    """The next `status.groups`, and the events that follow its write."""
 
     status: Mapping[str, Any]
     events: tuple[JobEvent, ...] = ()
@@ -27,20 +27,20 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The phase a job is in from now on, why, and what is to be done.
+    """The next phase of a job, the reason for it, and the actions.
 
-    ``message`` None keeps reason and message of the present phase. ``counted`` are the pods
-    whose end ``restarts`` and ``reschedules`` (added to the present counts) account for.
-    ``from_absence`` says that some were lost without a trace. ``insist`` writes status and event
-    also when they say the same as before: it happened again. ``asides`` are conditions beside
-    those of phases that turn True with it. ``restarted`` are tasks (of a coordinated
-    job: roles) that are restarted as a whole: all pods they have are outdated once it is written.
-    ``regrouped`` are replicas of several pods of which one was lost: so are all the pods they have.
-    ``lost`` are replicas that were lost: of elastic tiers, and those whose pods vanished.
-    ``groups`` None leaves the process groups as they are.
-    ``stand_ins`` are the pods that serve in the place of others from now on, None if they are the
-    same.
-    ``ledger`` is what is remembered of failures from now on, None if nothing is counted.
+    ``message`` None keeps reason and message of the present phase. ``counted`` are the pods whose
+    end is included in ``restarts`` and ``reschedules`` (which are added to the present counts).
+    ``from_absence`` marks that some of them were lost without a trace. ``insist`` forces the write
+    of status and event even if they repeat the previous ones. ``asides`` are other conditions that
+    turn True with it.
+
+    ``restarted`` are tasks (for a coordinated job: roles) that restart as a whole: all of their
+    pods are outdated once this is written. ``regrouped`` are replicas of several pods that lost
+    one; all of their pods are outdated too. ``lost`` are lost replicas of elastic tiers and those
+    whose pods vanished. ``groups`` None keeps the process groups. ``stand_ins`` are the promoted
+    standby pods from now on, None if unchanged. ``ledger`` has the failure records from now on,
+    None if nothing was counted.
     """
 
     phase: Phase
@@ -64,21 +64,21 @@ class Verdict:
 
 
 def earliest(*delays: float | None) -> float | None:
-    """Return the shortest of the delays, None if there is none."""
+    """Return the shortest of the delays, None without any."""
     return min((delay for delay in delays if delay is not None), default=None)
 
 
 def restarts_used(used: int, limit: int) -> str:
-    """Say that a limit of restarts is spent."""
+    """Return the message for an exhausted restart limit."""
     return f"{count_of(used, 'restart')} of {limit} used" if limit else "no restart allowed"
 
 
 def replaced(tasks: Iterable[str]) -> str:
-    """Say that tasks are restarted as a whole."""
+    """Return the message for tasks that are restarted as a whole."""
     names = sorted(tasks)
     return f"all pods of {'task' if len(names) == 1 else 'tasks'} {', '.join(names)} are replaced"
 
 
 def count_of(number: int, noun: str) -> str:
-    """Write ``1 pod``, ``2 pods``."""
+    """Return a count with its noun: ``1 pod``, ``2 pods``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
