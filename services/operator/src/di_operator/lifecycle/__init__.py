@@ -1,1 +1,1 @@
-"""What to do about one DIJob: pure decisions, no client, clock, log or environment."""
+"""The decisions about one DIJob: pure functions without client, clock, log or environment."""

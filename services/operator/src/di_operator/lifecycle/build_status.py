@@ -1,4 +1,4 @@
-"""From the transition of a job to its new status, once, and the events that go with it."""
+"""Builds the new status of a job from its transition, with the events that follow the write."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from di_operator.lifecycle.vocabulary.reasons import OF_PHASES, Problem, Reason
 
 
 def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
-    """Turn a verdict into a decision: the whole new status, once, and an event for a new phase.
+    """Return the decision for a verdict: the whole new status, and an event for a new phase.
 
-    Raises IllegalTransition if the verdict breaks the table of phases.
+    Raises IllegalTransition if the table of phases does not allow the verdict.
     """
     before = snapshot.status
     check_transition(before.phase, verdict.phase)
@@ -30,7 +30,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     ]
     asides = [*(each for report in reports for each in report.conditions), *verdict.asides]
     if snapshot.spec is not None:
-        # Of a job whose spec cannot be read it is unknown what still holds.
+        # If the spec cannot be read, it is unknown which conditions still hold.
         asides.extend(conditions.taken_back(before.conditions, asides))
     status = _status(snapshot, verdict, reports, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
@@ -38,7 +38,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     drifts = [report.drift for report in reports if report.drift is not None]
     if not has_more and not drifts:
         return _unwritten(verdict)
-    # The time of the last write is also that of the last refusal: counts must not move it.
+    # The time of the last write is also that of the last refusal: new counts must not change it.
     delay = COUNTS_PERIOD if has_more else min(drift.delay for drift in drifts)
     wait = max(_until(delay, snapshot, now), until_retry(snapshot, now))
     if wait > 0 and not _is_urgent(snapshot, verdict, reports, asides):
@@ -82,7 +82,7 @@ def _status(
 
 
 def _unwritten(verdict: Verdict, wait: float | None = None) -> Decision:
-    """The decision without a status, which may be written after so many seconds."""
+    """Return a decision that writes no status, with the seconds until the status may be written."""
     return Decision(
         actions=verdict.actions,
         events=verdict.events,
@@ -93,17 +93,17 @@ def _unwritten(verdict: Verdict, wait: float | None = None) -> Decision:
 def _events(
     snapshot: Snapshot, verdict: Verdict, asides: Sequence[conditions.Aside]
 ) -> Iterable[JobEvent]:
-    """What is announced once the status is written."""
+    """Yield the events that are recorded once the status is written."""
     before = snapshot.status
     yield from verdict.events
     if (
         verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
-        # Where the verdict has events of its own, they say what was counted.
+        # The verdict's own events, if there are any, already report what was counted.
         or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
         or verdict.insist
     ):
-        # A reason that was written before may be anything, so it is not announced.
+        # The written reason may be any text, so no event repeats it.
         yield JobEvent(reason=_new_reason(verdict), message=_message(snapshot, verdict))
     for aside in asides:
         if isinstance(aside.type, Problem) and aside.value and aside.is_news(before.conditions):
@@ -135,7 +135,7 @@ def _is_urgent(
     reports: Iterable[Report],
     asides: Iterable[conditions.Aside],
 ) -> bool:
-    """Whether the status says more than new counts."""
+    """Return whether more than the counts changes in the status."""
     before = snapshot.status
     return (
         verdict.insist
@@ -151,5 +151,5 @@ def _until(delay: float, snapshot: Snapshot, now: datetime) -> float:
     if updated is None:
         return 0.0
     passed = (now - updated).total_seconds()
-    # A clock that was set back must not silence the status until it has caught up.
+    # A clock that was set back must not delay the next write until it has caught up.
     return delay - passed if passed >= 0 else 0.0

@@ -1,4 +1,4 @@
-"""What a plan means for the phase of a job that nothing else is to be said about."""
+"""The phase of a job that follows from its plan, if no policy decides on another transition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def converge(snapshot: Snapshot, steps: Plan) -> Verdict:
-    """Take the next steps towards the pods the spec asks for."""
+    """Return the verdict with the next steps towards the pods that the spec requests."""
     phase = snapshot.status.phase
     if steps.pause > 0:
         return Verdict(
@@ -88,7 +88,7 @@ def _created(steps: Plan) -> tuple[JobEvent, ...]:
 
 
 def _happened(steps: Plan) -> tuple[JobEvent, ...]:
-    """What is told whatever phase the job is in."""
+    """Return the events that occur in any phase."""
     if not steps.removed:
         return steps.events
     message = f"deleted {count_of(steps.removed, 'pod')}"

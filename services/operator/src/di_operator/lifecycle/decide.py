@@ -1,8 +1,8 @@
-"""The one question of the operator: given this job and its objects, what is to be done now?
+"""Decides what to do now, from a job and its objects.
 
-A ladder: the first policy that has something to say decides. Policies that count (restarts,
-reschedules) or end the job only write the status; what follows from it is done in the next
-reconcile, which reads that status. So a crash at any point loses nothing and repeats nothing.
+The policies are asked in order, and the first that returns a verdict decides. Policies that count
+(restarts, reschedules) or end the job only write the status. The next reconcile reads that status
+and acts on it. So a crash at any point loses nothing and repeats nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from di_operator.lifecycle.vocabulary.decision import Decision, JobEvent, Settin
 __all__ = ["Decision", "JobEvent", "Settings", "decide"]
 
 NEXT_STEP = 1.0
-"""Seconds after which a job with more to do is looked at, should the watch stay silent."""
+"""Seconds until a job with more to do is reconciled again if no watch event arrives earlier."""
 
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
@@ -55,7 +55,7 @@ def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Dec
 
 
 def _repair(snapshot: Snapshot, decision: Decision, settings: Settings) -> Decision:
-    """Add repairs, last of all: a cluster that refuses one must not keep anything else back."""
+    """Add repairs, last of all: a refused repair must not delay other actions."""
     repairs = [policy.repair(snapshot, settings) for policy in POLICIES if policy.repair]
     return replace(
         decision,

@@ -1,4 +1,4 @@
-"""Jobs that get no pods from this operator: finished, run in another cluster, or left to others."""
+"""Jobs without pods of this operator: finished, dispatched, or managed by another controller."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from di_operator.lifecycle.vocabulary.decision import Decision
 
 
 def decide_inactive(snapshot: Snapshot, now: datetime) -> Decision | None:
-    """Return the decision for a job that gets no pods here; None: it is active."""
+    """Return the decision for a job that gets no pods here; None if it is active."""
     if snapshot.is_left_alone:
         return Decision()
     if snapshot.is_deleted:
-        return Decision()  # the garbage collector follows the owner references
+        return Decision()  # The garbage collector follows the owner references.
     if snapshot.status.is_finished:
         return _after_the_end(snapshot, now)
     return _while_dispatched(snapshot, now) if snapshot.is_dispatched else None
 
 
 def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:
-    """Decide on a job that another cluster is to run.
+    """Return the decision for a job that another cluster is to run.
 
-    While it does, the status is what MultiKueue copies from there; ours while there is no such
-    cluster.
+    Once that cluster runs it, MultiKueue copies the status from there. Until then this operator
+    writes it.
     """
     if snapshot.spec is None:
         verdict = None if snapshot.is_frozen else judge_refused(snapshot)
@@ -43,7 +43,7 @@ def _while_dispatched(snapshot: Snapshot, now: datetime) -> Decision:
 
 def _after_the_end(snapshot: Snapshot, now: datetime) -> Decision:
     expiry = expire(snapshot, now)
-    # Deleting the job takes its objects along; cleaning up first would be work for nothing.
+    # Deleting the job deletes its objects too, so a clean-up first would be wasted.
     return (
         expiry
         if expiry.actions

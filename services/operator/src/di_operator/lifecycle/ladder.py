@@ -1,4 +1,4 @@
-"""The ladder: the first rule that has something to say about a job decides on its transition."""
+"""The order of the policies: the first one that returns a verdict decides on the transition."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 def judge(
     job_type: JobType, snapshot: Snapshot, now: datetime, settings: Settings
 ) -> Verdict | None:
-    """Return the transition of an active job; None: its pods are brought to what it asks for."""
+    """Return the transition of an active job; None if its objects are to be brought to its spec."""
     if snapshot.spec is None:
         return judge_unreadable(snapshot, now)
-    # What is over is neither late nor suspended any more.
+    # A job that has ended can neither exceed its deadline nor be suspended.
     return (
         job_type.judge_end(snapshot, now)
         or first_verdict(BEFORE, snapshot, now)

@@ -1,4 +1,4 @@
-"""What has to be read before a job is decided on, since nothing watches it."""
+"""The objects that are read before a decision because no informer watches them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What is to be read. Without it nothing is made for the job."""
+    """The objects to read. Until they are read, no object of the job is created."""
 
     aggregator: bool = False
-    """The template of the AggregatorConfig."""
+    """Whether the template of the AggregatorConfig is needed."""
     companions: tuple[Wanted, ...] = ()
     scheduling_objects: tuple[tuple[Resource, str], ...] = ()
-    """By kind and name."""
+    """Scheduling objects, by kind and name."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Return whether anything has to be read."""
         return self.aggregator or bool(self.companions or self.scheduling_objects)
 
 
@@ -35,7 +35,7 @@ NOTHING: Final = Needs()
 
 
 def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
-    """Return what the decision about a snapshot lacks; nothing while no pods are made anyhow."""
+    """Return what the decision for a snapshot lacks; nothing while it creates no pods anyway."""
     companions = unread_companions(snapshot, settings)
     objects = unread_objects(snapshot, now, settings)
     if (companions or objects) and snapshot.missing and until_retry(snapshot, now) > 0:
@@ -44,7 +44,7 @@ def needs(snapshot: Snapshot, now: datetime, settings: Settings) -> Needs:
         aggregator=snapshot.lacks_template, companions=companions, scheduling_objects=objects
     )
     if not found or not snapshot.is_active:
-        # Most jobs lack nothing, and are judged once.
+        # Most jobs need nothing, and are decided once.
         return NOTHING
     job_type = job_type_of(snapshot.job, snapshot.spec)
     return found if judge(job_type, snapshot, now, settings) is None else NOTHING

@@ -1,6 +1,6 @@
-"""A policy: everything that one topic adds to a decision, each in its stage.
+"""A policy: everything that one topic adds to a decision, by stage.
 
-`decide` and `build_status` ask the policies of `policy_order` in turn and know none of them.
+`decide` and `build_status` call the policies of `policy_order` in turn and depend on none of them.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from di_operator.lifecycle.vocabulary.conditions import Aside
 from di_operator.lifecycle.vocabulary.decision import JobEvent, Settings
 
 COUNTS_PERIOD: Final = 10.0
-"""Seconds between two status writes that report nothing but new counts of pods.
+"""Seconds between two status writes that only change counts of pods.
 
-A write for every pod that becomes ready would cost the API server more than the pods do; a change
-of phase carries the counts anyhow.
+A write for every pod that becomes ready would cost the API server more than the pods do. A change
+of phase writes the counts too.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Fields that have moved, which alone are worth a write only after a while."""
+    """Fields that have changed, but not enough for an immediate write of their own."""
 
     fields: Mapping[str, Any]
-    """As they are written with the next write, whatever is the reason for that."""
+    """The new fields; the next write includes them, whatever causes it."""
     delay: float
     """Seconds from the last write to one for these fields alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the status says about one topic."""
+    """The part of the status that belongs to one topic."""
 
     conditions: tuple[Aside, ...] = ()
-    """Conditions beside those of phases. One of a `Problem` is announced by a Warning event."""
+    """Conditions other than those of phases. A Warning event announces one of a `Problem`."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """All fields of the status that the topic owns; one that is left out is removed."""
+    """All fields of the status that the topic owns; a field that is left out is removed."""
     is_urgent: bool = False
     """Whether a difference in the fields is more than new counts, and is written at once."""
     drift: Drift | None = None
-    """The fields are as they are written now, and these are new; None: nothing has moved."""
+    """New values of fields that may be written later; None if there are none."""
 
 
 NOTHING: Final = Report()
@@ -54,7 +54,7 @@ NOTHING: Final = Report()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What puts right objects that were edited by hand, and the events for it."""
+    """The patches that restore objects which were edited by hand, and the events for them."""
 
     actions: tuple[Action, ...] = ()
     events: tuple[JobEvent, ...] = ()
@@ -62,22 +62,24 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The hooks of one topic, in the order in which a decision comes to them.
+    """The hooks of one topic, in the order in which a decision calls them.
 
-    All are pure, and None where the topic has nothing to add.
+    All are pure. A hook is None if the topic has nothing to add at that stage.
     """
 
     upkeep: Callable[[Snapshot, datetime], tuple[Action, ...]] | None = None
-    """Actions that come last; asked for jobs that are deleted or finished, too."""
+    """Actions that come last; also called for jobs that are deleted or finished."""
     judge: Callable[[Snapshot, datetime], Verdict | None] | None = None
-    """The transition of the job; None: the next policy is asked. Its spec can be read."""
+    """The transition of the job; None passes it on to the next policy. Only called with a readable
+    spec.
+    """
     prepare: Callable[[Snapshot, Plan, datetime, Settings], Plan] | None = None
-    """The plan with what has to stand before its pods are made."""
+    """The plan with what must exist before the job's pods are created."""
     amend: Callable[[Snapshot, Verdict, datetime], Verdict] | None = None
-    """The transition with what else is to be written or announced."""
+    """The transition with further writes or events."""
     report: Callable[[Snapshot, Verdict, datetime], Report] | None = None
     """The topic's part of the status."""
     repair: Callable[[Snapshot, Settings], Repair] | None = None
-    """Asked when there is nothing else to do or to write."""
+    """Called when there is nothing else to do or to write."""
     due: Callable[[Snapshot, datetime], float | None] | None = None
-    """Seconds until the topic may decide something else; None: no clock runs."""
+    """Seconds until time alone can change the topic's result; None if it cannot."""

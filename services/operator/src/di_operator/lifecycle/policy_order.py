@@ -1,4 +1,4 @@
-"""All policies, in the order in which they are asked. A new one is a line here."""
+"""All policies, in the order in which they are called. A new policy adds a line here."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from di_operator.lifecycle.policies.ttl import TTL
 from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.repairs.services import EDITED_SERVICES
 
-# Before anything is started, counted or waited for: what the user or the queue wants.
+# The requests of the user and of the queue come first: before anything is started or counted.
 BEFORE: Final[tuple[Policy, ...]] = (DEADLINE, QUEUE, SUSPENSION)
-# What pods have done is counted before any of these is asked.
+# The results of pods are counted before any of these is called.
 AFTER: Final[tuple[Policy, ...]] = (
     PENDING_TIMEOUT,
     REQUESTED_RESTART,
     PROGRESS,
-    # They judge nothing.
+    # These return no verdicts.
     COMPANIONS,
     SCHEDULING_OBJECTS,
     BLOCKED_PODS,
@@ -79,7 +79,7 @@ POLICIES: Final = (*BEFORE, *AFTER)
 
 
 def first_verdict(policies: Iterable[Policy], snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """The transition that the first of the policies decides on; None: none of them does."""
+    """Return the transition that the first deciding policy returns; None if none decides."""
     for policy in policies:
         if policy.judge is not None and (verdict := policy.judge(snapshot, now)) is not None:
             return verdict

@@ -1,4 +1,4 @@
-"""Reading a job and its objects, once for each decision, into a snapshot."""
+"""Builds the snapshot of a job and its objects, once for each decision."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What the spec, the allocator and the queue ask for together."""
+    """The pods requested by the spec, limited by the allocator and the queue."""
 
     spec: JobSpec | None
     errors: tuple[FieldError, ...]
@@ -44,12 +44,12 @@ class _Asked:
     slots: tuple[Slot, ...]
     queueing: Queueing | None
     completed: Completed
-    """Those of the status that the spec still has replicas for."""
+    """The completed indexes of the status that the spec still has replicas for."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Buckets:
-    """The pods that have a slot, by what they are to the job."""
+    """The pods that have a slot, by state."""
 
     outdated: list[Pod] = field(default_factory=list)
     live: list[Pod] = field(default_factory=list)
@@ -68,22 +68,22 @@ def read_snapshot(
     read: Examine = examine,
     read_pod: PodReader = Pod.read,
 ) -> Snapshot:
-    """Sort the objects of the job's namespace that a job of its name controls.
+    """Return the snapshot of a job, with those objects of its namespace that it controls.
 
-    ``read`` is the place for :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`,
-    ``read_pod`` that for a :class:`~di_operator.lifecycle.observed.pods.PodCache`.
-    Never raises for what a user can write.
+    ``read`` is usually :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`,
+    ``read_pod`` a :class:`~di_operator.lifecycle.observed.pods.PodCache`. Never raises for user
+    input.
     """
     metadata = job["metadata"]
     status = Status.read(job.get("status"))
     own, predecessors = _by_owner(metadata, map(read_pod, sources.pods), attrgetter("owner"))
-    # A status that was wiped does not know of the pods that run.
+    # A wiped status does not show that pods already run.
     has_started = status.has_started or bool(own)
     asked = _asked(job, status, sources, read, has_started=has_started)
     stand_ins = read_stand_ins(metadata["name"], job.get("status"))
     slots = _as_served(asked.slots, stand_ins)
     services, old_services = _by_owner(metadata, sources.services, controlling_job)
-    # A job may bring others along.
+    # A job may have other ConfigMaps, as companions.
     name = nodes_config_map_name(metadata["name"])
     lists = (each for each in sources.configmaps if each["metadata"]["name"] == name)
     configmaps, old_configmaps = _by_owner(metadata, lists, controlling_job)
@@ -157,7 +157,7 @@ def _asked(
         sources.kueue or Kueue(obstacle=NOT_WATCHED),
         spec=spec,
         tasks=tasks,
-        # Without an allocator the nodes that a job once had mean nothing.
+        # Without an allocator, a placement from earlier times has no effect.
         placement=(placement or {}) if sources.grant is not None else None,
         goes_on=status.is_placed,
     )
@@ -179,8 +179,9 @@ def _asked(
 def _completed(
     slots: Iterable[Slot], succeeded: Iterable[Pod], written: Completed
 ) -> tuple[Completed, frozenset[str]]:
-    """What has succeeded, by the pods that are there and by what was written: the indexes by task,
-    and the names of the slots."""
+    """Return the completed indexes by task and the names of their slots, from existing pods and
+    the status.
+    """
     names = {pod.name for pod in succeeded}
     if not names and not written:
         return {}, frozenset()
@@ -213,12 +214,12 @@ def _sorted(
             found.outdated.append(pod)
             continue
         if _is_completed(slot, asked.completed):
-            # Whatever becomes of its pod, and whoever has made another one.
+            # Even if its pod is gone or was replaced.
             found.succeeded.append(pod)
             continue
         answer = None
         if _is_to_be_judged(pod, slot, status):
-            # One that is counted is deleted, whatever it does until then.
+            # A failed pod that is counted is deleted; what it does until then has no effect.
             answer = (
                 Then.RESTART
                 if pod.goes_on and pod.uid in counted
@@ -236,7 +237,7 @@ def _read(
     job: Object, status: Status, read: Examine, *, has_started: bool
 ) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
     if status.is_finished:
-        return None, ()  # clean-up needs no slots, and the spec may be what ended the job
+        return None, ()  # Clean-up needs no slots, and a bad spec may be what ended the job.
     reading = read(job)
     may_act = has_started or not reading.errors
     return reading.spec if may_act else None, reading.errors
@@ -253,7 +254,7 @@ def _slots(
 def _fitted(
     queueing: Queueing, tasks: tuple[Task, ...], slots: tuple[Slot, ...]
 ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
-    """Tasks and slots whose pods carry what their quota asks for."""
+    """Return the tasks and slots with the node selectors and tolerations of their quota."""
     fitted = {task.name: queueing.fitted(task) for task in tasks}
     if all(fitted[task.name] is task for task in tasks):
         return tasks, slots
@@ -269,12 +270,12 @@ def _placement(spec: JobSpec | None, status: Status, grant: Grant | None) -> Pla
     if grant is not None and grant.placement is not None:
         return grant.placement
     if status.placement is None and grant is not None:
-        return {}  # the allocator has not looked at it yet
+        return {}  # The allocator has not considered the job yet.
     return status.placement
 
 
 def _as_served(slots: tuple[Slot, ...], stand_ins: StandIns) -> tuple[Slot, ...]:
-    """The slots with the names of the pods that serve there."""
+    """Return the slots with the names of the promoted standby pods that serve them."""
     if not stand_ins:
         return slots
     served = (stand_ins.get(slot.task.name, {}).get(slot.index) for slot in slots)
@@ -285,17 +286,18 @@ def _as_served(slots: tuple[Slot, ...], stand_ins: StandIns) -> tuple[Slot, ...]
 
 
 def _stands_by(pod: Pod, job: str, tasks: Iterable[Task]) -> bool:
-    """Whether a pod was made to stand by and never had a place: one that had one knows its rank,
-    and is of no use for another."""
+    """Return whether a pod is a standby that was never promoted. A promoted one keeps its rank and
+    cannot serve another place.
+    """
     return pod.rank is None and any(
         task.standby and standby_number(job, task.name, pod.name) is not None for task in tasks
     )
 
 
 def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
-    """The pod with the rank it was started with, whatever its annotation says by now.
+    """Return the pod with the rank from its environment, in place of an edited annotation.
 
-    A template that sets the variable itself says nothing about the rank.
+    Without effect if the template sets the variable itself.
     """
     if pod.told_rank is None or pod.told_rank == pod.rank:
         return pod
@@ -305,14 +307,14 @@ def _at_its_rank(pod: Pod, slot: Slot) -> Pod:
 
 
 def _is_outdated(pod: Pod, slot: Slot, status: Status) -> bool:
-    """Whether a pod was made before its task was restarted, or its replica made anew."""
+    """Return whether a pod was created before the last restart of its task or its replica."""
     return is_before_task(pod, slot, status) or is_before_replica(pod, slot, status)
 
 
 def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:
-    """Whether a container failed that is started again in its pod, and that was not answered yet.
+    """Return whether a container was restarted in place after a failure that is not handled yet.
 
-    Replicas that a coordinator asked for have the restartPolicy of their templates.
+    The pods of a coordinator's replicas have the restartPolicy of their templates.
     """
     if slot.part is not Part.TASK or not pod.goes_on:
         return False
@@ -320,15 +322,15 @@ def _has_failed_anew(pod: Pod, slot: Slot, status: Status) -> bool:
 
 
 def _is_to_be_judged(pod: Pod, slot: Slot, status: Status) -> bool:
-    """Whether the rules are asked about a pod: it failed, or the cluster is deleting it."""
+    """Return whether the failure rules apply to a pod: it failed, or the cluster is deleting it."""
     if pod.terminating:
         return pod.is_disrupted
     return pod.phase == "Failed" or _has_failed_anew(pod, slot, status)
 
 
 def _bucket(found: _Buckets, pod: Pod, answer: Then | None, *, is_displaced: bool) -> list[Pod]:
-    # Being deleted comes first: what a pod does after its SIGTERM is neither success nor failure.
-    # But a rule may count that the cluster deletes it.
+    # Deletion takes precedence: after its SIGTERM a pod neither succeeds nor fails. But a rule may
+    # count that the cluster deletes it.
     if pod.terminating:
         return found.failed if answer is Then.RESTART else found.terminating
     if pod.phase == "Succeeded":
@@ -339,20 +341,20 @@ def _bucket(found: _Buckets, pod: Pod, answer: Then | None, *, is_displaced: boo
 
 
 def _is_displaced(pod: Pod, slot: Slot, replicas: int, avoided: AvoidedNodes) -> bool:
-    """Whether a pod runs where, or in a group, that the placement has given up, or on a node that
-    its task is kept away from."""
+    """Return whether a pod runs on a node, or in a group, that the placement has given up, or on a
+    node that its task avoids.
+    """
     if slot.node and (pod.node != slot.node or _has_other_peers(pod, slot, replicas)):
         return True
     return slot.task.node_check is not None and pod.node in avoided.get(slot.task.name, {})
 
 
 def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
-    """Whether a learner was started in a group of another size.
+    """Return whether a learner was started in a group of another size.
 
-    Learners train as one group whose size is fixed when it starts, so all of them begin anew from
-    the last checkpoint. Collectors and evaluators come and go, and so do the members of an elastic
-    group, whose processes begin anew in place, and replicas of several pods, each a group of its
-    own.
+    Learners train as one group of fixed size, so all of them restart from the last checkpoint.
+    Others can come and go: collectors, evaluators, the members of an elastic group (whose
+    processes restart in place), and replicas of several pods (each a group of its own).
     """
     task = slot.task
     fixed = task.type not in (TaskType.COLLECTOR, TaskType.EVALUATOR) and not task.has_pod_groups
@@ -362,7 +364,7 @@ def _has_other_peers(pod: Pod, slot: Slot, replicas: int) -> bool:
 def _by_owner(
     metadata: Object, found: Iterable[T], owner_of: Callable[[T], Object | None]
 ) -> tuple[list[T], list[T]]:
-    """Return those the job controls, and those of earlier jobs of its name."""
+    """Return the objects that the job controls, and those of earlier jobs of its name."""
     name, uid = metadata["name"], metadata["uid"]
     own, old = list[T](), list[T]()
     for each in found:

@@ -1,7 +1,7 @@
-"""A job whose spec cannot be read: one that runs is left alone until it can, but for its end.
+"""Jobs with an unreadable spec: a running one is left as it is, except that its end is detected.
 
-Which pods such a job is to have is unknown, so none is made and none is deleted. It may have come
-by this state through a rollback; going on as it was is the best that can be done for it.
+The wanted pods of such a job are unknown, so none is created and none deleted. A rollback of the
+operator may have caused this state; the job can still finish.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def judge_unreadable(snapshot: Snapshot, now: datetime) -> Verdict:
-    """The transition of a job without a spec that can be read."""
+    """Return the transition of a job whose spec cannot be read."""
     return _judge_frozen(snapshot, now) if snapshot.is_frozen else judge_refused(snapshot)
 
 
 def judge_refused(snapshot: Snapshot) -> Verdict:
-    """End a job that was never started for the errors in its spec."""
+    """Return the failure of a job that never started, because of the errors in its spec."""
     message = "; ".join(str(error) for error in snapshot.errors)
     return Verdict(phase=Phase.FAILED, reason=Reason.INVALID_SPEC, message=message)
 
 
 def _judge_frozen(snapshot: Snapshot, now: datetime) -> Verdict:
-    """Keep the phase, unless what the status knows of the job says that it has ended."""
+    """Keep the phase, unless the status shows that the job has ended."""
     if verdict := judge_deadline(snapshot, now):
         return verdict
-    # A wiped status says nothing; with pods there, the job has been started.
+    # A wiped status has no phase; a job that has pods has been started.
     phase = snapshot.status.phase or Phase.STARTING
     end = job_type_of(snapshot.job, None).end_of_frozen(snapshot)
     if end is not None and phase is Phase.RUNNING:

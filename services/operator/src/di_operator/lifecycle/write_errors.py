@@ -1,16 +1,16 @@
-"""What the API server's refusals of an action mean for the job.
+"""The consequences for a job when the API server refuses an action.
 
-The executor knows errors of the wire; it hands over what they mean, so that phase, reason and
-message of a refused job are decided here, beside all others:
+The executor translates HTTP errors into these classes, so that phase, reason and message of a
+refused job are decided here, like all others:
 
 - 422 on a create: :class:`TemplateRefused`, of the node lists :class:`NodeListsRefused`
-- 403 on a create: :class:`QuotaExceeded` when a quota says so, else :class:`CreateForbidden`
+- 403 on a create: :class:`QuotaExceeded` when a quota is the cause, else :class:`CreateForbidden`
 - any refusal of a Workload: :class:`WorkloadRefused`
 - any of these on the create of a companion, or 404: :class:`CompanionRefused`
 - the same of an object for a scheduler: :class:`SchedulingObjectRefused`
 - AlreadyExists with another owner, or none: :class:`NameTaken` with the object that was found
 
-Everything else (conflicts, time-outs, 429, 5xx) is no fault of the job: the shell retries.
+The job is not at fault for all other errors (conflicts, time-outs, 429, 5xx): the caller retries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from di_operator.lifecycle.vocabulary.rules import Rule, Seen, Then
 
 _NEXT_LOOK = 1.0
 _NEXT_ATTEMPT = 10.0
-"""Seconds until a refused replica is tried again."""
+"""Seconds until a refused replica is retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class TemplateRefused:
 class NodeListsRefused:
     """The API server refused the ConfigMap as invalid (422); ``message`` is its own text.
 
-    It says nothing about the pods that exist, so it never ends a job.
+    Existing pods are not affected, so it never ends a job.
     """
 
     seen: ClassVar[Seen] = Seen.NODE_LISTS_REFUSED
@@ -68,7 +68,7 @@ class QuotaExceeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateForbidden:
-    """Admission or authorization refused an object (403), quota apart."""
+    """Admission or authorization refused an object (403) for another reason than quota."""
 
     seen: ClassVar[Seen] = Seen.CREATE_FORBIDDEN
     message: str
@@ -76,30 +76,30 @@ class CreateForbidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """An object has the wanted name already: another's, or one of ours that lost its labels.
+    """The name is taken: by an object of another owner, or by one of the job that lost its labels.
 
-    ``found`` is that object, whole.
+    ``found`` is that whole object.
     """
 
     seen: ClassVar[Seen] = Seen.NAME_OF_OTHER
-    """What it is until somebody has asked whose."""
+    """The observation until the owner of the object has been checked."""
     resource: Resource
     found: Mapping[str, Any]
 
     @property
     def message(self) -> str:
-        """What an object of somebody else in the way is told as."""
+        """The message about an object of another owner that has the name."""
         return f"{self.words} exists and does not belong to this job"
 
     @property
     def words(self) -> str:
-        """Which object it is."""
+        """The kind and name of the object, for messages."""
         return f"{self.resource.kind} {self.found['metadata']['name']}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionRefused:
-    """An object that the job brings along could not be made; ``message`` says which, and why."""
+    """A companion could not be created; ``message`` has its kind, its name and the cause."""
 
     seen: Seen
     message: str
@@ -107,7 +107,9 @@ class CompanionRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingObjectRefused:
-    """What a scheduler is to read could not be written; ``message`` says which object, and why."""
+    """An object for a scheduler could not be written; ``message`` has its kind, its name and the
+    cause.
+    """
 
     seen: Seen
     message: str
@@ -136,17 +138,17 @@ _GRAVITY: Final = tuple(Seen)
 
 
 def gravest(faults: Iterable[Fault]) -> Fault:
-    """Return the fault that decides when a batch of creates met several. Raises ValueError if none.
+    """Return the most severe of several faults of a batch. Raises ValueError without faults.
 
-    A refused template ends the job, a foreign object may, the others make it wait.
+    A refused template ends the job, an object of another owner may; the others make the job wait.
     """
     return min(faults, key=lambda fault: _GRAVITY.index(fault.seen))
 
 
 def on_error(snapshot: Snapshot, fault: Fault, now: datetime) -> Decision:
-    """Decide what a refused action makes of the job, by the table of rules.
+    """Return the decision about a refused action, by the table of rules.
 
-    The answer replaces the status and events of the decision whose action was refused; its own
+    It replaces the status and the events of the decision whose action was refused. Its own
     actions, if any, are executed in the same way.
     """
     if isinstance(fault, NameTaken) and (marks := _take_back(snapshot, fault)):
@@ -176,7 +178,7 @@ def _answer(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Deci
 
 
 def _take_back(snapshot: Snapshot, fault: NameTaken) -> Reclaim | None:
-    """What makes an object the job's again that was made for it."""
+    """Return the patch that restores the labels of an object that the job already owns."""
     slot = snapshot.slot(fault.found["metadata"]["name"]) if fault.resource == PODS else None
     return reclaim(snapshot, fault.resource, fault.found, slot)
 
@@ -191,7 +193,7 @@ def _seen(snapshot: Snapshot, fault: Fault) -> Seen:
 
 
 def _tell(fault: Fault, rule: Rule) -> Decision:
-    """Tell of the refusal and try again; the job goes on without what was refused."""
+    """Report the refusal and retry later; the job goes on without the refused object."""
     message = fault.message
     if isinstance(fault, NameTaken):
         message = f"{fault.words} exists already"
@@ -201,7 +203,7 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
 
 
 def _wait(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
-    """Let the job wait in Pending; every refusal is written, the next pause counts from it."""
+    """Let the job wait in Pending. Every refusal is written, as the next delay counts from it."""
     verdict = Verdict(phase=Phase.PENDING, reason=rule.reason, message=fault.message, insist=True)
     decision = conclude(snapshot, verdict, now)
     status = snapshot.status
@@ -236,7 +238,7 @@ def _conflict(fault: Fault) -> tuple[JobEvent, ...]:
 
 
 def _removal(fault: Fault) -> tuple[Action, ...]:
-    """Delete what has the name, unless it goes already."""
+    """Delete the object that has the name, unless it is already being deleted."""
     if not isinstance(fault, NameTaken) or is_terminating(fault.found):
         return ()
     return (delete(fault.resource, fault.found),)

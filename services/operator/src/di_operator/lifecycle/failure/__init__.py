@@ -1,1 +1,1 @@
-"""What is counted of failures, and what else a failure policy does about them."""
+"""The counting of failures, and the other effects of a failure policy."""

@@ -1,7 +1,7 @@
 """Replicas whose template binds their pods to a node that does not exist.
 
-No scheduler looks at such a pod and no kubelet takes it up, so nothing in its status says what is
-wrong; the cluster's garbage collector deletes it after some forty seconds.
+No scheduler considers such a pod and no kubelet accepts it, so its status shows no problem. The
+cluster's garbage collector deletes it after some forty seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def absent_node_of(snapshot: Snapshot, pod: str) -> str | None:
-    """Say which absent node the pod of that name is bound to; None: none that is known of."""
+    """Return a message about the absent node that the pod is bound to; None if there is none."""
     bound = next((slot for slot in _bound(snapshot) if slot.name == pod), None)
     return _absent(snapshot, bound) if bound is not None else None
 
@@ -25,8 +25,8 @@ def absent_node_of(snapshot: Snapshot, pod: str) -> str | None:
 def on_absent_nodes(snapshot: Snapshot, now: datetime) -> list[tuple[str, Blocker]]:
     """Return the names of the pods that are, or would be, bound to a node that does not exist.
 
-    Each with what keeps it from running. Without an allocator the operator knows no nodes. Then
-    they are pods that no kubelet has taken up, after others of their replica were lost.
+    Each comes with its blocker. Without an allocator the operator knows no nodes. It then returns
+    the pods that no kubelet has accepted, in replicas that have lost others before.
     """
     found: list[tuple[str, Blocker]] = []
     for slot in _bound(snapshot):

@@ -1,12 +1,12 @@
-"""Failed pods that are seen together: what they count, and whether a limit is exceeded.
+"""Counts failed pods that are observed together, and checks the limits.
 
-A look counts once for the job or for a task with a limit of its own, and once for each replica,
-however many pods of it failed. Of a task that is restarted as a whole only the replica that failed
-first is counted: the others of its process group fail with it, and whether that is seen in the same
-look is chance.
+A reconcile counts at most one failure for the job, or for a task with a limit of its own. It
+counts at most one for each replica, however many of its pods failed. In a task that restarts as a
+whole, only the replica that failed first is counted. The other members of its process group fail
+as a consequence, and it is chance whether they do so in the same reconcile.
 
-So it is where processes are restarted in place. Nobody is replaced there, and the others may fail
-until there is another world: each of them once without being counted.
+The same holds for groups whose processes restart in place. No pod is replaced there, and each
+other member may fail once without being counted until the next generation of the group is formed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from di_operator.lifecycle.vocabulary.rules import Part
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 PodSpec = Callable[[str], Mapping[str, Any]]
-"""What the job's spec says about a pod by its name."""
+"""A function from a pod's name to its spec in the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Why the job has failed."""
+    """The reason why the job has failed."""
 
     reason: Reason | None
     message: str
@@ -57,52 +57,53 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What a look at failed pods comes to."""
+    """The result of counting the failed pods of one reconcile."""
 
     ledger: Ledger
     restarted: frozenset[str]
-    """Tasks that begin anew as a whole."""
+    """Tasks that restart as a whole."""
     weighing: tuple[Pod, ...]
-    """Those that are counted; none: the others of a process group have failed with one that was."""
+    """Failures that count; empty if the pods only failed together with one that was counted."""
     events: tuple[JobEvent, ...]
     end: End | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A failed pod, the replica it was, and the rule that speaks of it."""
+    """A failed pod with its slot and the rule that matches it."""
 
     pod: Pod
     slot: Slot
     rule: FailureRule | None
     record: ReplicaRecord
     group: GroupStatus
-    """The process group of its task, where it may fail with the others."""
+    """The process group of its task, if members may fail together."""
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the container that failed is started again in the pod."""
+        """Return whether the failed container is restarted in the pod."""
         return self.action is FailureAction.RESTART_IN_PLACE
 
     @property
     def failures(self) -> int:
-        """How often it failed since the last status: a pod that goes on may do so again and
-        again."""
+        """Return the number of failures since the last status: a restarted container can fail
+        repeatedly.
+        """
         if not self.is_in_place:
             return 1
         return self.pod.failures - self.record.failures_of(self.pod.uid)
 
     @property
     def is_first_of_world(self) -> bool:
-        """Whether it is the first time in place since the last world was formed."""
+        """Return whether this is its first failure in place since the group was last formed."""
         latest = self.group.generation
         return self.is_in_place and latest > 0 and self.record.generation != latest
 
     @property
     def fell_with_world(self) -> bool:
-        """Whether there was no world when it failed for the first time since there was one.
+        """Return whether its first failure since the last generation fell between two generations.
 
-        Its kubelet may tell of it only when the next one is formed already.
+        Its kubelet may report that only after the next generation was formed.
         """
         if not self.is_first_of_world or self.group.state is not GroupState.FORMED:
             return self.is_first_of_world
@@ -111,17 +112,17 @@ class Failed:
 
     @property
     def action(self) -> FailureAction:
-        """What is done about it."""
+        """Return the action of the matching rule."""
         return self.rule.action if self.rule is not None else FailureAction.RESTART
 
     @property
     def counts_for_job(self) -> bool:
-        """Whether the job's own limit is about it."""
+        """Return whether it counts for the job's own limit."""
         return self.slot.task.backoff_limit is None and self.slot.part is not Part.REPLICA
 
     @property
     def key(self) -> tuple[str, str]:
-        """Where it is in the ledger."""
+        """Return its key in the ledger: task and replica."""
         return self.slot.task.name, self.slot.key
 
 
@@ -140,10 +141,11 @@ def count_failures(
     now: datetime,
     is_rest: bool,
 ) -> Count:
-    """Count pods that failed since the last status.
+    """Count the pods that failed since the last status.
 
-    With `is_rest` they are the rest of those that failed at one time: their replicas count, the
-    look has been counted. Of what a coordinator asked for nothing counts for the job.
+    With `is_rest` they are further pods of an incident that is already counted for the job: only
+    their replicas count. Failures of replicas that a coordinator requested do not count for the
+    job.
     """
     failed = _failed(snapshot, pods)
     restarted = _restarted(snapshot, failed)
@@ -175,14 +177,14 @@ def count_failures(
 
 
 def story_of(first: Pod) -> str:
-    """Say which pod failed first, how, and its last words."""
+    """Return a message with the pod that failed first, its failure, and its log tail."""
     words = last_words(first)
     told = f"pod {first.name} failed first: {failure_text(first)}"
     return f"{told}; its last lines: {words}" if words else told
 
 
 def ran_long(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether a pod ran for so long that its replica starts from zero."""
+    """Return whether a pod ran long enough to reset the count of its replica."""
     policy = snapshot.spec.failure_policy if snapshot.spec is not None else None
     enough = policy.reset_after_seconds if policy is not None else None
     ran = seconds_run(pod)
@@ -220,7 +222,9 @@ def _restarted(snapshot: Snapshot, failed: Sequence[Failed]) -> frozenset[str]:
 
 
 def _weighing(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:
-    """Those of the failed that are counted, and did not only fail with another of their group."""
+    """Return the failures that count, without those that only followed another one in
+    their group.
+    """
     anew = [each for each in failed if each.slot.task.name in restarted]
     others = [each for each in failed if each.slot.task.name not in restarted]
     weighing = [each for each in others if not each.is_first_of_world]
@@ -233,7 +237,7 @@ def _weighing(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Faile
 
 
 def _counted(failed: Sequence[Failed], restarted: frozenset[str]) -> list[Failed]:
-    """The failures that count for their replicas."""
+    """Return the failures that count for their replicas."""
     groups: dict[tuple[str, str], list[Failed]] = {}
     for each in failed:
         task, replica = each.key
@@ -301,7 +305,7 @@ def _count_replica(snapshot: Snapshot, each: Failed, now: datetime, changes: _Ch
 
 
 def _note_in_place(snapshot: Snapshot, failed: Sequence[Failed], changes: _Changes) -> None:
-    """Remember which failures of pods that go on are known, so that none is met twice."""
+    """Record the known failures of pods that still run, so that each is handled once."""
     for each in failed:
         if each.is_in_place:
             changes.records[each.key] = replace(
@@ -325,7 +329,7 @@ def _avoid(snapshot: Snapshot, failed: Sequence[Failed], now: datetime, changes:
 
 
 def _still_avoided(snapshot: Snapshot, now: datetime, changes: _Changes) -> int:
-    """How often a replica avoids a node; forgets what is over."""
+    """Return how many nodes all replicas avoid, after removal of the expired entries."""
     total = 0
     for key, avoid in snapshot.status.ledger.avoiding():
         kept = tuple(each for each in avoid if now < each.until)
@@ -359,7 +363,7 @@ def _count_look(
     if others:
         ledger = ledger.with_restart_of_job()
     elif failed and keeps and ledger.job_restarts is None:
-        # From here on they are fewer than all.
+        # From now on they are fewer than all restarts, and need a field of their own.
         ledger = replace(ledger, job_restarts=used)
     return replace(ledger, task_restarts=restarts)
 
@@ -367,7 +371,7 @@ def _count_look(
 def _used_by_task(
     snapshot: Snapshot, task: Task, failed: Sequence[Failed], changes: _Changes
 ) -> int:
-    """The restarts that a task with a limit of its own has used before this one."""
+    """Return the restarts that a task with its own limit has used before this one."""
     afresh = all(ran_long(snapshot, each.pod) for each in failed)
     used = 0 if afresh else snapshot.status.ledger.task_restarts.get(task.name, 0)
     if task.backoff_limit is not None and used >= task.backoff_limit:

@@ -1,8 +1,9 @@
-"""Failures in a process group that takes no member back: which follow from the loss of another.
+"""Failures in a process group of fixed size that follow from the loss of another member.
 
-The members of such a group notice within seconds that one is gone, and fail. What came first
+The members of such a group notice within seconds that one is gone, and fail. The first event
 decides: their failures count if one of them failed before the first loss. The API server may show
-the failures before the loss, where a kubelet reports both, so they wait a moment for it.
+a failure before the loss that caused it, because kubelets report both, so failures wait briefly
+for a loss.
 """
 
 from __future__ import annotations
@@ -18,27 +19,29 @@ from di_operator.lifecycle.observed.status import ReplicaKey
 from di_operator.lifecycle.observed.verdict import earliest
 
 SHOWN_WITHIN: Final = 5.0
-"""Seconds from a failure until the loss that caused it is shown: a kubelet reports an eviction when
-the containers have ended and its next sync is done."""
+"""Seconds from a failure until the loss that caused it is visible: a kubelet reports an eviction
+when the containers have ended and its next sync is done.
+"""
 CLOCKS_DIFFER: Final = 2.0
-"""Seconds by which the times of two kubelets and the API server may differ, cut to whole seconds:
-a failure within them after or before a loss is taken for its consequence."""
+"""Maximum clock difference, in seconds, between two kubelets and the API server, rounding
+included: a failure within this time of a loss counts as its consequence.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """Failed pods that are not judged for what they did."""
+    """The failed pods that are not counted as failures of their own."""
 
     pods: frozenset[str] = frozenset()
-    """Their UIDs."""
+    """UIDs of the pods."""
     left: float | None = None
-    """Seconds until some of them are judged, unless a loss is shown; None: they never are."""
+    """Seconds until some of them count unless a loss becomes visible; None if they never do."""
 
 
 def following(
     snapshot: Snapshot, lost: Iterable[Pod], gone: Iterable[Slot], now: datetime
 ) -> Following:
-    """Return the failed pods whose group has lost a member before, or may have.
+    """Return the failed pods whose group lost, or may have lost, a member before they failed.
 
     Args:
         snapshot: of the job.
@@ -72,8 +75,9 @@ def following(
 
 
 def _groups_of(snapshot: Snapshot, names: Collection[str]) -> list[list[Slot]]:
-    """The slots of each group that pods of these names belong to: a whole task, or a replica of
-    several pods."""
+    """Return the slots of each group with a pod among these names: a whole task, or a replica of
+    several pods.
+    """
     if not names:
         return []
     fixed = snapshot.fixed_groups(names)
@@ -87,7 +91,7 @@ def _groups_of(snapshot: Snapshot, names: Collection[str]) -> list[list[Slot]]:
 
 
 def _is_before(pod: Pod, losses: Iterable[datetime | None]) -> bool:
-    """Whether a pod failed before the first of the losses; a time that is unknown is early."""
+    """Return whether a pod failed before the first loss; an unknown time counts as early."""
     ended = ended_at(pod)
     return ended is not None and all(
         loss is not None and (loss - ended).total_seconds() > CLOCKS_DIFFER for loss in losses
@@ -95,14 +99,15 @@ def _is_before(pod: Pod, losses: Iterable[datetime | None]) -> bool:
 
 
 def _has_others(slots: Iterable[Slot], held: Mapping[str, Pod], failed: list[Pod]) -> bool:
-    """Whether a member may have been lost that is not shown as ended yet."""
+    """Return whether a member may have been lost whose end is not visible yet."""
     names = {pod.name for pod in failed}
     others = [held.get(slot.name) for slot in slots if slot.name not in names]
     return any(pod is None or not pod.is_finished for pod in others)
 
 
 def _time_left(failed: Iterable[Pod], now: datetime) -> float:
-    """Seconds until the last of the failures is judged; 0 for one without a time, or whose clock
-    is too far ahead of the API server's."""
+    """Return the seconds until the last failure is counted. 0 for one without a time, or with a
+    clock too far ahead of the API server's.
+    """
     ages = [(now - ended).total_seconds() for pod in failed if (ended := ended_at(pod)) is not None]
     return max((SHOWN_WITHIN - age for age in ages if age >= -SHOWN_WITHIN), default=0.0)

@@ -1,4 +1,4 @@
-"""Pods whose end is counted, each once: what ``status.failures`` remembers of them."""
+"""The pods whose end is already counted, as ``status.failures`` records them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from di_operator.lifecycle.observed.pods import Pod, loss_record
 from di_operator.lifecycle.observed.snapshot import Snapshot
 
 MAX_LOSSES = 1024
-"""Most entries the CRD allows in ``status.failures``."""
+"""Maximum number of entries in ``status.failures`` by the CRD."""
 
 MAX_GONE = 64
-"""Counted pods remembered after they are gone, for a snapshot that still shows them."""
+"""Counted pods that stay recorded after they are gone, because a stale snapshot may still show
+them.
+"""
 
 
 def countable(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods whose end is not counted yet, as many as the status has room for.
+    """Return the pods whose end is not counted yet, as many as ``status.failures`` can still hold.
 
-    Counted pods that exist take room. Once they are deleted it is the turn of the others.
+    Counted pods that still exist keep their entries; the others are counted once these are
+    deleted.
     """
     counted = snapshot.status.counted
     room = max(0, MAX_LOSSES - len(counted & _present(snapshot)))
@@ -28,9 +31,9 @@ def countable(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_counting(snapshot: Snapshot) -> bool:
-    """Whether more pods ended at one time than the status has room for.
+    """Return whether more pods ended at one time than ``status.failures`` can hold.
 
-    Those that are counted now are then the rest of them, and no further restart.
+    Those that are counted now then belong to the same incident, and cause no further restart.
     """
     return snapshot.status.is_replacing and len(snapshot.status.losses) >= MAX_LOSSES
 
@@ -40,7 +43,7 @@ def remembered(
 ) -> list[Mapping[str, Any]]:
     """Return ``status.failures`` with the pods that are counted now.
 
-    The oldest of those that are long gone are forgotten.
+    Of the entries for pods that are gone, the oldest are dropped.
     """
     known = snapshot.status.counted
     added = [loss_record(pod, now) for pod in counted if pod.uid not in known]

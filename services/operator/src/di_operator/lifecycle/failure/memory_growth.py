@@ -1,6 +1,6 @@
-"""More memory for a container that the kernel killed for want of it.
+"""Larger memory requests for containers that were OOM-killed.
 
-Only the kubelet's reason OOMKilled is believed: others send SIGKILL too (exit code 137).
+Only the kubelet's reason OOMKilled counts: other causes send SIGKILL too (exit code 137).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from di_operator.lifecycle.observed.pods import Pod, oom_killed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """What a container had, and gets next; None: it cannot get more."""
+    """The present and the next memory size of a container; no next size if it cannot grow."""
 
     container: str
     old: str
     new: str | None
     largest_node: str | None = None
-    """What keeps it from more, if that is not the policy: the memory of the largest node."""
+    """Memory of the largest node, if this and not the policy is the limit."""
 
 
 def growths(
@@ -33,11 +33,11 @@ def growths(
     policy: MemoryGrowth,
     largest_node: Decimal | None,
 ) -> Iterator[Growth]:
-    """What the containers of a pod that were OOM-killed get next.
+    """Yield the next memory sizes of a pod's OOM-killed containers.
 
-    `pod_spec` is what the job's spec says about the pod, `grown` what its containers have by now.
-    One without a limit was killed for others' sake: nothing can be said about it. Where the policy
-    has no limit, nothing grows past the memory of the `largest_node`; None: that is not known.
+    `pod_spec` is the pod's spec in the job, `grown` has the sizes reached so far. A container
+    without a memory limit was killed because of others, and is left out. Unless the policy has a
+    limit, nothing grows past the memory of the `largest_node`; None if that is unknown.
     """
     for name in oom_killed(pod):
         had = grown.get(name) or _limit(pod_spec, name)
@@ -57,7 +57,7 @@ def growths(
 
 
 def next_size(old: Decimal, policy: MemoryGrowth) -> Decimal:
-    """The size after one in bytes; the same where it may not grow any more."""
+    """Return the size that follows one in bytes; the same size if it cannot grow."""
     sizes = [old * policy.factor, LARGEST]
     if policy.max_step is not None:
         sizes.append(old + read_quantity(policy.max_step))

@@ -1,9 +1,9 @@
-"""How long a replica that fails again and again waits for its next pod, as the kubelet does it.
+"""Exponential back-off for replicas that fail again and again, as the kubelet does it.
 
-Where nothing else ends a job that always fails: in tasks with a limit of their own, by the count of
-the replica; and after losses that move no such counter, by the time for which they have followed
-each other. Those are failures that a rule ignores, and pods that the cluster ended, refused or took
-away. A pod that a client deletes is created again at once.
+It is for cases in which no limit ends the job. One is a task with a limit of its own: the
+replica's count decides. The other is a loss that no limit counts: the delay follows from how long
+such losses have been occurring. These are failures that a rule ignores, and pods that the cluster
+ended, rejected or removed. A pod that a client deletes is created again at once.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.vocabulary.rules import Part, Then
 
 FIRST: Final = 10.0
-"""Seconds before the second restart; the first is at once. Then twice as long each time."""
+"""Seconds before the second restart; the first is immediate. The delay doubles each time."""
 LONGEST: Final = 300.0
 FORGOTTEN: Final = 2 * LONGEST
-"""Seconds between two such losses after which the later one is a first one again."""
+"""Seconds after a loss from which the next one counts as the first again."""
 
 
 def pause_of(record: ReplicaRecord) -> float:
-    """Seconds between the last counted failure of a replica and its next pod."""
+    """Return the seconds between the last counted failure of a replica and its next pod."""
     again = record.restarts - 2
     return 0.0 if again < 0 else min(LONGEST, FIRST * 2.0 ** min(again, 10))
 
 
 def pauses_left(snapshot: Snapshot, now: datetime) -> dict[str, float]:
-    """Return the seconds for which slots may not be filled yet, by their names.
+    """Return the seconds for which slots must stay empty, by slot name.
 
-    Slots that may be filled are left out. A process group of fixed size starts as a whole: a member
-    that waited for another one to be created would give up, and that would count as a failure.
+    Slots without a delay are left out. A process group of fixed size starts as a whole: members
+    that waited for a late one would give up, and that would count as a failure.
     """
     replicas = snapshot.status.ledger.replicas
     recorded = (slot for slot in snapshot.slots if slot.key in replicas.get(slot.task.name, {}))
@@ -61,9 +61,9 @@ def _pause_left(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
 
 
 def note_losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Remember when replicas were lost without a failure that counts, of those a verdict counts.
+    """Record when replicas were lost without a counted failure, for the losses in a verdict.
 
-    The verdict's message says how long the first of them waits that has to.
+    The verdict's message has the longest delay among them.
     """
     counted = {pod.name for pod in verdict.counted}
     evicted = (pod for pod in snapshot.terminating if pod.is_disrupted)
@@ -87,13 +87,13 @@ def note_losses(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
 
 
 def follows_losses(snapshot: Snapshot, slot: Slot, now: datetime) -> bool:
-    """Whether a replica was lost within the last ten minutes without a failure that counts."""
+    """Return whether a replica was lost within the last ten minutes without a counted failure."""
     last = snapshot.status.ledger.record(slot.task.name, slot.key).last_ignored
     return last is not None and (now - last).total_seconds() < FORGOTTEN
 
 
 def _is_forgotten(record: ReplicaRecord, now: datetime) -> bool:
-    """Whether a record has nothing but losses that are too long ago to count."""
+    """Return whether a record has only losses that are too old to count."""
     last = record.last_ignored
     if last is None or (now - last).total_seconds() < FORGOTTEN:
         return False
@@ -101,7 +101,7 @@ def _is_forgotten(record: ReplicaRecord, now: datetime) -> bool:
 
 
 def ignored_failures(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Pod]:
-    """Those of the pods whose program failed, which a rule ignores."""
+    """Return the pods whose program failed and whose failure a rule ignores."""
     disrupted, phase = {pod.uid for pod in snapshot.disrupted}, snapshot.status.phase
     return [
         pod
@@ -114,7 +114,7 @@ def _once_more(record: ReplicaRecord, now: datetime) -> ReplicaRecord:
     last = record.last_ignored
     follows = last is not None and (now - last).total_seconds() < FORGOTTEN
     since = record.ignored_since if follows else None
-    # Times are written in whole seconds: a second loss in the same one is later all the same.
+    # Times are written in whole seconds: a second loss in the same second still counts as later.
     last = now if since is None else max(now, since + timedelta(seconds=1))
     return replace(record, ignored_since=since or now, last_ignored=last)
 
@@ -123,10 +123,10 @@ def _ignored_pause(record: ReplicaRecord) -> float:
     since, last = record.ignored_since, record.last_ignored
     if since is None or last is None or last <= since:
         return 0.0
-    # As long again as they have followed each other so far: that doubles each time.
+    # The time since the first loss is the next delay, which therefore doubles.
     return min(LONGEST, max(FIRST, (last - since).total_seconds()))
 
 
 def _left(pause: float, since: datetime | None, now: datetime) -> float:
-    # A clock that was set back must not stretch the pause.
+    # A clock that was set back must not extend the delay.
     return pause - max(0.0, (now - since).total_seconds()) if since is not None else 0.0

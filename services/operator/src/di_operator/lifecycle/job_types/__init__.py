@@ -1,1 +1,1 @@
-"""What depends on the type of a job: one protocol, and a package for each type."""
+"""The types of jobs: one protocol, and a package for each type."""

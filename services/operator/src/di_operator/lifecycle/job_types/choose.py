@@ -1,4 +1,4 @@
-"""Chooses the type of a job, and reports what the status of that type alone has."""
+"""Chooses the type of a job, and reports the status fields of that type."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COORDINATOR: Final[JobType] = WithCoordinator()
 
 
 def job_type_of(job: Mapping[str, Any], spec: JobSpec | None) -> JobType:
-    """Return the type of a job, by its raw spec where that could not be read."""
+    """Return the type of a job, from the raw spec if the parsed one is not available."""
     has_coordinator = is_coordinated(job) if spec is None else spec.coordinated is not None
     return COORDINATOR if has_coordinator else TASKS
 
 
 def report_type(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The fields of the status that only the job's type has."""
+    """Return the status fields that only the job's type has."""
     fields = job_type_of(snapshot.job, snapshot.spec).status(snapshot, verdict.phase)
     return Report(fields=fields) if fields else NOTHING
 

@@ -1,4 +1,4 @@
-"""What differs between types of jobs; everything else is the same for all jobs."""
+"""The protocol for everything that differs between types of jobs."""
 
 from __future__ import annotations
 
@@ -18,52 +18,56 @@ from di_operator.lifecycle.vocabulary.rules import Part
 
 
 class JobType(Protocol):
-    """The type of a job, chosen from its spec by `choose`; without state of its own.
+    """The type of a job, chosen from its spec by `choose`; stateless.
 
-    A spec, where one is given, is of that type; so are snapshots, whose spec may be unknown only
-    where it says so.
+    A spec that is passed in is of this type. So is the spec of a snapshot, which may be None only
+    where the method mentions it.
     """
 
     def slots(
         self, job: str, spec: JobSpec, placement: Placement | None, aggregator: Template | None
     ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
-        """The groups of equal pods of a job of that name, and all replicas in order.
+        """Return the groups of equal pods of a job of that name, and all replicas in order.
 
         `aggregator` is the template of the AggregatorConfig, None if it was not read.
         """
         ...
 
     def judge(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Verdict | None:
-        """Count failures and losses and see the end; None: there is nothing to count."""
+        """Return the transition by failures, losses or completion; None if there is nothing to
+        count.
+        """
         ...
 
     def plan(self, snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-        """The next steps to the pods that the spec asks for."""
+        """Return the next steps to the pods that the spec requests."""
         ...
 
     def samples(self, snapshot: Snapshot, settings: Settings) -> Iterable[Recipe]:
-        """What one pod of each template is built from, for dry runs before any pod is made."""
+        """Return the recipe of one pod for each template, for dry runs before any pod is
+        created.
+        """
         ...
 
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
-        """The end of a job some of whose pods run on; None: it is not over."""
+        """Return the end of a job of which some pods may still run; None if it has not ended."""
         ...
 
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:
-        """The end of a job that runs and whose spec cannot be read; None: it has not ended."""
+        """Return the end of a running job with an unreadable spec; None if it has not ended."""
         ...
 
     def refused(self, snapshot: Snapshot) -> Part:
-        """What the pod is to the job that a refused write was for: the gravest there can be."""
+        """Return the role of a pod whose write was refused: the most severe that is possible."""
         ...
 
     def services(self, snapshot: Snapshot) -> Iterable[Recipe]:
-        """What the Services of the job are built from, whether or not they are there."""
+        """Return the recipes for the Services of the job, existing or not."""
         ...
 
     def status(self, snapshot: Snapshot, phase: Phase) -> Mapping[str, Any]:
-        """Fields of the status that only this type has, once the job is in `phase`.
+        """Return the status fields that only this type has, for a job in `phase`.
 
-        None while the spec is not known.
+        Empty while the spec is unknown.
         """
         ...

@@ -1,6 +1,6 @@
-"""What the pods of a job ask of a node, whichever type it has.
+"""The resources that the pods of a job request, for every type of job.
 
-Apart from `choose`, since who forecasts needs these alone, and not all that a job type decides by.
+Separate from `choose`: forecasts need only this, not the decisions of a job type.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from di_operator.lifecycle.job_types.tasks import requests as of_tasks
 
 
 def pod_spec(job: str, spec: JobSpec, pod: str) -> Mapping[str, Any]:
-    """What the spec of a job of that name says about a pod by its name: what it takes of a node.
+    """Return the pod spec, as far as it concerns resources, for the name of a pod of a job.
 
-    Empty for a pod that is nothing the spec knows.
+    Empty for a pod that the spec does not have.
     """
     if spec.coordinated is not None:
         return of_coordinator.requests_of(spec, pod)

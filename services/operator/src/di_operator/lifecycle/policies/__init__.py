@@ -1,1 +1,1 @@
-"""What may decide about a job, one topic a module."""
+"""The policies that decide about a job, one module for each topic."""

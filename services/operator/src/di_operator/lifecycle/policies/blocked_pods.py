@@ -1,7 +1,7 @@
-"""A job whose pods do not run says which, how many, and why: its phase has that reason meanwhile.
+"""The reason and message of a phase while pods of the job cannot run: how many, and why.
 
-It decides nothing about the job; a reason of its own that a verdict gives goes first. A step that
-every pod goes through is reported when it has lasted.
+This policy decides no transition, and a specific reason of the verdict takes precedence. A startup
+step that every pod passes is reported only once it has taken long.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from di_operator.lifecycle.vocabulary.rules import WAITING
 
 
 def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Give a verdict that leaves the phase as it is the reason of the first pod that is kept from
-    running; or take that reason back once none is."""
+    """Give a verdict that keeps the phase the reason of the first blocked pod, or remove that
+    reason once no pod is blocked.
+    """
     if snapshot.spec is None or not _may_be_told(snapshot, verdict):
         return verdict
     if (blocked := describe_blocked(snapshot, now)) is not None:
@@ -38,9 +39,10 @@ def tell_blocked(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
 
 
 def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
-    """What keeps the first pod from running, and how many are kept; None: nothing that is known.
+    """Return why the first blocked pod cannot run, with the number of blocked pods; None if no
+    cause is known.
 
-    What is said of a single pod says more than what is said of the group that it waits with.
+    The cause of a single pod takes precedence over that of its pod group.
     """
     found = ((pod, _blocker(pod, now)) for pod in _alive(snapshot))
     named = [
@@ -53,7 +55,7 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     if not named:
         return None
     others = snapshot.elastic | {pod.name for pod in snapshot.standbys}
-    # One that the job needs goes first, and of those one that shows what is wrong.
+    # A pod that the job needs comes first, and among these one whose status has a cause.
     pod, blocker, _ = min(named, key=lambda each: (each[0] in others, each[2]))
     total = count_of(len(snapshot.slots) + len(snapshot.standbys), "pod")
     which = f"{len(named)} of {total}"
@@ -62,20 +64,20 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
 
 
 def blocked_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until a pod that shows nothing new is to be told of; None: there is none."""
+    """Return the seconds until a stalled pod is reported; None without one."""
     lefts = (pod.stalled.left(now) for pod in _alive(snapshot) if pod.stalled is not None)
     return min((left for left in lefts if left > 0), default=None)
 
 
 def _alive(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """The pods that run, or are to run, those that stand by too."""
+    """Return the pods that run or are about to, standby pods included."""
     standbys = (pod for pod in snapshot.standbys if not pod.is_finished)
     return (*snapshot.live, *standbys)
 
 
 def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
     reason = snapshot.status.reason
-    # A job that does not wait is refused only what is of an elastic tier, or stands by.
+    # While a job does not wait, only pods of an elastic tier and standby pods can be refused.
     is_of_pods = reason in BLOCKED_REASONS or reason == Reason.POD_GROUP_PENDING
     return is_of_pods or (reason in WAITING and verdict.phase.is_up)
 

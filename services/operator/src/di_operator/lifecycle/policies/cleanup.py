@@ -1,4 +1,4 @@
-"""After the end: pods by cleanPodPolicy, Services and the node lists always."""
+"""Clean-up after the end of a job: pods by cleanPodPolicy, Services and node lists always."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def clean_up(snapshot: Snapshot) -> Decision:
-    """Delete what a finished job leaves; nothing once that is gone, so the job stays untouched.
+    """Return the deletes for the objects of a finished job, which itself stays unmodified.
 
-    This is a reconcile of its own, after the one that wrote the final phase: were pods deleted
-    first and the status lost, the job would start again.
+    This is a reconcile of its own, after the one that wrote the final phase: if pods were deleted
+    first and the status write then failed, the job would start again.
     """
     policy = _policy(snapshot)
     pods = [pod for pod in _own_pods(snapshot) if _goes(pod, policy)]
-    # What drains has nobody left to finish it for.
+    # Pods that drain have no one left to serve.
     deletions: list[Action] = [
         delete_pod(pod, grace_period_seconds=own_grace(pod))
         for pod in (*pods, *_namesakes(snapshot))
@@ -57,9 +57,9 @@ def _goes(pod: Pod, policy: CleanPodPolicy) -> bool:
         case CleanPodPolicy.ALL:
             return True
         case CleanPodPolicy.RUNNING:
-            return not pod.has_ended  # a pod whose containers ended keeps its logs
+            return not pod.has_ended  # A pod whose containers have ended is kept for its logs.
         case CleanPodPolicy.NONE:
-            # Nobody comes back to ask one that stands by.
+            # A standby pod will not be promoted any more.
             return is_marked_standby(pod) and not pod.has_ended
 
 

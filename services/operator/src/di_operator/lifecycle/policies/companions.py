@@ -1,7 +1,7 @@
-"""The objects that a job brings along: they stand before its pods are made, and stay with the job.
+"""The companions of a job: objects that exist before its pods, and as long as the job.
 
-Nobody watches them: a cluster may allow any kinds, and what they are after they were made is their
-author's affair. They are looked at instead, by name, before the first pods and from time to time.
+No informer watches them: a cluster may allow any object kind, and their later state concerns only
+the user. They are read by name instead, before the first pods and from time to time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A companion that the spec asks for."""
+    """A companion that the spec requests."""
 
     index: int
-    """Its place in the spec."""
+    """Its index in the spec."""
     resource: Resource | None
-    """None: this operator makes none of its kind."""
+    """The REST resource; None if this operator does not create the kind."""
     kind: str
     name: str
     recipe: CompanionRecipe
 
 
 def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted]:
-    """The companions of a job, those left out of which no name can be read."""
+    """Yield the companions of a job, without those whose name cannot be read."""
     companions = snapshot.spec.companions if snapshot.spec is not None else ()
     if not companions:
         return
@@ -60,18 +60,18 @@ def wanted_companions(snapshot: Snapshot, settings: Settings) -> Iterator[Wanted
 
 
 def unread_companions(snapshot: Snapshot, settings: Settings) -> tuple[Wanted, ...]:
-    """The companions of a job that have to be read before anything is made for it."""
+    """Return the companions that have to be read before anything is created for the job."""
     if snapshot.companions is not None or snapshot.spec is None or not snapshot.spec.companions:
         return ()
     return tuple(wanted_companions(snapshot, settings))
 
 
 def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings) -> Plan:
-    """Put before all that a plan makes the companions that are not there.
+    """Return the plan with the missing companions as its first creations.
 
-    Nothing is made before they have been looked at, and before those of an earlier job are gone:
-    the data in them is not this job's. One that is being deleted counts as there: what keeps it may
-    be the job's own pods, and it is made anew once it is gone.
+    Nothing is created before the companions have been read, and before those of an earlier job are
+    gone: their data is not this job's. One that is being deleted counts as present: the job's own
+    pods may be what keeps it, and it is created again once it is gone.
     """
     if snapshot.spec is None or not snapshot.spec.companions or plan.pause > 0:
         return plan
@@ -89,7 +89,8 @@ def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Set
         if found is not None and snapshot.is_own(found):
             continue
         if each.resource is None and snapshot.has_started:
-            # Made while the kind was allowed; whoever took it off the list wants no more of them.
+            # It was created while the kind was allowed; an administrator has removed the kind
+            # since.
             continue
         missing.append(
             CreateCompanion(
@@ -104,7 +105,7 @@ def with_companions(snapshot: Snapshot, plan: Plan, now: datetime, settings: Set
 
 
 def seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is kept of a companion: which object it is, and whose."""
+    """Return the fields of a companion that are kept: its identity and its owner."""
     metadata = found["metadata"]
     kept = ("name", "uid", "ownerReferences")
     return {"metadata": {key: metadata[key] for key in kept if key in metadata}}

@@ -1,7 +1,7 @@
-"""activeDeadlineSeconds: a job, or a task of it, that is active for longer has failed.
+"""activeDeadlineSeconds: a job or a task fails when it has been active for longer.
 
-As in batch/v1 Job the clock starts with the job, and again after a suspension. Nor does it run
-while the job has no pod and waits for nodes or quota: it has no startTime then.
+As in batch/v1 Job the clock starts with the job, and again after a suspension. It also stops while
+the job has no pod and waits for nodes or quota: there is no startTime then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def judge_deadline(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Fail the job when its time is up; the time of a suspended job does not run."""
+    """Fail the job at its deadline; the clock is stopped while the job is suspended."""
     passed = _passed(snapshot, now)
     over = [(limit, whose) for limit, whose in _limits(snapshot) if limit <= passed]
     if not over:
@@ -44,7 +44,7 @@ def _passed(snapshot: Snapshot, now: datetime) -> float:
 
 
 def _limits(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
-    """Every limit that runs, with the beginning of a sentence that says whose it is."""
+    """Yield every running limit, each with the beginning of a sentence about its owner."""
     if (limit := _limit(snapshot)) is not None:
         yield limit, ""
     if snapshot.spec is None or snapshot.spec.suspend:
@@ -67,7 +67,7 @@ def _limit(snapshot: Snapshot) -> int | None:
     spec = snapshot.spec
     if spec is not None:
         return None if spec.suspend else spec.active_deadline_seconds
-    # Read raw: whatever makes the rest of the spec unreadable, this was meant for a job that runs.
+    # Read raw: the deadline of a running job holds even if the rest of its spec is unreadable.
     raw = snapshot.job.get("spec") if snapshot.is_frozen else None
     value = raw.get("activeDeadlineSeconds") if isinstance(raw, Mapping) else None
     is_limit = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_INT64

@@ -1,4 +1,4 @@
-"""Deletes that hit only what was seen: every one carries UID and resourceVersion."""
+"""Deletes with preconditions: each carries the UID and the resourceVersion that were read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Object = Mapping[str, Any]
 
 
 def delete_pod(pod: Pod, *, grace_period_seconds: int | None = None) -> Delete:
-    """Delete a pod with its own grace period unless told otherwise."""
+    """Delete a pod, by default with its own grace period."""
     return Delete(
         resource=PODS,
         namespace=pod.namespace,
@@ -37,5 +37,5 @@ def delete(resource: Resource, found: Object) -> Delete:
 
 
 def is_terminating(found: Object) -> bool:
-    """Whether an object is being deleted already."""
+    """Return whether an object is already being deleted."""
     return "deletionTimestamp" in found["metadata"]

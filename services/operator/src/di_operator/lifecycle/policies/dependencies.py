@@ -1,6 +1,6 @@
 """dependsOn: a task's pods are created once every pod of the named tasks is ready or done.
 
-Every one but those of elastic tiers, which come and go.
+Pods of elastic tiers are not waited for.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from di_operator.lifecycle.observed.snapshot import Snapshot
 
 
 def waiting_tasks(snapshot: Snapshot) -> Mapping[str, str]:
-    """Return the tasks that may not start yet, each with the first task it waits for.
+    """Return the tasks that must not start yet, each with the first task it waits for.
 
-    It holds for replacements and added replicas too, not only at the start of the job.
+    This includes replacements and added replicas, not only the start of the job.
     """
     if snapshot.spec is None:
         return {}

@@ -1,10 +1,10 @@
-"""Replicas that are to go while their job goes on: out of their task's Service, then deleted.
+"""Removes replicas of a running job: first from the Service of their task, then by deletion.
 
-A pod that is deleted stays behind its Service until the proxy of every node has heard of it. Until
-then new connections come to it, while its kubelet asks it to drain already. So one that is to go is
-taken out of the Service first, by the label that the Service selects, and deleted a moment later.
-Since when it is out stands on the pod, in the same write: whoever decides next goes on from there,
-and one that is wanted again by then is put back.
+A deleted pod gets new connections until the proxy of every node has removed it from its Service,
+while its kubelet already requests it to drain. So a pod is removed from the Service first, by the
+label that the Service selects, and deleted a moment later. The same write records the time on the
+pod. A new leader continues from there, and a pod that is wanted again before its deletion is put
+back.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ from di_operator.lifecycle.vocabulary.actions import Reclaim
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 LEAVE_SECONDS: Final = 3.0
-"""From the change of a pod's label to its deletion. The time it is written with is cut to whole
-seconds, so at least two are left for the proxies of all nodes to follow, which by default write
-their rules once a second (kube-proxy's `iptables.minSyncPeriod`)."""
+"""Seconds from the change of a pod's label to its deletion. The recorded time is cut to whole
+seconds, so at least two remain for the proxies of all nodes, which by default write their rules
+once a second (kube-proxy's `iptables.minSyncPeriod`).
+"""
 _LOOK: Final = 1.0
-"""Seconds until the next look at pods that should have been deleted by now, and were not yet."""
+"""Seconds until the next reconcile if pods that are due still exist."""
 _SECONDS: Final = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departures:
-    """What is done now about the pods that are to go."""
+    """The next steps for pods that are to be removed."""
 
     due: tuple[Pod, ...]
-    """They are deleted."""
+    """Pods to delete now."""
     marks: tuple[Reclaim, ...] = ()
-    """What takes others out of their Service."""
+    """Patches that remove other pods from their Service."""
     requeue_after: float | None = None
 
 
 def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Departures:
-    """Sort the pods of a job that are to go, none of them deleted yet, by what is done first.
+    """Return the next step for each pod of a job that is to be removed and is not deleted yet.
 
-    Where only the leaders of replicas are behind a Service, the other pods of a replica go when
+    If only the leaders of replicas are behind a Service, the other pods of a replica follow once
     its leader is gone.
     """
     going, drained = tuple(pods), _drained_tasks(snapshot)
@@ -82,7 +83,7 @@ def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Depart
 
 
 def returns(snapshot: Snapshot) -> tuple[Reclaim, ...]:
-    """What puts pods back into their Service that had left it and are wanted again."""
+    """Return the patches that put pods back into their Service because they are wanted again."""
     if not _drained_tasks(snapshot):
         return ()
     left = {pod.name: pod for pod in snapshot.live if _left_at(pod) is not None}
@@ -94,7 +95,7 @@ def returns(snapshot: Snapshot) -> tuple[Reclaim, ...]:
 
 
 def departure_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the first pod that has left its Service is to be deleted, None if none has."""
+    """Return the seconds until the next pod outside its Service is deleted, None without one."""
     if not _drained_tasks(snapshot):
         return None
     waiting = (pod for pod in snapshot.pods if not (pod.terminating or pod.is_finished))
@@ -103,20 +104,20 @@ def departure_time_left(snapshot: Snapshot, now: datetime) -> float | None:
 
 
 def has_left(metadata: Mapping[str, object]) -> bool:
-    """Whether a pod with that metadata was taken out of its Service."""
+    """Return whether the metadata shows that the pod was removed from its Service."""
     annotations = metadata.get("annotations")
     return isinstance(annotations, Mapping) and ANNOTATION_LEFT_SERVICE in annotations
 
 
 def is_listed(pod: Pod) -> bool:
-    """Whether a pod is behind the Service of its task, once it is ready."""
+    """Return whether a pod, once ready, is behind the Service of its task."""
     return bool((pod.raw["metadata"].get("labels") or {}).get(LABEL_IN_SERVICE) == MARKED)
 
 
 def relabelled(
     pod: Pod, labels: Mapping[str, str | None], annotations: Mapping[str, str | None]
 ) -> Reclaim:
-    """What writes these labels and annotations of a pod; None takes one away."""
+    """Return the patch of a pod's labels and annotations; None as a value removes one."""
     return Reclaim(
         resource=PODS,
         namespace=pod.namespace,
@@ -128,7 +129,7 @@ def relabelled(
 
 
 def own_grace(pod: Pod) -> int | None:
-    """The grace period that the template of a pod gives it, if its own is longer for a drain."""
+    """Return the grace period in a pod's template if it is longer than the one for a drain."""
     text = (pod.raw["metadata"].get("annotations") or {}).get(ANNOTATION_GRACE_SECONDS)
     # Zero would delete it without its kubelet.
     return max(1, int(text)) if isinstance(text, str) and _SECONDS.fullmatch(text) else None
@@ -139,7 +140,7 @@ def _drained_tasks(snapshot: Snapshot) -> Mapping[str, Task]:
 
 
 def _is_led(pod: Pod, task: Task, ending: Set[str]) -> bool:
-    """Whether a pod serves under another one that is ending, and is asked to drain in its place."""
+    """Return whether a pod has a leader that is ending and drains in its place."""
     leader = f"{pod.name.rpartition('-')[0]}-0"
     return task.has_pod_groups and task.drains_leaders and leader != pod.name and leader in ending
 

@@ -1,4 +1,4 @@
-"""When a job is expected to start and to end, and when a change of that is worth a write."""
+"""The expected start and end of a job, and when a changed forecast is written."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 _OF_END: Final = ("expectedCompletion", "pace")
 FIELDS: Final = (*_OF_END, expected_start.FIELD)
 _GOES_ON: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.RESTARTING, Phase.RESCHEDULING})
-"""Phases in which what was expected before is better than nothing."""
+"""Phases in which an older forecast is kept until there is a new one."""
 
 
 def report_forecast(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """What is expected of a job that is about to be in a phase.
+    """Return the forecast for a job that is about to be in a phase.
 
-    A first expectation waits no longer than counts do.
+    A first forecast is written as early as new counts.
     """
     status, phase = snapshot.status, verdict.phase
     written = {key: status.raw[key] for key in FIELDS if key in status.raw}
@@ -67,7 +67,7 @@ def _present(
     if phase not in _GOES_ON:
         return {}
     if phase is Phase.RUNNING and snapshot.status.reported.total is None:
-        # Most decisions are about jobs that say nothing of an end: they cost no more than this.
+        # Most jobs report no total of steps and return here, at low cost.
         return {}
     run = _run_of(snapshot, now) if phase is Phase.RUNNING else None
     if run is None:
@@ -83,7 +83,7 @@ def _present(
 
 
 def _run_of(snapshot: Snapshot, now: datetime) -> Run | None:
-    """What is known of a job; None: nobody can say now whether it goes on."""
+    """Return the facts about a running job; None if it is unknown whether it goes on."""
     status = snapshot.status
     since, at = status.transitioned, status.reported.reported_at
     if status.phase is not Phase.RUNNING or since is None or snapshot.spec is None:
@@ -105,15 +105,16 @@ def _run_of(snapshot: Snapshot, now: datetime) -> Run | None:
 
 
 def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> float:
-    """Replica-seconds by a report, without those in which a job that was placed had yet to start.
+    """Return the replica-seconds up to a report, without the start-up time of a placed job.
 
-    Short jobs report once or twice, and a start of half a minute would be half of their pace.
+    Short jobs report once or twice, and a start-up of half a minute would halve their measured
+    rate.
     """
     attained = status.attained(at)
     restarted = status.conditions.get(Phase.RESTARTING.value)
     again = parse_time((restarted or {}).get("lastTransitionTime"))
     if status.placed_at is None or (again is not None and again >= status.placed_at):
-        # It ran there before it was restarted: when that start began nobody has written down.
+        # The job was restarted on these nodes; the time of that start is not recorded.
         return attained
     starting = max(0.0, (since - status.placed_at).total_seconds())
     return max(0.0, attained - starting * replicas)

@@ -1,4 +1,4 @@
-"""A job with a queue of Kueue: which of its pods there may be, by what was admitted."""
+"""Jobs in a Kueue queue: the pods that the admitted quota allows."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ REASON_ADMITTED: Final = "Admitted"
 
 
 def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Let a job wait that is not admitted; pods that it has end with their own grace period.
+    """Let a job without admission wait; its existing pods end with their own grace period.
 
-    The job's `suspend` follows: a version of the operator that knows no queues starts nothing then,
-    either.
+    The job's `suspend` is set too, so an older operator without support for queues starts nothing.
     """
     queueing = snapshot.queueing
     if queueing is None or not queueing.has_queue or queueing.is_held or snapshot.spec is None:
         return None
     if queueing.is_open:
-        # What MultiKueue has run elsewhere stays suspended here.
+        # A job that MultiKueue dispatched stays suspended in this cluster.
         if not queueing.by_queue or queueing.side is Side.MANAGER:
             return None
         message = "admitted, and is resumed"
@@ -63,9 +62,9 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def report_queue(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition Queued, and what is admitted; nothing for jobs without a queue.
+    """Return the condition Queued and the admitted replicas; nothing for jobs without a queue.
 
-    The allocator has more or less to assign when something else is admitted.
+    A change of the admitted replicas is urgent: the allocator assigns by them.
     """
     queueing = snapshot.queueing
     admitted = _admitted(queueing)
@@ -102,23 +101,24 @@ def _admitted(queueing: Queueing | None) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What the quota of a job allows; everything, in jobs without a queue."""
+    """The pods that the quota of a job allows; all of them in jobs without a queue."""
 
     snapshot: Snapshot
     barred: frozenset[str]
-    """The names of the slots whose replicas have no quota of their own."""
+    """Names of the slots whose replicas have no quota of their own."""
     evicted: tuple[Pod, ...]
-    """The pods to be ended since the quota of their replicas is asked back."""
+    """Pods to delete because the quota of their replicas was evicted."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Quota:
-        """That of the job of a snapshot."""
+        """Return the quota of the job in a snapshot."""
         barred = _barred(snapshot)
         return cls(snapshot=snapshot, barred=barred, evicted=_evicted(snapshot, barred))
 
     def fitting(self, slots: Iterable[Slot]) -> list[Slot]:
-        """Of the slots to be filled those whose pods fit into what was admitted, with the pods that
-        still end."""
+        """Return the slots whose pods fit into the admitted quota, beside pods that are still
+        ending.
+        """
         queueing = self.snapshot.queueing
         if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
             return [slot for slot in slots if slot.name not in self.barred]
@@ -152,7 +152,7 @@ def _evicted(snapshot: Snapshot, barred: Set[str]) -> tuple[Pod, ...]:
 
 
 def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
-    """How many more pods of a task fit into the quota that the job holds."""
+    """Return how many more pods of a task fit into the quota that the job holds."""
     holding = sum(
         each.state.holds_quota and each.holds for each in queueing.extras_of(portion.task.name)
     )
@@ -161,12 +161,12 @@ def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
 
 
 def _live(snapshot: Snapshot) -> Counter[str]:
-    """How many pods of each task take room."""
+    """Return the number of pods of each task that use quota."""
     return Counter(str(task_of(pod.raw)) for pod in snapshot.pods if takes_room(pod))
 
 
 def takes_room(pod: Pod) -> bool:
-    """Whether a pod uses what was admitted: until its containers have ended for good."""
+    """Return whether a pod uses quota: it does until its containers have ended for good."""
     return not pod.is_finished
 
 

@@ -1,8 +1,7 @@
-"""The Workloads of a job, brought to what it needs.
+"""Reconciles the Workloads of a job with the quota that it needs.
 
-In each look, whatever came of the last one, by what is seen of them and of the pods: a crash at any
-write is repaired by the next look. What a Workload has of a quota is given back only once the pods
-are gone that use it.
+Each step depends only on the present Workloads and pods, so the next reconcile repairs a crash at
+any write. The quota of a Workload is released only after the pods that use it are gone.
 """
 
 from __future__ import annotations
@@ -40,12 +39,13 @@ from di_operator.lifecycle.policy import Policy
 from di_operator.lifecycle.vocabulary.actions import Action, Create, Delete, Patch
 
 WAITING_EXTRAS: Final = 4
-"""Workloads of further replicas of one task that wait at a time: those behind them tell Kueue
-nothing."""
+"""Maximum number of waiting Workloads for further replicas of one task: more would add nothing for
+Kueue.
+"""
 
 
 def queue_steps(snapshot: Snapshot, now: datetime) -> tuple[Action, ...]:
-    """What is to be done to the job's Workloads now."""
+    """Return the next writes to the job's Workloads."""
     queueing = snapshot.queueing
     if queueing is None or queueing.obstacle is not None or snapshot.is_left_alone:
         return ()
@@ -53,8 +53,9 @@ def queue_steps(snapshot: Snapshot, now: datetime) -> tuple[Action, ...]:
 
 
 def leftover_steps(workloads: Iterable[Workload], pods: Iterable[Pod]) -> tuple[Action, ...]:
-    """What is to be done to the Workloads of a job that is gone itself: they hold its quota until
-    its pods are gone, too. Of others the garbage collector has not deleted them yet."""
+    """Return the writes to Workloads of a deleted job, which hold its quota until its pods are
+    gone. Workloads of other jobs are left to the garbage collector.
+    """
     busy = {pod.owner.get("uid") for pod in pods if pod.owner and not pod.is_finished}
     return tuple(
         _unfinalize(each)
@@ -78,7 +79,8 @@ def _steps(snapshot: Snapshot, queueing: Queueing, now: datetime) -> Iterator[Ac
         if not busy:
             yield from chain.from_iterable(map(_removal, queueing.workloads))
     elif core is None:
-        # Names are free again once an earlier job's are gone. MultiKueue makes what is its.
+        # Names are free again once an earlier job's Workloads are gone. MultiKueue creates those
+        # in a worker cluster.
         is_ours = queueing.side is not Side.WORKER
         if is_ours and queueing.problem is None and queueing.pod_sets and not queueing.old:
             yield _create_core(snapshot, queueing)
@@ -96,13 +98,13 @@ def _of_core(
         yield from _removal(core)
     elif core.state is State.ADMITTED:
         yield from _keep_up(core, queueing)
-        # MultiKueue says of the pods of another cluster whether they are ready.
+        # In the manager cluster MultiKueue reports whether the pods are ready.
         if queueing.side is not Side.MANAGER:
             yield from _report_ready(snapshot, core, now)
         for portion in queueing.portions:
             yield from _extras(snapshot, queueing, portion, now)
     else:
-        # Without the core nothing else of the job runs.
+        # Without the core Workload no part of the job runs.
         for each in queueing.extras:
             if not (each.deleting and busy):
                 yield from _removal(each)
@@ -126,7 +128,7 @@ def _predecessors(snapshot: Snapshot, queueing: Queueing) -> Iterator[Action]:
     }
     for each in queueing.old:
         if each.owner in busy or each.owner is None:
-            continue  # its pods end first; or it is somebody else's
+            continue  # Its pods end first, or it has another owner.
         yield from _removal(each)
 
 
@@ -161,16 +163,16 @@ def _create_core(snapshot: Snapshot, queueing: Queueing) -> Create:
 
 
 def _was_sent_another(core: Workload, queueing: Queueing) -> bool:
-    """Whether the spec is not the one that went to another cluster with the core.
+    """Return whether the spec differs from the one that was sent to another cluster with the core.
 
-    Admission refuses such a change from when the job's status says that it is there, which is a
-    second or two after Kueue has sent it. A core without that digest is from an earlier version.
+    Admission refuses such a change once the job's status shows the dispatch, a second or two after
+    Kueue sent it. The core of an earlier version has no digest.
     """
     return bool(core.sent and queueing.sent) and core.sent != queueing.sent
 
 
 def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
-    """Bring a core to what the job asks for by now; what has reserved quota is made anew."""
+    """Bring a core to the job's present request; one that has reserved quota is created again."""
     if not queueing.pod_sets or queueing.side is Side.WORKER:
         return
     is_same = core.digest == digest_of(queueing.pod_sets) and not _was_sent_another(core, queueing)
@@ -191,9 +193,9 @@ def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
 
 
 def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
-    """Write the job's queue and priority where they have changed; the queue while none is held.
+    """Write changes of the job's queue and priority; a queue only while no quota is held.
 
-    What MultiKueue has made has to stay as it is in the manager's cluster.
+    Workloads that MultiKueue created stay as in the manager cluster.
     """
     if queueing.side is Side.WORKER:
         return
@@ -211,7 +213,7 @@ def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
 
 
 def _report_ready(snapshot: Snapshot, core: Workload, now: datetime) -> Iterator[Action]:
-    """Say whether all pods are ready: Kueue may evict those that are not for too long."""
+    """Report whether all pods are ready: Kueue may evict a job whose pods take too long."""
     needed = [slot for slot in snapshot.slots if slot.is_core]
     there = {pod.name for pod in snapshot.ready} | snapshot.done
     ready = bool(needed) and all(slot.name in there for slot in needed)
@@ -224,14 +226,14 @@ def _report_ready(snapshot: Snapshot, core: Workload, now: datetime) -> Iterator
 def _extras(
     snapshot: Snapshot, queueing: Queueing, portion: Portion, now: datetime
 ) -> Iterator[Action]:
-    """Ask for further replicas, a few at a time, and give back what is evicted or not needed.
+    """Request further replicas, a few at a time, and release those that are evicted or not needed.
 
-    Which Workload goes Kueue says, which replica the operator: they are alike. So one that holds
-    quota goes when the pods that are there fit into what the others hold.
+    Kueue evicts a Workload, and the operator chooses the replica: all replicas are alike. So an
+    evicted Workload is deleted once the existing pods fit into the quota of the others.
     """
     found = queueing.extras_of(portion.task.name)
     staying = [each for each in found if not _is_to_go(each)]
-    # The last ones first, and those that wait before those that have quota.
+    # The last ones come first, and waiting ones before those with quota.
     by_need = sorted(staying, key=lambda each: each.state is State.QUEUED)
     kept = by_need[: portion.extras]
     spare = _spare(snapshot, queueing, portion)
@@ -252,7 +254,7 @@ def _extras(
 
 
 def _spare(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
-    """How many replicas beyond the core could give up their quota, by the pods that are there."""
+    """Return how many replicas beyond the core can release their quota, given the existing pods."""
     size = portion.task.pods_per_replica
     return max(0, room_left(snapshot, queueing, portion) // size)
 
@@ -260,7 +262,7 @@ def _spare(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
 def _report_extras(
     snapshot: Snapshot, portion: Portion, kept: Iterable[Workload], now: datetime
 ) -> Iterator[Action]:
-    """Say of as many Workloads that their pods are ready as there are such replicas."""
+    """Report pods as ready on as many Workloads as there are ready extra replicas."""
     name, size = portion.task.name, portion.task.pods_per_replica
     there = {pod.name for pod in snapshot.ready} | snapshot.done
     ready = Counter(slot.replica for slot in snapshot.slots if slot.name in there)
@@ -279,7 +281,7 @@ def _ask_for_more(
     found = queueing.extras_of(task.name)
     lacking = portion.extras - len(found)
     is_bound = portion.base > 0 or any(each.assigned for each in found)
-    # The first one of a role finds the flavor that all others go to.
+    # The first Workload of a role finds the flavor that the others then use.
     most = WAITING_EXTRAS if is_bound else 1
     wanted = max(0, min(most - waiting, lacking))
     if not wanted or not task.template:
@@ -302,7 +304,9 @@ def _is_to_go(workload: Workload) -> bool:
 
 
 def _removal(workload: Workload) -> Iterator[Delete | Patch]:
-    """Delete a Workload, then let it go: in two looks, so that each write is seen."""
+    """Delete a Workload, then remove its finalizer: in two reconciles, so that each write is
+    observed.
+    """
     if not workload.deleting:
         yield delete(WORKLOADS, workload.raw)
     elif workload.holds:

@@ -1,8 +1,8 @@
-"""Replicas of several pods behind their task's Service: once all pods of a replica are ready.
+"""Puts replicas of several pods behind their task's Service once all of their pods are ready.
 
-A Service looks at each pod alone. A leader whose others are not ready, or not any more, would be
-sent requests that it cannot answer. So its pods carry the label that the Service selects for as
-long as the replica is ready as a whole.
+A Service checks the readiness of each pod alone, and would send requests to a leader whose other
+pods are not ready. So the pods have the label that the Service selects only while the whole
+replica is ready.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from di_operator.lifecycle.vocabulary.actions import Reclaim
 
 
 def listings(snapshot: Snapshot) -> tuple[Reclaim, ...]:
-    """What puts such replicas behind their Service, or takes them out; nothing for other pods."""
+    """Return the patches that put such replicas behind their Service or remove them from it."""
     slots = [slot for slot in snapshot.slots if slot.task.has_pod_groups and slot.task.service]
     if not slots:
         return ()
@@ -26,7 +26,7 @@ def listings(snapshot: Snapshot) -> tuple[Reclaim, ...]:
         relabelled(pod, {LABEL_IN_SERVICE: None if is_listed(pod) else MARKED}, {})
         for slot in slots
         if is_behind(slot.task, slot.index)
-        # One that left it because it was to go is put right first.
+        # A pod that was removed from the Service for a drain is restored first.
         if (pod := live.get(slot.name)) is not None and not has_left(pod.raw["metadata"])
         if is_listed(pod) == (slot.replica in broken)
     )

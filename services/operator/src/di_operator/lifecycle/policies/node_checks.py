@@ -1,9 +1,10 @@
-"""Nodes that are much slower than the others of a task, by what its pods told before they began.
+"""Detects slow nodes of a task from the checks that its pods run before they start.
 
-A node is slow that took more than twice the median of all nodes of the task: for its own work, or
-to exchange data with others. The quickest exchange of a node counts, for a slow one may be the
-other's fault: so who is to be avoided for it was slow or failed in all, with different partners. Of
-two nodes, or where half of them are slow, nobody can say which is as it should be.
+A node is slow if it took more than twice the median of all nodes of the task, for its own work or
+for exchanges of data with other nodes. Only the quickest exchange of a node counts, because the
+partner may cause a slow one: a node is avoided if all its exchanges, with different partners, were
+slow or failed. With two nodes, or if half of the nodes are slow, the check cannot decide which is
+at fault.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from di_operator.lifecycle.vocabulary.reasons import Problem
 Object = Mapping[str, Any]
 
 MOST_AVOIDED: Final = 8
-"""Nodes that a task is kept away from at a time: more than that are no exceptions, and a task must
-not run out of nodes for it."""
+"""Maximum number of nodes that a task avoids at a time: a task must not run out of nodes because
+of its checks.
+"""
 SLOW: Final = "SlowNodes"
 NO_REPORT: Final = "NoReport"
 NO_EXCHANGE: Final = "NoExchange"
@@ -48,25 +50,29 @@ _NOT_SLOW: Final = Report(conditions=(_CHECKED,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the checks of all pods of a task say."""
+    """The results of the checks of all pods of a task."""
 
     task: Task
     times: dict[str, float] = field(default_factory=dict)
-    """Seconds of its own work by node, the least of its pods: those of one node hold each other
-    up."""
+    """Seconds of a node's own work, the minimum of its pods: pods on one node slow each other
+    down.
+    """
     exchanges: dict[str, float] = field(default_factory=dict)
-    """Seconds of the quickest exchange of each node that had one; infinite if all failed."""
+    """Seconds of the quickest exchange by node; infinite if all failed. Nodes without one are left
+    out.
+    """
     partners: dict[str, set[int]] = field(default_factory=dict)
-    """With whom, by node."""
+    """Partners of the exchanges, by node."""
     silent: list[str] = field(default_factory=list)
-    """Pods whose check ended without saying how long it took."""
+    """Pods whose check ended without a duration."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Pods of which an exchange failed, or that had none, and why."""
+    """Pods with a failed exchange, or without any, and the error."""
 
     @property
     def slow(self) -> Mapping[str, float]:
-        """The nodes that are too slow, by how many times the median; none if that cannot be
-        decided."""
+        """Return the slow nodes with their multiple of the median; empty if that cannot be
+        decided.
+        """
         if self.silent:
             return {}
         of_both = (_ratios(self.times), self._slow_exchanges())
@@ -77,12 +83,12 @@ class Finding:
 
     @property
     def has_no_exchange(self) -> bool:
-        """Whether pods tried to exchange data, and none could."""
+        """Return whether pods tried to exchange data and all attempts failed."""
         return bool(self.failed) and not any(map(math.isfinite, self.exchanges.values()))
 
     @property
     def reason(self) -> str | None:
-        """What is wrong; None: nothing that is known."""
+        """Return the reason for a problem; None if none is known."""
         if self.slow:
             return SLOW
         if self.silent:
@@ -90,7 +96,7 @@ class Finding:
         return NO_EXCHANGE if self.has_no_exchange else None
 
     def describe(self) -> str:
-        """Say which and by how much."""
+        """Return a message with the slow nodes and their times."""
         return f"task {self.task.name}: {'; '.join(self._words())}"
 
     def _words(self) -> Iterator[str]:
@@ -120,7 +126,7 @@ class Finding:
 
 
 def slow_nodes(times: Mapping[str, float]) -> dict[str, float]:
-    """Return those of the nodes, with their seconds, that took more than twice the median."""
+    """Return the nodes, with their seconds, that took more than twice the median."""
     if len(times) <= 2:
         return {}
     limit = _FACTOR * _median(times)
@@ -129,7 +135,7 @@ def slow_nodes(times: Mapping[str, float]) -> dict[str, float]:
 
 
 def report_nodes(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition NodeCheckFailed, and the nodes that tasks are kept away from."""
+    """Return the condition NodeCheckFailed and the nodes that tasks avoid."""
     tasks = [task for task in snapshot.tasks if task.node_check is not None]
     if not tasks:
         return _NOT_SLOW
@@ -155,8 +161,7 @@ def _condition(snapshot: Snapshot, found: Sequence[Finding | None]) -> Aside:
 
 
 def checked_tasks(snapshot: Snapshot) -> frozenset[str]:
-    """Tasks that have pods which are through their checks: one that is made now finds nobody who
-    waits for it."""
+    """Return the tasks that have pods past their checks: a new pod has no partner to wait for."""
     tasks = {task.name for task in snapshot.tasks if task.node_check is not None}
     present = {pod.name for pod in (*snapshot.live, *snapshot.succeeded)} if tasks else ()
     return frozenset(
@@ -169,7 +174,7 @@ def checked_tasks(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _wrong_nodes(found: Iterable[Finding | None]) -> tuple[str, str] | None:
-    """Reason and message of what is wrong with the nodes of a job; None: nothing that is known."""
+    """Return reason and message of a problem with the nodes of a job; None if none is known."""
     wrong = [(reason, each) for each in found if each is not None and (reason := each.reason)]
     if not wrong:
         return None
@@ -181,7 +186,7 @@ def _wrong_nodes(found: Iterable[Finding | None]) -> tuple[str, str] | None:
 def _avoided_nodes(
     snapshot: Snapshot, found: Iterable[Finding | None], now: datetime
 ) -> AvoidedNodes:
-    """The nodes that each task is kept away from, and until when, after what was found."""
+    """Return the nodes that each task avoids, and until when, given the new findings."""
     slow = {each.task.name: each.slow for each in found if each is not None}
     avoided: dict[str, Mapping[str, datetime]] = {}
     for task in snapshot.tasks:
@@ -230,7 +235,7 @@ def _take_in(found: Finding, pod: Pod, report: CheckReport) -> None:
 
 
 def _report(pod: Pod | None) -> str | None:
-    # One that failed, or is on its way out, has another one to come in its place.
+    # A pod that failed or is being deleted gets a replacement, which will run the check.
     if pod is None or pod.terminating or pod.phase == "Failed" or not pod.node:
         return None
     statuses: Iterable[Object] = (pod.raw.get("status") or {}).get("initContainerStatuses") or ()
@@ -238,7 +243,7 @@ def _report(pod: Pod | None) -> str | None:
 
 
 def _ratios(times: Mapping[str, float]) -> dict[str, float]:
-    """How many times the median the slow nodes took."""
+    """Return by how many times the slow nodes exceed the median."""
     return {node: taken / _median(times) for node, taken in slow_nodes(times).items()}
 
 
@@ -256,7 +261,7 @@ def _worst_first(slow: Mapping[str, float]) -> list[str]:
 
 
 def _median(times: Mapping[str, float]) -> float:
-    # The lower one of two: half of the nodes may be slow, and must not make it theirs.
+    # The lower median: if half of the nodes are slow, their times must not become the reference.
     return median_low(times.values())
 
 

@@ -1,11 +1,11 @@
-"""pendingTimeoutSeconds: a job whose pods do not come up for so long has failed.
+"""pendingTimeoutSeconds: a job fails if its pods are not up for that long.
 
-The condition BelowMinimum has the time, so whoever decides next goes on from there. A job that
+The condition BelowMinimum has the start time, so a new leader continues from there. A job that
 waits for a user, for nodes, or for another of its tasks is not below its minimum.
 
-Without the field there is a floor for tasks whose restarts have no limit: a program that always
-fails would be made anew for ever. Only what fails again and again counts for it, and a replica that
-did is up once it has run for as long as it had to wait.
+Without the field there is a default for tasks whose restarts have no limit: otherwise the pods of
+a program that always fails would be created again for ever. The default only covers repeated
+failures. A replica that failed is up again once it has run for as long as its back-off was.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from di_operator.lifecycle.vocabulary.rules import Part
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 FLOOR_SECONDS: Final = 3600
-"""For which a task whose restarts have no limit may be below its minimum because it fails."""
+"""Seconds for which a task with unlimited restarts may stay below its minimum because it fails."""
 REASON_TOO_FEW: Final = "TooFewReady"
 REASON_ENOUGH: Final = "EnoughReady"
 
@@ -43,14 +43,14 @@ class Shortfall:
 
     task: str
     ready: int
-    """Those all of whose pods are up; pods that have succeeded are."""
+    """Replicas whose pods are all ready or have succeeded."""
     minimum: int
     unit: str
-    """What its replicas are."""
+    """Noun for its replicas, in messages."""
 
 
 def is_short(snapshot: Snapshot) -> bool:
-    """Whether a task has fewer pods than it needs."""
+    """Return whether a task has fewer pods than it needs."""
     return _short_of(snapshot, snapshot.tasks) is not None
 
 
@@ -69,18 +69,18 @@ def judge_pending(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def pending_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the time-out, None if no clock runs."""
+    """Return the seconds until the timeout, None if no clock runs."""
     limit = _limit(snapshot)
     since = snapshot.status.conditions.get(BELOW_MINIMUM)
     if limit is None or since is None or since["status"] != "True":
         return None
     began = parse_time(since.get("lastTransitionTime")) or now
-    # A clock that was set back does not make the time longer.
+    # A clock that was set back must not extend the time.
     return limit - max(0.0, (now - began).total_seconds())
 
 
 def report_minimum(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition BelowMinimum; nothing for jobs without a time that needs it."""
+    """Return the condition BelowMinimum; nothing for jobs without a timeout that needs it."""
     spec = snapshot.spec
     if spec is None or (_limit(snapshot) is None and spec.progress_policy is None):
         return NOTHING
@@ -127,13 +127,13 @@ def _shortfall(snapshot: Snapshot, now: datetime) -> Shortfall | None:
 def _short_of(
     snapshot: Snapshot, tasks: Iterable[Task], *, down: Set[str] = frozenset()
 ) -> Shortfall | None:
-    """The first of the tasks that has too few replicas up; pods that are `down` are not."""
+    """Return the first of the tasks with too few replicas up, not counting the pods in `down`."""
     if snapshot.spec is None or snapshot.spec.suspend or _waits_for_nodes(snapshot):
         return None
     waits = waiting_tasks(snapshot)
     up = ({pod.name for pod in snapshot.ready} | snapshot.done) - down
-    # Of a coordinated job its coordinator alone: the others come and go as it asks for them. So do
-    # replicas of an elastic tier.
+    # In a coordinated job only the coordinator counts: it requests and releases the others.
+    # Replicas of an elastic tier do not count either.
     counted = [slot for slot in snapshot.slots if slot.part is not Part.REPLICA and slot.is_core]
     wanted = Counter(slot.task.name for slot in counted)
     missing = Counter(task for task, _ in {s.replica for s in counted if s.name not in up})
@@ -164,12 +164,14 @@ def _waits_for_nodes(snapshot: Snapshot) -> bool:
 
 
 def _is_withdrawn(snapshot: Snapshot) -> bool:
-    """Whether the job has had nodes, and lost them because its pods were refused."""
+    """Return whether the job lost its nodes because its pods were refused."""
     return snapshot.grant is not None and snapshot.grant.reason is Reason.GRANT_WITHDRAWN
 
 
 def _why(snapshot: Snapshot, now: datetime) -> str:
-    """What keeps pods from running, or from being made, in the words of who does."""
+    """Return why pods do not run or cannot be created, in the words of the component that reports
+    it.
+    """
     if (blocked := describe_blocked(snapshot, now)) is not None:
         return blocked.message
     phase, said = snapshot.status.phase, snapshot.status.condition

@@ -1,7 +1,7 @@
-"""The process groups of a job: what the status says of them, and what their pods are told.
+"""The process groups of a job: their state in the status, and the files that their pods read.
 
-The status comes first. Files are made of what it says, so that a world which anybody was told of
-is the same after a crash.
+The status is written first, and the files are made from it. So a group that any pod has read of is
+still the same after a crash.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _NO_GROUPS: Final = Report(conditions=(_ENOUGH,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """What becomes of one group now."""
+    """The next state of one group."""
 
     task: Task
     before: GroupStatus | None
     after: GroupStatus
     left: float | None
-    """Seconds until it has to be looked at."""
+    """Seconds until it has to be reconciled."""
 
 
 def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Add to a verdict what becomes of the job's groups; a job that has ended keeps its last ones.
+    """Add the next state of the job's groups to a verdict; a finished job keeps the last one.
 
     Jobs without a group are left as they are.
     """
@@ -66,7 +66,7 @@ def tell_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
 
 
 def report_groups(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The groups as the transition leaves them, and the condition InsufficientReplicas."""
+    """Return the groups after the transition, and the condition InsufficientReplicas."""
     written = snapshot.status.raw.get("groups")
     groups = written if verdict.groups is None else verdict.groups.status
     if groups is None:
@@ -100,7 +100,7 @@ def _members(snapshot: Snapshot) -> Aside:
 
 
 def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
-    """The files that tell the pods of groups what the status says, by name."""
+    """Return the files with the state of groups for their pods, by file name."""
     found = snapshot.status.groups
     return {
         group_file_key(task.name): _file(snapshot, task, group, found, service_domain)
@@ -109,12 +109,12 @@ def group_files(snapshot: Snapshot, service_domain: str) -> dict[str, str]:
 
 
 def grouped_tasks(snapshot: Snapshot) -> frozenset[str]:
-    """The tasks whose pods are told who belongs to them."""
+    """Return the tasks whose pods get a list of the members of their group."""
     return frozenset(task.name for task, _ in _groups(snapshot))
 
 
 def _least_members(task: Task, replicas: int) -> int:
-    """How many members of a group there have to be."""
+    """Return the minimum number of members of a group."""
     return task.min_replicas or max(1, replicas)
 
 
@@ -127,7 +127,7 @@ def _file(
 ) -> str:
     status = found.get(task.name) or GroupStatus(members={})
     world = [*status.world]
-    # Thousands, of which mostly the first is told.
+    # A group may have thousands; without standby pods only the first address is needed.
     asked = world if task.standby else world[:1]
     pods = (snapshot.serving(task.name, index) for index in asked)
     addresses = [pod_fqdn(pod, snapshot.name, snapshot.namespace, service_domain) for pod in pods]
@@ -139,7 +139,7 @@ def _file(
         "members": world,
     }
     if task.standby:
-        # Of which pod has which place, its name does not tell.
+        # With standby pods, the name of a pod does not show its place.
         told["addresses"] = addresses
     return f"{json.dumps(told)}\n"
 
@@ -160,7 +160,9 @@ def _groups(snapshot: Snapshot) -> Iterator[tuple[Task, ProcessGroup]]:
 
 
 def _steps(snapshot: Snapshot, restarted: Set[str], now: datetime) -> Iterator[_Step]:
-    """What becomes of each group; all pods of the tasks `restarted` are about to be replaced."""
+    """Yield the next state of each group; all pods of the tasks in `restarted` are about to be
+    replaced.
+    """
     for task, group in _groups(snapshot):
         before = snapshot.status.groups.get(task.name)
         slots = [slot for slot in snapshot.slots if slot.task.name == task.name]
@@ -168,7 +170,7 @@ def _steps(snapshot: Snapshot, restarted: Set[str], now: datetime) -> Iterator[_
         members = before.members if before is not None else {}
         ended = not done.isdisjoint(members)
         if before is not None and ended and task.name not in restarted:
-            # The program has come to its end in one pod, and does so in the others.
+            # The program has finished in one pod, and the others finish too.
             yield _Step(task=task, before=before, after=before, left=None)
             continue
         wanted = sum(slot.index not in done for slot in slots)
@@ -188,15 +190,15 @@ def _steps(snapshot: Snapshot, restarted: Set[str], now: datetime) -> Iterator[_
 def _running(
     snapshot: Snapshot, slots: Iterable[Slot], members: Mapping[int, str]
 ) -> dict[int, str]:
-    """By local index the processes that run: which pod, and after how many failures."""
+    """Return the running processes by local index: the pod and its number of failures."""
     live, counted = {pod.name: pod for pod in snapshot.live}, snapshot.status.counted
     found: dict[int, str] = {}
     for slot in slots:
         pod, member = live.get(slot.name), members.get(slot.index)
         if pod is None:
             continue
-        # A watch that lags may show what a member was like before it joined, or who was there
-        # before it: no reason to tell the others of another world.
+        # A lagging watch may show a member before it joined, or its predecessor: no new group is
+        # formed for that.
         if member is not None and (pod.uid in counted or _is_past(pod, member)):
             found[slot.index] = member
         elif pod.phase == "Running" and not pod.is_down:
@@ -205,7 +207,7 @@ def _running(
 
 
 def _is_past(pod: Pod, member: str) -> bool:
-    """Whether a pod is a member, or is shown as it was before it became one."""
+    """Return whether a pod is a member, or is shown in its state before it became one."""
     uid, failures = read_member(member)
     return pod.uid == uid and pod.failures <= failures and pod.phase in ("Pending", "Running")
 

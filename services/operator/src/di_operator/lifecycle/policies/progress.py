@@ -1,8 +1,8 @@
-"""progressPolicy: what is done about a job whose reported step does not grow any more.
+"""progressPolicy: the response to a job whose reported step no longer grows.
 
-Judged only while the job is Running with the pods it needs. The window begins anew with each step,
-with each phase that the program declares, with each start of its pods, and whenever reports could
-not come; a job is never restarted for an outage.
+It applies only while the job is Running with the pods that it needs. Each of these starts the
+window again: a step, a phase that the program reports, a start of its pods, and the end of a time
+in which reports could not arrive. So an outage never restarts a job.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from di_operator.lifecycle.vocabulary.rules import Part
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 AWAY_LOOK = 10.0
-"""Seconds until a job is looked at again that cannot be judged because reports cannot come."""
+"""Seconds until the next reconcile while reports cannot arrive."""
 _TAKEN: Final = Aside(
     type=Problem.REPORT_REJECTED,
     value=False,
@@ -54,26 +54,26 @@ _REPORTING: Final = Aside(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time in which something has to be heard of a job."""
+    """The time in which the job has to report."""
 
     problem: Problem
-    """What it is if nothing is."""
+    """The problem if it does not."""
     heard: datetime
-    """When something was last heard of the job, which ends what was said before."""
+    """Time of the last report, which ends an earlier problem."""
     began: datetime
-    """Not before that."""
+    """Earliest start of the window."""
     limit: int
-    """Seconds."""
+    """Length in seconds."""
     is_over: bool
-    """Whether the job's conditions say so already."""
+    """Whether the job's conditions already show that the window has passed."""
 
     def left(self, now: datetime) -> float:
-        """Seconds that are left of it."""
+        """Return the seconds that are left of the window."""
         return 0.0 if self.is_over else self.limit - (now - self.began).total_seconds()
 
 
 def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Do what the policy says about a job that hangs."""
+    """Apply the policy to a job that hangs."""
     window, policy = _window(snapshot), _policy(snapshot)
     if window is None or policy is None or window.problem is not Problem.HUNG:
         return None
@@ -99,7 +99,7 @@ def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def progress_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the job is to be judged, None if there is nothing to wait for."""
+    """Return the seconds until the policy may apply, None without a window."""
     if _policy(snapshot) is None or snapshot.status.phase is not Phase.RUNNING:
         return None
     if snapshot.reports_since is None:
@@ -110,18 +110,18 @@ def progress_time_left(snapshot: Snapshot, now: datetime) -> float | None:
 
 
 _GOES_WELL: Final = Report(conditions=(_PROGRESSING, _REPORTING, _TAKEN))
-"""Of most jobs: they have no policy, and their reports make sense."""
+"""The report of most jobs: they have no policy, and their reports are valid."""
 
 
 def report_progress(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The conditions Hung, NoSignal and ReportRejected, by what the job has reported."""
+    """Return the conditions Hung, NoSignal and ReportRejected, from the job's reports."""
     if _policy(snapshot) is None and not snapshot.status.reported.rejected:
         return _GOES_WELL
     return Report(conditions=(*_conditions(snapshot, now), _last_report(snapshot)))
 
 
 def _conditions(snapshot: Snapshot, now: datetime) -> Iterator[Aside]:
-    """Hung and NoSignal; they stay as they are while reports cannot come."""
+    """Yield Hung and NoSignal; they stay as they are while reports cannot arrive."""
     if _policy(snapshot) is not None and snapshot.reports_since is None:
         yield from kept(snapshot.status.conditions, Problem.HUNG, Problem.NO_SIGNAL)
         return
@@ -153,7 +153,7 @@ def _policy(snapshot: Snapshot) -> ProgressPolicy | None:
 
 
 def _window(snapshot: Snapshot) -> Window | None:
-    """The present window; None: the job is not to be judged."""
+    """Return the present window; None if the policy does not apply now."""
     policy, status, reported = _policy(snapshot), snapshot.status, snapshot.status.reported
     running, reports_since = status.transitioned, snapshot.reports_since
     if policy is None or running is None or reports_since is None or not _is_judged(snapshot):
@@ -161,7 +161,7 @@ def _window(snapshot: Snapshot) -> Window | None:
     began = max(running, reports_since, _enough_since(snapshot) or running)
     first = policy.first_timeout_seconds or policy.timeout_seconds
     if reported.step is None:
-        # Nobody is told of its steps, so nothing is known about them.
+        # No step was ever reported, so nothing is known about the job's progress.
         return _window_of(snapshot, Problem.NO_SIGNAL, running, began, first)
     stepped = reported.progressed_at
     has_begun = stepped is not None and stepped > running and not reported.phase
@@ -185,10 +185,10 @@ def _is_judged(snapshot: Snapshot) -> bool:
         return False
     if status.phase is not Phase.RUNNING or is_true(status.conditions, SUCCESS_CRITERIA_MET):
         return False
-    # What has just changed, and what has just been well again: the condition tells since when.
+    # Both are checked: either one may have changed before the other. The condition has the time.
     if is_true(status.conditions, BELOW_MINIMUM) or is_short(snapshot):
         return False
-    # Whoever has done all there is to do reports no more.
+    # A pod that has finished reports no more.
     watched = _watched(snapshot, policy)
     done = snapshot.done
     return any(slot.task.name in watched and slot.name not in done for slot in snapshot.slots)
@@ -200,7 +200,9 @@ def _enough_since(snapshot: Snapshot) -> datetime | None:
 
 
 def _watched(snapshot: Snapshot, policy: ProgressPolicy) -> set[str]:
-    """The tasks whose steps these are: those named, the learners, or all where there is none."""
+    """Return the tasks whose pods report the steps: those named, the learners, or all without
+    learners.
+    """
     tasks = {slot.task.name: slot.task.type for slot in snapshot.slots if slot.part is Part.TASK}
     learners = {name for name, kind in tasks.items() if kind is TaskType.LEARNER}
     return set(policy.tasks) or learners or {task.name for task in snapshot.tasks}

@@ -1,9 +1,9 @@
-"""Global ranks: who holds which, and the lists that pods find each other by.
+"""Global ranks: the assignment to pods, and the lists by which pods find each other.
 
-A pod keeps its rank for life, in an annotation. A new pod takes the lowest rank that no pod of
-the job holds, one that is being deleted included: two pods of one rank would both be alive. Not so
-one whose loss is counted where others stand by: that another is at work in its place at once is
-what they are for.
+A pod keeps its rank for life, in an annotation. A new pod takes the lowest rank that no pod of the
+job holds. A pod that is being deleted still holds its rank: otherwise two running pods could have
+the same one. The exception is a lost pod in a task with standby pods: the promoted pod takes its
+rank at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from di_operator.lifecycle.observed.snapshot import Snapshot
 def assign_ranks(snapshot: Snapshot) -> dict[str, int]:
     """Return the rank of every slot by pod name, in the order of the slots.
 
-    Slots that cannot be filled yet get theirs too, so that a pod which starts first already
-    knows where the others will be.
+    Slots that cannot be filled yet get a rank too, so that pods which start first already know the
+    addresses of the others.
     """
     replaced = _replaced(snapshot)
     holders = chain(snapshot.held.values(), snapshot.surplus, snapshot.leaving)
@@ -42,8 +42,8 @@ def ranked_nodes(snapshot: Snapshot, service_domain: str) -> tuple[dict[str, int
 def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str) -> NodeLists:
     """Return the FQDNs by rank and by task.
 
-    Whatever would not resolve is written ``localhost``: a rank nobody holds, and a pod that has
-    succeeded (cluster DNS forgets it, and nobody comes back under its name).
+    A name that would not resolve is replaced by ``localhost``: for an unused rank, and for a pod
+    that has succeeded (cluster DNS drops it, and no pod of that name follows).
     """
     by_rank = [NODE_HOLE] * (max(ranks.values(), default=-1) + 1)
     by_task: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str
         node = NODE_HOLE if slot.name in snapshot.done else fqdn
         by_rank[ranks[slot.name]] = node
         known = by_task.setdefault(slot.task.name, [])
-        # They are indexed by local index, of which some may be vacant.
+        # The list is indexed by local index, and some indexes may be vacant.
         known.extend([NODE_HOLE] * (slot.index - len(known)))
         known.append(node)
     return NodeLists(
@@ -62,7 +62,7 @@ def node_lists(snapshot: Snapshot, ranks: Mapping[str, int], service_domain: str
 
 
 def allocation_by_rank(snapshot: Snapshot) -> list[str]:
-    """Return the nodes of the placement by rank, empty for a rank that nobody holds."""
+    """Return the nodes of the placement by rank, empty for an unused rank."""
     ranks = assign_ranks(snapshot)
     nodes = [""] * (max(ranks.values(), default=-1) + 1)
     for slot in snapshot.slots:
@@ -71,7 +71,7 @@ def allocation_by_rank(snapshot: Snapshot) -> list[str]:
 
 
 def _replaced(snapshot: Snapshot) -> frozenset[str]:
-    """UIDs of pods that others may have taken the places, and the ranks, of."""
+    """Return the UIDs of pods whose place and rank another pod may have taken."""
     if not any(task.standby for task in snapshot.tasks):
         return frozenset()
     return snapshot.status.counted - {pod.uid for pod in snapshot.held.values()}

@@ -1,9 +1,9 @@
-"""Objects of a job that somebody took the operator's marks from: they are put back.
+"""Restores labels and annotations of a job's objects that were edited by hand.
 
-Labels are how watches, Services and di-server find an object, and anybody may edit them who may
-write the object. Whose it is, its controller reference alone says: what no job controls is never
-adopted, since nothing else in it tells a pod of this job from one of an earlier job of the name,
-or from one that somebody made to be taken for it.
+Watches, Services and di-server select objects by label, and any user with write access to an
+object can edit them. Ownership is decided by the controller reference alone. An object without it
+is never adopted: nothing else distinguishes a pod of this job from one of an earlier job of the
+same name, or from a forged one.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ Object = Mapping[str, Any]
 def reclaim(
     snapshot: Snapshot, resource: Resource, found: Object, slot: Slot | None
 ) -> Reclaim | None:
-    """What puts the marks of an object back; None if it has them, or is not the job's.
+    """Return the patch that restores an object's labels and annotations; None if they are intact
+    or the object is not the job's.
 
-    ``slot`` is what a pod is for.
+    ``slot`` is the slot of a pod.
     """
     labels, annotations = _marks(snapshot, slot)
     metadata = found["metadata"]
     if has_left(metadata):
-        # Not by hand: it is to go.
+        # The operator removed it, for a drain.
         labels.pop(LABEL_IN_SERVICE, None)
     lost = _difference(labels, metadata.get("labels") or {})
     changed = _difference(annotations, metadata.get("annotations") or {})
-    # Whose it is comes last: of thousands of pods at each look, hardly one was edited.
+    # Ownership is checked last: of thousands of pods in each reconcile, hardly one was edited.
     if not (lost or changed) or is_terminating(found) or not snapshot.is_own(found):
         return None
     return Reclaim(
@@ -54,7 +55,7 @@ def reclaim(
 
 
 def repair_pods(snapshot: Snapshot, settings: Settings) -> Repair:
-    """What puts back the marks of the pods that fill a slot."""
+    """Return the repair of the pods in slots."""
     actions = tuple(
         action
         for slot in snapshot.slots
@@ -65,7 +66,7 @@ def repair_pods(snapshot: Snapshot, settings: Settings) -> Repair:
 
 
 def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
-    """Tell what was put back; one event, whose count grows."""
+    """Return one event about all restored objects; its count grows."""
     if not actions:
         return ()
     first = actions[0]
@@ -77,7 +78,7 @@ def restored_events(actions: Sequence[Reclaim]) -> tuple[JobEvent, ...]:
 
 
 def _marks(snapshot: Snapshot, slot: Slot | None) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels and annotations that decisions and other services rest on."""
+    """Return the labels and annotations that decisions and other services rely on."""
     labels, annotations = job_labels(snapshot.job), dict[str, str]()
     if slot is None:
         return labels, annotations

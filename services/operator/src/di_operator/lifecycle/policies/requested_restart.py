@@ -1,7 +1,7 @@
-"""A restart that was asked for: all pods of the job, or of a task, begin anew, and nothing counts.
+"""A restart at a user's request: all pods of the job or of a task restart, and no limit counts it.
 
-As with every restart of a whole task the pods are outdated by its attempt, which the status has
-before anything is deleted; what was asked for is noted as heeded in the same write.
+As with every restart of a whole task, its attempt outdates the pods, and the status has it before
+anything is deleted. The same write records the request as handled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 
 
 def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Begin anew what somebody asked for since the status was written."""
+    """Restart what users requested since the status was written."""
     tasks = _news(snapshot) - _without_pods(snapshot)
     if not tasks:
         return None
@@ -37,7 +37,7 @@ def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def report_requests(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The requests that were handled, with those that the transition handles."""
+    """Return the handled requests, with those that the transition handles."""
     handled = _handled_requests(snapshot, verdict)
     fields, is_urgent = handled.dump(), handled != snapshot.status.heeded
     if not fields and not is_urgent:
@@ -46,7 +46,9 @@ def report_requests(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Repo
 
 
 def _handled_requests(snapshot: Snapshot, verdict: Verdict) -> RestartRequests:
-    """Those that are heeded once the verdict is written: by whatever makes their pods anew."""
+    """Return the requests that are handled once the verdict is written, whatever restarts the
+    pods.
+    """
     heeded = snapshot.status.heeded
     if not _news(snapshot):
         return heeded
@@ -61,10 +63,10 @@ def _news(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _without_pods(snapshot: Snapshot) -> frozenset[str]:
-    """Tasks that have nothing to begin anew, since their pods are still to be made.
+    """Return the tasks without pods to restart, because their pods have not been created yet.
 
-    Of a job without a status, new or wiped, nobody knows what was heeded: what runs goes on. In
-    other phases pods that are not there were there, or will be in a moment.
+    For a job without a status, new or wiped, the handled requests are unknown: running pods are
+    kept. In all other phases missing pods existed before or will exist shortly.
     """
     phase = snapshot.status.phase
     if phase is None:
@@ -72,7 +74,7 @@ def _without_pods(snapshot: Snapshot) -> frozenset[str]:
     if not phase.is_waiting:
         return frozenset()
     begun = {slot.task.name for slot in snapshot.slots if slot.name in snapshot.held}
-    # Those of which some have succeeded have begun, whether or not their pods are there.
+    # A task with succeeded pods has started, even if these pods are gone.
     begun |= snapshot.completed_indexes.keys()
     return frozenset(task.name for task in snapshot.tasks if task.name not in begun)
 

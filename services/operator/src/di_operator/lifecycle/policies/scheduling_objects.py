@@ -1,8 +1,9 @@
-"""Objects that schedulers and evictions go by: they stand before a job's pods, and follow its size.
+"""The objects that schedulers and the eviction API read: created before the pods, resized with the
+job.
 
-Nobody watches them, since a cluster may serve none of their kinds: they are looked at by name,
-before the first pods and from time to time, more often while the job waits. One that was deleted
-is made again, one that was edited is put right.
+No informer watches them, since a cluster may serve none of their kinds. They are read by name,
+before the first pods and from time to time, more often while the job waits. A deleted object is
+created again, an edited one is restored.
 """
 
 from __future__ import annotations
@@ -47,20 +48,21 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from di_operator.resources import PODS, Resources, pod_request
 
 NEXT_LOOK: Final = 15.0
-"""Seconds until what is there for a job that does not run yet is looked at again: what its
-scheduler says in it is news, and pods wait for one that somebody has deleted."""
+"""Seconds until the objects of a job that does not run yet are read again: its scheduler reports
+in them, and pods wait for one that was deleted.
+"""
 _REFUSED: Final = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_NOT_BOUND})
 
 
 class SchedulingRecipe(Protocol):
-    """What such an object is built from."""
+    """The input that such an object is built from."""
 
     def build(self) -> dict[str, Any]:
-        """The body, anew with each call."""
+        """Build the body; each call returns a new one."""
         ...
 
     def changes(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The merge patch that makes the object as it is to be; None if it is."""
+        """Return the merge patch that restores the object; None if it needs none."""
         ...
 
 
@@ -70,12 +72,12 @@ class _Wanted:
     name: str
     recipe: SchedulingRecipe
     may_lag: bool
-    """Whether it does no harm now if the object is not quite as it is to be."""
+    """Whether a difference from the wanted object is harmless for now."""
 
 
 def scheduled_by(snapshot: Snapshot) -> tuple[Gang | None, Provisioned | None]:
-    """Return the group that the pods of a job are members of, None if no scheduler binds them
-    together; and the request for their nodes, None if nodes are not requested.
+    """Return the job's pod group, None if no scheduler binds its pods together; and the request
+    for its nodes, None if none are requested.
     """
     if snapshot.spec is None:
         return None, None
@@ -85,7 +87,7 @@ def scheduled_by(snapshot: Snapshot) -> tuple[Gang | None, Provisioned | None]:
 
 
 def _provisioned_of(snapshot: Snapshot) -> Provisioned | None:
-    """The request that makes room for a job's pods; None: nodes are not asked for."""
+    """Return the ProvisioningRequest for a job's nodes; None if nodes are not requested."""
     if snapshot.spec is None or snapshot.spec.scheduling.provisioning_class_name is None:
         return None
     return Provisioned(
@@ -96,7 +98,9 @@ def _provisioned_of(snapshot: Snapshot) -> Provisioned | None:
 def unread_objects(
     snapshot: Snapshot, now: datetime, settings: Settings
 ) -> tuple[tuple[Resource, str], ...]:
-    """The objects, by kind and name, that have to be read before anything is made for a job."""
+    """Return the objects, by kind and name, that have to be read before any object of the job is
+    created.
+    """
     if snapshot.spec is None or snapshot.scheduling_objects is not None:
         return ()
     wanted = _wanted(snapshot, snapshot.spec, now, settings, created=0)
@@ -106,9 +110,9 @@ def unread_objects(
 def with_scheduling_objects(
     snapshot: Snapshot, plan: Plan, now: datetime, settings: Settings
 ) -> Plan:
-    """Put before all that a plan makes the objects for schedulers that are not there, or not right.
+    """Return the plan with the missing or changed scheduling objects as its first writes.
 
-    Nothing is made before they have been looked at, and before those of an earlier job are gone.
+    Nothing is created before they have been read, and before those of an earlier job are gone.
     """
     if snapshot.spec is None or plan.pause > 0:
         return plan
@@ -137,7 +141,7 @@ def with_scheduling_objects(
 
 
 def _waits_for_nodes(snapshot: Snapshot) -> str | None:
-    """Why a job makes no pods yet. One that has some has had its nodes."""
+    """Return why a job creates no pods yet. A job that has pods already got its nodes."""
     room, found = _provisioned_of(snapshot), snapshot.scheduling_objects
     if room is None or found is None or snapshot.live:
         return None
@@ -146,13 +150,13 @@ def _waits_for_nodes(snapshot: Snapshot) -> str | None:
 
 
 def object_key(resource: Resource, name: str) -> str:
-    """What an object is found by in a snapshot."""
+    """Return the key of an object in a snapshot."""
     return f"{resource.kind}/{name}"
 
 
 def _step(snapshot: Snapshot, wanted: _Wanted, found: Mapping[str, Any] | None) -> Creation | None:
     if found is None or not snapshot.is_own(found):
-        # Whose the name is, the API server's answer shows.
+        # The API server's answer shows the owner of a name that is taken.
         return CreateSchedulingObject(
             resource=wanted.resource, name=wanted.name, recipe=wanted.recipe
         )
@@ -183,8 +187,9 @@ def _wanted(
 
 
 def _nodes(snapshot: Snapshot, class_name: str) -> Iterator[_Wanted]:
-    """The request for the nodes of all that a job needs, also of tasks that wait for others; what
-    its pods are like comes before it."""
+    """Yield the request for all the nodes that a job needs, those of waiting tasks included; its
+    pod templates come before it.
+    """
     counts = Counter(slot.task.name for slot in snapshot.slots if slot.is_core)
     for task in snapshot.tasks:
         if counts[task.name]:
@@ -227,15 +232,16 @@ def _pod_group(
         resource=kind.resource,
         name=snapshot.name,
         recipe=recipe,
-        # A scheduler asks for the minimum when it binds a pod. Pods that succeed one by one would
-        # else be as many writes.
+        # A scheduler reads the minimum when it binds a pod. Otherwise pods that succeed one by one
+        # would each cause a write.
         may_lag=is_settled,
     )
 
 
 def _is_to_be_asked(snapshot: Snapshot, now: datetime) -> bool:
-    """Whether pods are refused, and it is long ago that their scheduler was asked to look again:
-    a minute at last, if they wait for long."""
+    """Return whether pods are refused and the scheduler has not been triggered lately: the
+    interval grows to a minute.
+    """
     if not any(pod.blocker is not None and pod.blocker.reason in _REFUSED for pod in snapshot.live):
         return False
     group, since = snapshot.pod_group, snapshot.status.transitioned
@@ -246,11 +252,11 @@ def _is_to_be_asked(snapshot: Snapshot, now: datetime) -> bool:
 
 
 def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
-    """The slots whose pods are there to be bound together, or are made as soon as their names are
-    free: a scheduler waits until all of them are.
+    """Return the slots whose pods exist, or are created as soon as their names are free: a
+    scheduler waits for all of them.
 
-    Without those that wait for another task, or for a pause to be over, which nobody knows the end
-    of; and without those that have succeeded, which no scheduler counts.
+    Pods that wait for another task or for a delay are left out, as their start is unknown. So are
+    succeeded pods, which no scheduler counts.
     """
     waits, done = waiting_tasks(snapshot), snapshot.done
     paused = pauses_left(snapshot, now)
@@ -265,7 +271,7 @@ def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
 
 
 def _requests(members: list[Slot]) -> Resources:
-    """What pods ask for together; nothing where a template says what is no quantity."""
+    """Return the sum of the pods' requests; empty if a template has an invalid quantity."""
     result: dict[str, int] = {}
     known: dict[int, tuple[Template, Resources]] = {}
     for slot in members:
@@ -282,7 +288,7 @@ def _requests(members: list[Slot]) -> Resources:
 
 
 def _priority_class(snapshot: Snapshot) -> str | None:
-    """The class that all templates name, if it is one."""
+    """Return the PriorityClass that all templates have in common, None without one."""
     named = {
         (task.template_of(0).get("spec") or {}).get("priorityClassName") for task in snapshot.tasks
     }

@@ -1,4 +1,4 @@
-"""Running pods are told of the authorities to know di-server by, whenever these change."""
+"""Updates the certificate authorities for di-server on running pods."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from di_operator.lifecycle.vocabulary.actions import Reclaim
 from di_operator.lifecycle.vocabulary.decision import Settings
 
 AT_ONCE: Final = 512
-"""Pods told in one step, about a second: a failure seen meanwhile is not to wait for more."""
+"""Pods updated in one step, about a second: a failure in the meantime must not wait longer."""
 
 
 def repair_annotations(snapshot: Snapshot, settings: Settings) -> Repair:
-    """What brings the annotation of pods up to date that were made with one.
+    """Return the patches for pods whose annotation of authorities is outdated.
 
-    Others, of an earlier version, have no file that the kubelet would make of it. All pods of a
-    job whose spec cannot be read count as surplus, and go on for as long as that.
+    Pods of an earlier version have no annotation and no file that the kubelet makes from it. For a
+    job whose spec cannot be read, all pods count as surplus and still run.
     """
     server_ca = settings.server_ca
     if not server_ca:

@@ -1,4 +1,4 @@
-"""A suspended job: its pods end with their own grace period, and it waits."""
+"""Suspended jobs: their pods end with their own grace period, and the job waits."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _WAITS: Final = frozenset(
         Reason.JOB_QUEUED,
     }
 )
-"""Why a job has no pods that others have the nodes or the quota for."""
+"""Reasons of jobs without pods that wait for nodes or quota of others."""
 
 
 def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """End the pods of a job with ``suspend: true``; those that have finished stay.
+    """End the pods of a job with ``suspend: true``; finished pods stay.
 
-    The job goes on from Pending once ``suspend`` is false: whatever is missing then is created.
+    The job continues from Pending once ``suspend`` is false; missing pods are then created.
     """
     if snapshot.spec is None or not snapshot.spec.suspend:
         return None
@@ -52,7 +52,7 @@ def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
     to_end = count_of(len(own) + len(old), "pod")
     what = f"suspended, {to_end} to end" if own or old else "suspended"
     present = snapshot.status
-    # What was said of pods holds until the last of them is gone.
+    # The conditions about pods hold until the last one is gone.
     goes_on = bool(own or old or snapshot.terminating)
     waiting = goes_on and present.is_waiting and present.reason == Reason.JOB_SUSPENDED
     return Verdict(
@@ -66,11 +66,11 @@ def judge_suspension(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def report_suspension(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition Suspended, and since when the job is active."""
+    """Return the condition Suspended, and the time since which the job is active."""
     if _is_suspended(snapshot):
         return Report(conditions=(_SUSPENDED,))
     if _waits_without_pods(snapshot, verdict):
-        # At once: the deadline is judged by what is written.
+        # Urgent: the deadline is computed from the written status.
         return Report(conditions=(_RESUMED,), is_urgent=snapshot.status.started is not None)
     # As in batch/v1 Job: the clock of activeDeadlineSeconds starts again after a suspension.
     started = format_time(snapshot.status.started or now)
@@ -78,7 +78,7 @@ def report_suspension(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Re
 
 
 def _waits_without_pods(snapshot: Snapshot, verdict: Verdict) -> bool:
-    """Whether a job has no pod and waits for nodes or quota: no time of it runs."""
+    """Return whether a job has no pods and waits for nodes or quota: its clock is stopped."""
     if verdict.phase is not Phase.PENDING or verdict.reason not in _WAITS:
         return False
     pods = (snapshot.outdated, snapshot.live, snapshot.standbys, snapshot.surplus)

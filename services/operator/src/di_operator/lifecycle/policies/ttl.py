@@ -1,4 +1,4 @@
-"""ttlSecondsAfterFinished: a finished job is deleted after it (as in batch/v1 Job)."""
+"""ttlSecondsAfterFinished: a finished job is deleted after that time (as in batch/v1 Job)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from di_operator.lifecycle.vocabulary.decision import Decision
 
 
 def expire(snapshot: Snapshot, now: datetime) -> Decision:
-    """Delete the finished job once its time is up, or say when to look again."""
+    """Delete the finished job at the end of its TTL, or return the delay until then."""
     # Read raw: an invalid spec is one of the ways to finish.
     spec = snapshot.job.get("spec")
     ttl = spec.get("ttlSecondsAfterFinished") if isinstance(spec, Mapping) else None
@@ -30,7 +30,7 @@ def expire(snapshot: Snapshot, now: datetime) -> Decision:
 
 
 def report_end(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """Since when the job has been finished."""
+    """Return the time at which the job finished."""
     if not verdict.phase.is_finished:
         return NOTHING
     return Report(fields={"completionTimestamp": format_time(snapshot.status.completed or now)})

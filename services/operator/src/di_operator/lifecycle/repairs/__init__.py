@@ -1,1 +1,1 @@
-"""What is put right of objects that were edited by hand."""
+"""Repairs of objects that were edited by hand."""

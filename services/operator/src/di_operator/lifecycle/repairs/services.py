@@ -1,7 +1,7 @@
-"""Services of a job whose selector or ports were edited: they are put right by a patch.
+"""Repairs of a job's Services whose selector or ports were edited by hand.
 
-The operator owns what it writes of a Service, and nothing else in there. Without its selector a
-Service sends clients to no pod of the job, or to pods of others.
+The operator owns the fields that it writes, and no others. Without its selector, a Service sends
+clients to no pod of the job, or to other pods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OWNED: Final = ("selector", "ports", "publishNotReadyAddresses")
 
 
 def repair_services(snapshot: Snapshot, settings: Settings) -> Repair:
-    """Return what puts right the Services that are there, by the recipes of those wanted."""
+    """Return the patches for existing Services that differ from their recipes."""
     recipes = job_type_of(snapshot.job, snapshot.spec).services(snapshot)
     present = {found["metadata"]["name"]: found for found in snapshot.services}
     patches = []
@@ -52,7 +52,7 @@ def repair_services(snapshot: Snapshot, settings: Settings) -> Repair:
 
 
 def _events(patches: list[Patch]) -> tuple[JobEvent, ...]:
-    """What was put right; one event, whose count grows."""
+    """Return one event about all patches; its count grows."""
     if not patches:
         return ()
     first = patches[0]
@@ -64,7 +64,7 @@ def _events(patches: list[Patch]) -> tuple[JobEvent, ...]:
 
 
 def _changes(found: Object, wanted: Object) -> Iterator[tuple[str, object]]:
-    """The fields that differ, as a merge patch has them."""
+    """Yield the fields that differ, for a merge patch."""
     for field in _OWNED:
         is_there, ours = found.get(field), wanted.get(field)
         if field == "selector":
@@ -79,7 +79,7 @@ def _changes(found: Object, wanted: Object) -> Iterator[tuple[str, object]]:
 
 
 def _are_as_wanted(found: object, wanted: list[Object]) -> bool:
-    """Whether ports are those that were written; the API server adds fields."""
+    """Return whether the written fields of ports are unchanged; the API server adds others."""
     if not isinstance(found, list) or len(found) != len(wanted):
         return False
     return all(

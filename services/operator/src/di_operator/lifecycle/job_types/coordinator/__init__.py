@@ -1,1 +1,3 @@
-"""Jobs with a coordinator: its pod alone says where the job stands, all others come and go."""
+"""Jobs with a coordinator: the coordinator's pod alone decides the phase; other pods come
+and go.
+"""

@@ -30,7 +30,7 @@ from di_operator.lifecycle.vocabulary.rules import Part
 
 
 class WithCoordinator(JobType):
-    """The first slot is the coordinator's; the others are what it asks for."""
+    """A job whose first slot is the coordinator's; the others are the replicas that it requests."""
 
     @override
     def slots(

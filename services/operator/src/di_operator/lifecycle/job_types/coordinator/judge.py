@@ -1,7 +1,7 @@
-"""Where a job stands by its coordinator, and what is counted of the others.
+"""The transition of a job by its coordinator, and the counts of its other pods.
 
-A failure must not be lost sight of or counted twice: as for tasks, a reconcile that counts writes
-the UIDs of the failed pods, and a later one deletes them.
+No failure is missed or counted twice: as for tasks, a reconcile that counts writes the UIDs of the
+failed pods, and a later one deletes the pods.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from di_operator.lifecycle.vocabulary.rules import Part, Seen, Then
 
 
 def judge_coordinator(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> Verdict | None:
-    """Move a job on by its coordinator, and count what happened to the others."""
+    """Return the transition by the coordinator's pod, with the counted changes of the
+    other pods.
+    """
     pod = snapshot.held.get(snapshot.slots[0].name)
     if pod is not None and pod in snapshot.failed and not _has_rule(snapshot, pod):
         return _failed(pod)
     if verdict := _lost_coordinator(snapshot, pod, now):
         return verdict
     if pod in (*snapshot.ready, *snapshot.succeeded):
-        # Running comes first also for one that ended before it was seen, as for tasks.
+        # A coordinator that ended before it was observed passes Running too, as for tasks.
         if may_follow(snapshot.status.phase, Phase.RUNNING):
             return Verdict(phase=Phase.RUNNING, message="the coordinator is ready")
         if may_follow(snapshot.status.phase, Phase.SUCCEEDED) and pod in snapshot.succeeded:
@@ -41,7 +43,7 @@ def judge_coordinator(snapshot: Snapshot, now: datetime, pod_spec: PodSpec) -> V
 
 
 def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
-    """End a job whose spec cannot be read when its coordinator has ended."""
+    """End a job with an unreadable spec when its coordinator has ended."""
     name = coordinator_name(snapshot.name)
     # Without a spec no pod has a slot.
     pod = next((pod for pod in snapshot.surplus if pod.name == name), None)
@@ -55,7 +57,7 @@ def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
 
 
 def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Verdict | None:
-    """Count a coordinator that was evicted, deleted, or vanished; it is made anew."""
+    """Count a coordinator that was evicted, deleted, or vanished; it is created again."""
     if pod is None:
         lost = _is_counted(snapshot, Seen.POD_GONE, Part.COORDINATOR)
         lost = lost and settling(snapshot, now) <= 0
@@ -79,7 +81,9 @@ def _lost_coordinator(snapshot: Snapshot, pod: Pod | None, now: datetime) -> Ver
 
 
 def _has_rule(snapshot: Snapshot, coordinator: Pod) -> bool:
-    """Whether the job's policy speaks of a failed coordinator; else its end is the job's."""
+    """Return whether the job's policy has a rule for the failed coordinator; otherwise its end is
+    the job's.
+    """
     policy = snapshot.spec.failure_policy if snapshot.spec is not None else None
     return matching_rule(policy, Role.COORDINATOR.value, coordinator.signs) is not None
 
@@ -87,7 +91,7 @@ def _has_rule(snapshot: Snapshot, coordinator: Pod) -> bool:
 def _losses(
     snapshot: Snapshot, coordinator: Pod | None, now: datetime, pod_spec: PodSpec
 ) -> Verdict | None:
-    """Count what failed or was lost; for a replica the phase of the job stays what it is."""
+    """Count failed and lost pods; a replica's failure does not change the phase of the job."""
     phase = snapshot.status.phase
     counts_deleted = _is_counted(snapshot, Seen.POD_DELETED, Part.REPLICA)
     deleted = snapshot.terminating if counts_deleted else ()

@@ -1,7 +1,6 @@
-"""The way from the pods of a job with a coordinator to those it asks for.
+"""The next steps from the existing pods of a job with a coordinator to those that it requests.
 
-Replicas have fixed names, so whatever is missing is made and whatever is too many is deleted,
-as often as one looks.
+Replicas have fixed names: each reconcile creates the missing pods and deletes the surplus ones.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 MEMORY: Final = timedelta(minutes=10)
-"""How long a failure counts towards the pause before a replica is made anew."""
+"""How long a failure counts for the delay before a replica is created again."""
 LONGEST_PAUSE: Final = 60.0
 AGGREGATOR_RETRY: Final = 10.0
-"""Seconds until a missing AggregatorConfig is looked for again."""
+"""Seconds until a missing AggregatorConfig is read again."""
 
 
 def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-    """Remove what is not asked for any more, make what is; see `plan_tasks`.
+    """Return the plan: surplus pods are deleted, missing ones created; see `plan_tasks`.
 
-    ``waiting`` speaks of the coordinator only: the others keep nobody waiting.
+    ``waiting`` concerns the coordinator only, because no pod waits for the others.
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted)
@@ -63,7 +62,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
         *(delete(SERVICES, found) for found in services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
     ]
-    # No time to settle: the coordinator asks for others as soon as it has started.
+    # No wait for the cache: the coordinator requests others as soon as it has started.
     pause = until_retry(snapshot, now)
     slots, next_due = _due(snapshot, waiting, now) if pause <= 0 else ([], None)
     slots = quota.fitting(slots)
@@ -82,7 +81,7 @@ def plan_replicas(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan
 
 
 def _due(snapshot: Snapshot, waiting: Set[str], now: datetime) -> tuple[list[Slot], float | None]:
-    """Return the slots to be filled now, and the seconds until the next one is due.
+    """Return the slots to fill now, and the seconds until the next one is due.
 
     ``waiting`` are those that wait for the outdated pods of their role to end.
     """
@@ -101,10 +100,10 @@ def _due(snapshot: Snapshot, waiting: Set[str], now: datetime) -> tuple[list[Slo
 
 
 def _pause(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
-    """Seconds a replica must wait that failed again and again; none after the first time.
+    """Return the seconds that a replica has to wait after repeated failures; none after the first.
 
-    Containers of most templates are restarted by the kubelet, which has a back-off of its own.
-    This is for those that never are, whose pods would otherwise be made as fast as they fail.
+    In most templates the kubelet restarts containers, with its own back-off. This delay is for
+    templates without restarts, whose pods would otherwise be created as fast as they fail.
     """
     times = [
         time
@@ -114,13 +113,13 @@ def _pause(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
     ]
     if len(times) < 2:
         return 0.0
-    # A clock that was set back must not stretch the pause.
+    # A clock that was set back must not extend the delay.
     passed = max(0.0, (now - max(times)).total_seconds())
     return float(min(LONGEST_PAUSE, 2 ** (len(times) - 1))) - passed
 
 
 def _waiting(snapshot: Snapshot, slots: list[Slot]) -> str | None:
-    """Say why the coordinator has no pod after this step, None if it has."""
+    """Return why the coordinator has no pod after this step, None if it has one."""
     first = snapshot.slots[0]
     pod = snapshot.held.get(first.name)
     if pod in (*snapshot.live, *snapshot.succeeded) or first in slots:
@@ -131,7 +130,7 @@ def _waiting(snapshot: Snapshot, slots: list[Slot]) -> str | None:
 
 
 def services_of(snapshot: Snapshot) -> Iterator[ReplicaServiceRecipe]:
-    """What the Services of the pods are built from, of those that are there."""
+    """Yield the recipes for the Services of existing pods."""
     if snapshot.spec is None:
         return
     coordinated = coordinated_of(snapshot.spec)
@@ -153,7 +152,7 @@ def _creations(
     taken = {s["metadata"]["name"] for s in (*snapshot.services, *snapshot.old_services)}
     due = {slot.name for slot in slots}
     for slot in snapshot.slots:
-        # Also for a pod whose Service somebody deleted.
+        # The Service of an existing pod may have been deleted.
         wanted = slot.name in due or (slot.name in snapshot.held and slot.task.template)
         if wanted and slot.name not in taken:
             member = _member(slot, replicas[slot.index], coordinated)
@@ -171,7 +170,7 @@ def _creations(
 
 
 def sample_pods(snapshot: Snapshot, settings: Settings) -> Iterator[ReplicaPodRecipe]:
-    """One pod of each role that has a template, for dry runs."""
+    """Yield one pod for each role with a template, for dry runs."""
     if snapshot.spec is None:
         return
     coordinated = coordinated_of(snapshot.spec)
@@ -192,7 +191,7 @@ def _frame(snapshot: Snapshot, spec: JobSpec, settings: Settings) -> ReplicaFram
         priority_class_name=coordinated_of(spec).priority_class_name,
         priority_class=settings.priority_class(spec),
         server_url=settings.coordinated_server_url,
-        # Their clients speak plain HTTP only.
+        # The clients of these pods only speak plain HTTP.
         access=Access(token_audience=settings.token_audience),
         attempts=snapshot.status.restart_attempts,
         checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),

@@ -23,8 +23,8 @@ _KEYS: Final[Mapping[Role, str]] = {
 def replica_status(snapshot: Snapshot, phase: Phase) -> dict[str, dict[str, int]]:
     """Return ``status.replicaStatus`` of a job that is in ``phase`` now.
 
-    Whatever serves when the job succeeds has done its part; when it fails, nothing is active. Nor
-    is one that crashes again and again.
+    When the job succeeds, its running replicas count as succeeded. When it fails, none counts as
+    active; a replica in a crash loop does not count as active either.
     """
     counts = {key: dict.fromkeys(("active", "succeeded", "failed"), 0) for key in _KEYS.values()}
     succeeded = {pod.name for pod in snapshot.succeeded}

@@ -1,4 +1,4 @@
-"""The coordinator and the replicas it asks for, as slots."""
+"""The coordinator and the replicas that it requests, as slots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_operator.lifecycle.vocabulary.rules import Part
 
 
 def replicas_of(job: str, coordinated: Coordinated) -> tuple[Replica, ...]:
-    """Return the coordinator, then what it asks for: the index of a slot is its place in here."""
+    """Return the coordinator and the requested replicas; a slot's index is its position here."""
     coordinator = Replica(name=coordinator_name(job), role=Role.COORDINATOR)
     return (coordinator, *coordinated.replicas)
 
@@ -21,7 +21,7 @@ def replicas_of(job: str, coordinated: Coordinated) -> tuple[Replica, ...]:
 def slots_of(
     job: str, spec: JobSpec, aggregator: Template | None
 ) -> tuple[tuple[Task, ...], tuple[Slot, ...]]:
-    """Return one task for each role there is, and a slot for each replica.
+    """Return one task for each role, and a slot for each replica.
 
     Without `aggregator` the template of that role is empty.
     """

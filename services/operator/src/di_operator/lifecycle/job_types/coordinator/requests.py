@@ -1,4 +1,4 @@
-"""What the pods of a job with a coordinator ask of a node."""
+"""The resources that the pods of a job with a coordinator request."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from di_operator.builders.containers import with_amounts
 
 
 def coordinated_of(spec: JobSpec) -> Coordinated:
-    """Return what the spec of a job with a coordinator says about it."""
+    """Return the coordinator part of a job's spec."""
     assert spec.coordinated is not None, "the type of a job is chosen by it"
     return spec.coordinated
 
 
 def requests_of(spec: JobSpec, pod: str) -> Mapping[str, Any]:
-    """Return the containers of a pod; an aggregator's template is not known here."""
+    """Return the containers of a pod; the template of an aggregator is not available here."""
     coordinated = coordinated_of(spec)
     replica = next((each for each in coordinated.replicas if each.name == pod), None)
     template = coordinated.template(replica.role if replica else Role.COORDINATOR) or {}

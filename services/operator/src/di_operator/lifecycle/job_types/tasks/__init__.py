@@ -1,1 +1,1 @@
-"""Jobs with tasks: all replicas together say where the job stands."""
+"""Jobs with tasks: the phase follows from all replicas together."""

@@ -1,7 +1,7 @@
-"""A job that has no room: preempted, or never started.
+"""Jobs without nodes: preempted, or never started.
 
-The allocator decides how many replicas fit and where; here is only what that means for the job's
-phase. A changed placement of a job that runs is a rescheduling (see ``scale``).
+The allocator decides how many replicas fit, and where; this module derives the job's phase. A
+changed placement of a running job is a rescheduling (see ``scale``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WAITING = "waiting for the allocator"
 
 
 def judge_allocation(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Let a job without room wait; its pods, if it has any, end with their own grace period."""
+    """Let a job without nodes wait; its pods, if any, end with their own grace period."""
     grant = snapshot.grant
     reason = (grant.reason if grant else None) or Reason.WAITING_FOR_NODES
     message = (grant.message if grant else "") or _WAITING

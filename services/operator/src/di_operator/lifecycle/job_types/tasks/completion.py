@@ -1,6 +1,6 @@
-"""When a job runs and when it has succeeded: every replica counts, not only a first one.
+"""The rules for Running and Succeeded: every replica counts, not only the first one.
 
-Replicas of an elastic tier count only while they are at work.
+Replicas of an elastic tier count only while they run.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from di_operator.lifecycle.vocabulary.phases import may_follow
 
 
 def judge_completion(snapshot: Snapshot) -> Verdict | None:
-    """Move a job on whose replicas, all that it needs, are ready or have succeeded.
+    """Move a job on when all replicas that it needs are ready or have succeeded.
 
-    A job whose pods all succeeded before anybody saw them ready is reported as Running first
-    (one write more), so that a watcher sees Running on every job that ran.
+    A job whose pods all succeeded before one was observed as ready is reported as Running first
+    (one more write), so that a watcher sees Running on every job that ran.
     """
     elastic = snapshot.elastic
     up = {pod.name for pod in snapshot.ready} | snapshot.done
@@ -32,8 +32,8 @@ def judge_completion(snapshot: Snapshot) -> Verdict | None:
 
 
 def end_of_frozen(snapshot: Snapshot) -> Verdict | None:
-    """End a job whose spec cannot be read when as many pods as it had have succeeded."""
-    # Without a spec no pod has a slot, and none is known to stand by.
+    """End a job with an unreadable spec when as many pods have succeeded as it had."""
+    # Without a spec no pod has a slot, and standby pods are only known by their label.
     pods = [pod for pod in snapshot.surplus if not is_marked_standby(pod)]
     wanted = sum((snapshot.status.desired or {}).values())
     if len(pods) != wanted or not all(pod.phase == "Succeeded" for pod in pods):

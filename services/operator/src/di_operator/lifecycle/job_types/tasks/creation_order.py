@@ -1,7 +1,7 @@
 """The order in which the pods of a job are created: by the role of their task.
 
-A quota may allow some of them only. A learner without collectors gets further than
-collectors without a learner, and collectors are the pods of which there are many.
+A quota may admit only some of them. A learner without collectors gets further than collectors
+without a learner, and collectors are the most numerous pods.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STAGES: Final = {
     TaskType.EVALUATOR: 1,
     TaskType.COLLECTOR: 2,
 }
-"""Pods of a later stage are created when those of the stages before exist."""
+"""Pods of a later stage are created when those of all earlier stages exist."""
 LAST_STAGE: Final = max(_STAGES.values())
 
 

@@ -1,8 +1,8 @@
-"""Pods of a job that the API server is asked about in dry runs, before any is made.
+"""Dry runs of a job's pods at the API server, before any is created.
 
-Pod Security, a policy or a missing PriorityClass refuse pods, and no quota predicts that. The
-allocator would evict others for pods that are never made, and a suspended or queued job would meet
-the refusal hours later.
+Pod Security, a policy or a missing PriorityClass can reject pods, and no quota predicts that.
+Without dry runs the allocator would evict other jobs for pods that are never created, and a
+suspended or queued job would be rejected only hours later.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def sample_pods(
 
     Args:
         snapshot: of the job, which needs no nodes.
-        slots: the pods that its spec asks for.
+        slots: the pods that its spec requests.
         settings: of this installation.
     """
     if snapshot.spec is None:
         return ()
-    # A few pods stand for all: lists of thousands of addresses are nothing that is judged.
+    # A few slots represent all: the addresses of thousands would not affect the answer.
     some = replace(snapshot, slots=tuple(_one_of_each(slots)))
     ranks, nodes = ranked_nodes(some, settings.service_domain)
     frame = pod_frame(some, snapshot.spec, nodes, settings)

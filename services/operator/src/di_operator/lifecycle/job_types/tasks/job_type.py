@@ -38,7 +38,7 @@ from di_operator.lifecycle.vocabulary.rules import Part
 
 
 class WithTasks(JobType):
-    """Every replica counts, and all of them know each other."""
+    """A job of which every replica counts, and whose pods know each other's addresses."""
 
     @override
     def slots(
@@ -55,7 +55,7 @@ class WithTasks(JobType):
                     for recipe in self.samples(snapshot, settings)
                 )
                 verdict = replace(verdict, actions=(*verdict.actions, *asked))
-            # The time of a job runs on while its grant is withdrawn.
+            # The pending timeout still runs while the allocator withdraws the job's nodes.
             return judge_pending(snapshot, now) or verdict
         job, spec = snapshot.name, snapshot.spec
         assert spec is not None, "there is nothing to judge by"
@@ -64,7 +64,8 @@ class WithTasks(JobType):
             snapshot, now, lambda pod: requests_of(job, spec, pod), following=follow.pods
         )
         if failure is not None and change is not None and failure.phase is Phase.RESTARTING:
-            # Seen together: both are counted, the failure is what the job is said to suffer from.
+            # Both were observed together: both are counted, and the failure is the reported
+            # reason.
             failure = replace(
                 failure,
                 reschedules=change.reschedules,
@@ -79,7 +80,7 @@ class WithTasks(JobType):
             return with_stand_ins(snapshot, note_losses(snapshot, verdict, now), now)
         verdict = judge_completion(snapshot) or judge_stand_ins(snapshot, now)
         if verdict is None and follow.left is not None and snapshot.status.phase is not None:
-            # Nothing else is done meanwhile.
+            # Nothing else is done in the meantime.
             verdict = Verdict(phase=snapshot.status.phase, requeue_after=follow.left)
         return verdict
 
@@ -103,7 +104,7 @@ class WithTasks(JobType):
     @override
     def refused(self, snapshot: Snapshot) -> Part:
         if not snapshot.missing:
-            # Of pods only one that stands by can have been refused.
+            # With standby pods, the refused pod may have been one of them.
             return Part.ELASTIC if any(task.standby for task in snapshot.tasks) else Part.TASK
         of_tier = not any(slot.is_core for slot in snapshot.missing)
         return Part.ELASTIC if of_tier else Part.TASK
@@ -121,7 +122,7 @@ def _slots(job: str, tasks: Iterable[Task], placement: Placement | None) -> Iter
     for task in tasks:
         size = task.pods_per_replica
         nodes = [""] * task.pods if placement is None else placement.get(task.name, ())
-        # A placement may have been edited, so only whole replicas of it.
+        # An edited placement may have incomplete replicas, which are left out.
         replicas = indexes(len(nodes) // size, task.vacant)
         places = (replica * size + place for replica in replicas for place in range(size))
         for index, node in zip(places, nodes, strict=False):

@@ -1,4 +1,4 @@
-"""The way from the pods of a job with tasks to those its spec asks for."""
+"""The next steps from the existing pods of a job with tasks to those that its spec requests."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 
 
 def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
-    """Remove what is not wanted, create what is missing and may be created now.
+    """Return the plan: unwanted objects are deleted, missing ones created once they can be.
 
-    Removed are objects of an earlier job of the same name, surplus replicas (the highest indexes
-    of a task that was scaled down), outdated pods, and failed or lost pods whose loss the status
-    has counted; those that are asked to drain are out of their Service before. Pods that have taken
-    places are told so before all else.
-    A name is used again only when its pod is gone.
+    Deleted are objects of an earlier job of the same name, surplus replicas (the highest indexes
+    of a task that was scaled down) and outdated pods. So are failed or lost pods whose loss the
+    status has counted. Pods that have to drain leave their Service first. Before all else,
+    promoted standby pods get the labels of their new place. A name is used again only when its pod
+    is gone.
     """
     counted = snapshot.status.counted
     ended = (*snapshot.failed, *snapshot.disrupted, *snapshot.displaced)
@@ -111,7 +111,9 @@ def _pause(snapshot: Snapshot, now: datetime) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fill:
-    """The slots that may get a pod now, why others may not, and when the next one may."""
+    """The slots that can get a pod now, the reason why others cannot, and the delay until the next
+    can.
+    """
 
     slots: list[Slot] = field(default_factory=list)
     waiting: str | None = None
@@ -119,7 +121,7 @@ class _Fill:
 
 
 def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime) -> _Fill:
-    """Return the slots that may get a pod now.
+    """Return the slots that can get a pod now.
 
     ``waiting`` are those that wait for outdated pods to end.
     """
@@ -133,7 +135,7 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
     slots: list[Slot] = []
     reasons: list[str] = []
     pauses: list[float] = []
-    # Of what is made anew the outdated pods are the reason, below.
+    # For restarted tasks the reason is their outdated pods, below.
     for slot in (each for each in _due(snapshot) if each.name not in waiting):
         if slot.name in held_by_namesakes:
             reasons.append(f"waiting for pod {slot.name} of an earlier job to be gone")
@@ -163,7 +165,7 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
 
 
 def _has_all(snapshot: Snapshot, fill: _Fill, quota: Quota) -> bool:
-    """Whether the job is up, and no replica lacks its pod or waits for one to end."""
+    """Return whether the job is up and every replica has a pod that is not ending."""
     phase = snapshot.status.phase
     is_up = phase is not None and phase.is_up
     lacks = any(slot.name not in quota.barred for slot in snapshot.missing)
@@ -171,10 +173,10 @@ def _has_all(snapshot: Snapshot, fill: _Fill, quota: Quota) -> bool:
 
 
 def _due(snapshot: Snapshot) -> tuple[Slot, ...]:
-    """The missing slots to be filled now, unless something is in the way.
+    """Return the missing slots that are due now, unless something blocks them.
 
-    Those of elastic tiers come last: the job does without them, so they take nothing from the
-    others, and a refusal of theirs keeps nobody waiting.
+    Slots of elastic tiers come last: the job runs without them. So they take no quota from the
+    others, and a refused create of theirs delays no other pod.
     """
     core = tuple(slot for slot in snapshot.missing if slot.is_core)
     phase = snapshot.status.phase
@@ -189,7 +191,7 @@ def _creations(
     settings: Settings,
     now: datetime,
 ) -> tuple[list[Create | Replace], str | None]:
-    """Return what is to be created, and why no pods are among it although they are missing."""
+    """Return the next creations, and the reason if missing pods are not among them."""
     if snapshot.spec is None or snapshot.old_services or snapshot.old_configmaps:
         return [], None
     actions: list[Create | Replace] = [*missing_services(snapshot)]
@@ -201,7 +203,7 @@ def _creations(
     has_files = bool(groups) or _is_by_file(snapshot) or snapshot.configmap is not None
     files = nodes.files() if has_files else {}
     if (size := sum(map(len, (*files.values(), *groups.values())))) > MAX_NODE_LISTS:
-        # Pods that exist keep the lists they have; new ones could not start without theirs.
+        # Existing pods keep their lists; new ones could not start without theirs.
         return actions, (
             f"the DNS names of {count_of(len(snapshot.slots), 'pod')} take {size} bytes of the "
             f"{MAX_NODE_LISTS} that node lists may have; lower the replicas of the job's tasks"
@@ -227,7 +229,7 @@ def _creations(
 
 
 def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Settings) -> PodFrame:
-    """Return what all pods of the job that are made now have in common.
+    """Return what all pods that the job creates now have in common.
 
     Args:
         snapshot: of the job.
@@ -274,9 +276,9 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
 
 
 def _secret(snapshot: Snapshot, settings: Settings) -> str | None:
-    """What new pods share with the others; None while a pod runs that an earlier version made.
+    """Return the secret that the job's pods share; None while a pod of an earlier version runs.
 
-    It could not prove that it knows the secret, and those that know it would not answer.
+    Such a pod does not have the secret, and pods that have it would not answer.
     """
     if settings.job_secret_key is None:
         return None
@@ -291,24 +293,24 @@ def _knows_secret(pod: Pod) -> bool:
 
 
 def _needs_files(snapshot: Snapshot) -> bool:
-    """Whether pods that are made now mount the job's ConfigMap."""
+    """Return whether new pods mount the job's ConfigMap."""
     return bool(grouped_tasks(snapshot)) or _is_by_file(snapshot)
 
 
 def _pods_have_files(snapshot: Snapshot) -> bool:
-    """Whether pods that were made mount it, too: a rule that makes groups may come later."""
+    """Return whether existing pods mount it: later rules may add groups to a job."""
     told = snapshot.status.groups.keys()
     is_told = not told.isdisjoint(grouped_tasks(snapshot))
     return is_told or _is_by_file(snapshot)
 
 
 def _is_by_file(snapshot: Snapshot) -> bool:
-    """Whether the node lists of a job are too long for its pods' environment."""
+    """Return whether the node lists of a job are too long for its pods' environment."""
     return len(snapshot.slots) > NODES_FILE_THRESHOLD
 
 
 def _lists_are_spoilt(snapshot: Snapshot) -> bool:
-    """Whether somebody deleted or edited the files that running pods read."""
+    """Return whether the files that running pods read were deleted or edited."""
     if snapshot.configmap is None:
         return _needs_files(snapshot)
     return not is_as_written(snapshot.configmap)
@@ -317,14 +319,14 @@ def _lists_are_spoilt(snapshot: Snapshot) -> bool:
 def _lists(
     snapshot: Snapshot, files: Mapping[str, str], groups: Mapping[str, str]
 ) -> Iterator[Create | Replace]:
-    """Bring the file up to date before a pod starts that reads it."""
+    """Update the file before a pod starts that reads it."""
     present = snapshot.configmap
     if present is None:
         if files:
             recipe = ConfigMapRecipe(job=snapshot.job, files=files, groups=groups)
             yield Create(resource=CONFIGMAPS, recipe=recipe)
         return
-    # It stays when a job shrinks below the threshold: pods that mount it are still there.
+    # The file stays when a job shrinks below the threshold: existing pods still mount it.
     if not has_files(present, {**files, **groups}) or not is_as_written(present):
         version = present["metadata"]["resourceVersion"]
         recipe = ConfigMapRecipe(

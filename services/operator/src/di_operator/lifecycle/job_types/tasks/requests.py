@@ -1,4 +1,4 @@
-"""What the pods of a job with tasks ask of a node."""
+"""The resources that the pods of a job with tasks request."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Replicas that are not what the spec asks for: another count, or pods lost without a failure.
+"""Counts replicas that differ from the spec: resized tasks, and pods lost without a failure.
 
 Each change is counted once in ``reschedules``, by what the status recorded: the replicas of each
 task (sums of ``taskStatus``), the UIDs of the pods that were lost, and the phase.
 
-A process group that takes no member back is replaced as a whole when it loses one, or when its size
-changes: what its other members do from then on is not counted.
+A process group of fixed size is replaced as a whole when it loses a member or is resized; from
+then on its other members are not counted.
 
-To lose replicas of an elastic tier is no reschedule, and leaves the phase. Only their UIDs are
-written down, so that each loss is met once.
+Lost replicas of an elastic tier do not count as a reschedule and keep the phase. Their UIDs are
+recorded so that each loss is handled once.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def judge_losses(snapshot: Snapshot, now: datetime) -> tuple[Following, Verdict 
 
 
 def judge_change(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Count a changed number of replicas, or lost ones, and announce that they are put right."""
+    """Count a changed number of replicas, or lost ones, and announce their replacement."""
     ended = countable(snapshot, (*lost_pods(snapshot), *snapshot.displaced))
     gone, elastic = gone_slots(snapshot, now), snapshot.elastic
-    # Their queue took them and says when they are back: nothing was lost, and nothing is to pause.
+    # The queue evicted them and will readmit them: nothing was lost, and no delay applies.
     evicted = Quota.of(snapshot).barred & elastic if elastic else frozenset[str]()
     ended = [pod for pod in ended if pod.name not in evicted]
     core = _change_of_core(
@@ -92,7 +92,7 @@ def _change_of_core(
         reason, message = _told_of_lost(snapshot, lost, gone)
     if restarted:
         message = f"{message}; {replaced(restarted)}"
-    # A restart under way goes on and is not renamed for it.
+    # A restart that has begun continues under its own phase.
     phase = Phase.RESTARTING if before.phase is Phase.RESTARTING else Phase.RESCHEDULING
     return Verdict(
         phase=phase,
@@ -110,9 +110,10 @@ def _change_of_core(
 def _told_of_lost(
     snapshot: Snapshot, lost: Sequence[Pod], gone: Sequence[Slot]
 ) -> tuple[Reason | None, str]:
-    """Say which pods were lost, and of the first why; one that never ran goes first.
+    """Return the reason and message for lost pods, with the first one's cause. Pods that never ran
+    come first.
 
-    Failures that a rule ignores are named as such, if that is all.
+    If all of them are failures that a rule ignores, the reason shows that.
     """
     ignored = ignored_failures(snapshot, lost)
     if ignored and len(ignored) == len(lost) and not gone:
@@ -130,7 +131,7 @@ def _told_of_lost(
 
 
 def _resized_groups(snapshot: Snapshot) -> frozenset[str]:
-    """Tasks whose pods run as one process group of another size than is asked for now."""
+    """Return the tasks whose process group has another size than the spec requests now."""
     asked, wanted = snapshot.status.desired, snapshot.desired
     if asked is None or asked == wanted:
         return frozenset()
@@ -147,10 +148,10 @@ def _resized_groups(snapshot: Snapshot) -> frozenset[str]:
 def _loss_of_tiers(
     snapshot: Snapshot, ended: Sequence[Pod], gone: Sequence[Slot]
 ) -> Verdict | None:
-    """Note pods of elastic tiers that were lost, and which replicas of several are torn by that.
+    """Record lost pods of elastic tiers, and the replicas of several pods that lost one.
 
-    Pods that vanished are made anew like those that were never there. Of a replica of several that
-    was up the others must not meet them, and so it is known that there were some.
+    Vanished pods are created again like missing ones. But if a replica of several pods was up, its
+    other pods must not meet the new ones, so the loss is recorded.
     """
     if not ended and not gone:
         return None
@@ -177,7 +178,7 @@ def _loss_of_tiers(
 
 
 def _first_to_move(moved: Sequence[Pod]) -> str:
-    """Say where the scheduler did not want the first of them, if that is why."""
+    """Return the first moved pod, with the reason if the scheduler refused it on its node."""
     refused = ((pod, words) for pod in moved if (words := refusal_of(pod.raw)))
     pod, words = next(refused, (moved[0], ""))
     return (
@@ -186,8 +187,7 @@ def _first_to_move(moved: Sequence[Pod]) -> str:
 
 
 def lost_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """Pods ended by the cluster or deleted, by us or by anybody, and failures that a rule
-    ignores."""
+    """Return pods that the cluster ended, that were deleted, or whose failure a rule ignores."""
     deleted = snapshot.rule(Seen.POD_DELETED, Part.TASK).then is Then.RESCHEDULE
     if deleted:
         return (*snapshot.disrupted, *snapshot.terminating)
@@ -198,9 +198,9 @@ def lost_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
 def gone_slots(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
     """Return the slots whose pods vanished between two reconciles.
 
-    All that the spec asked for when the phase was written had one; those added since never did.
-    The status has no list of these: they are the last of those that are missing with all their
-    pods.
+    Every pod that the spec requested when the phase was written existed; slots added since never
+    had one. The status has no list of the latter: they are the last of the slots with all pods
+    missing.
     """
     counted = snapshot.rule(Seen.POD_GONE, Part.TASK).then is Then.RESCHEDULE
     if not snapshot.missing or settling(snapshot, now) > 0:
@@ -223,8 +223,9 @@ def gone_slots(snapshot: Snapshot, now: datetime) -> tuple[Slot, ...]:
 
 
 def _torn(snapshot: Snapshot) -> Iterator[Slot]:
-    """Members of process groups that take none back, of a job that waits, which have no live pod
-    while others of their group have one: a suspension leaves none."""
+    """Yield the members of fixed-size process groups of a waiting job that have no live pod while
+    others of their group have one: a suspension leaves no live pods.
+    """
     if not snapshot.status.groups or not (snapshot.terminating or snapshot.missing):
         return
     live = {pod.name for pod in snapshot.live}

@@ -1,9 +1,9 @@
 """Failed pods: counted once, then replaced, until a limit is exceeded or a rule ends the job.
 
-Counting and replacing are two reconciles. The first one only writes the status, with the UIDs
-of the failed pods; the second one, which reads these UIDs, deletes the pods. A crash between the
-two loses nothing and counts nothing twice. A pod whose container the kubelet starts again is only
-counted: which of its failures are known is in the status, too.
+Counting and replacing are two reconciles. The first one only writes the status, with the UIDs of
+the failed pods; the second one reads these UIDs and deletes the pods. A crash between the two
+loses nothing and counts nothing twice. A pod whose container the kubelet restarts is only counted;
+the status also has its known failures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def judge_failures(
 ) -> Verdict | None:
     """Count pods that failed since the last status: one restart for all of them together.
 
-    Not those whose UIDs are in `following`: they failed because a member of their group was lost.
+    Pods whose UIDs are in `following` are left out: they failed because a member of their group
+    was lost.
     """
     ended = countable(snapshot, (pod for pod in snapshot.failed if pod.uid not in following))
     failed = (*ended, *snapshot.renewed)
@@ -85,7 +86,7 @@ def _told(
 
 
 def _number(snapshot: Snapshot, failed: Sequence[Pod], found: Count) -> str:
-    """Which restart it is, by the limit that it counts for."""
+    """Return the number of this restart, by the limit that it counts for."""
     assert snapshot.spec is not None, "nothing is counted without it"
     names = {pod.name for pod in failed}
     tasks = {slot.task.name: slot.task for slot in snapshot.slots if slot.name in names}

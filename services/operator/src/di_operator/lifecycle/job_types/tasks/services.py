@@ -1,4 +1,6 @@
-"""The Services of a job with tasks: the one of all its pods, and one of each task that asks."""
+"""The Services of a job with tasks: one for all of its pods, and one for each task that requests
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from di_operator.lifecycle.vocabulary.actions import Create, Recipe
 
 
 def missing_services(snapshot: Snapshot) -> Iterator[Create]:
-    """What makes the Services that are not there, of a job whose spec is known."""
+    """Yield the creates of missing Services of a job with a known spec."""
     present = {found["metadata"]["name"] for found in snapshot.services}
     for name, recipe in wanted_services(snapshot):
         if name not in present:
@@ -21,7 +23,7 @@ def missing_services(snapshot: Snapshot) -> Iterator[Create]:
 
 
 def wanted_services(snapshot: Snapshot) -> Iterator[tuple[str, Recipe]]:
-    """The names of the Services of such a job, and what each is built from."""
+    """Yield the names and recipes of the Services of such a job."""
     yield service_name(snapshot.name), ServiceRecipe(job=snapshot.job)
     for task in snapshot.tasks:
         if task.service is not None:

@@ -1,14 +1,14 @@
-"""Pods that stand by: who takes whose place, and how many are kept ready.
+"""Standby pods: their promotion to the places of lost pods, and the number kept ready.
 
-| seen | what follows |
+| observed | result |
 |---|---|
-| the end of a replica's pod is counted, or it has none | one that is ready takes the place |
-| the same, and none is ready | the place is for the replica's own pod again, which is made |
-| who took a place has no rank yet | its labels and annotations say which it is |
-| the job is up with all of its pods, and too few stand by | others are made |
+| a replica has no pod, or the end of its pod is counted | a ready standby pod is promoted |
+| the same, and none is ready | the replica's own pod is created |
+| a promoted pod has no rank yet | its labels and annotations get the place |
+| the job is up with all of its pods, and standby pods are missing | they are created |
 
-Who has which place is in the status alone, before anything is deleted or told: all else follows
-from it, so whoever decides next goes on from there. One that had a place never stands by again: its
+The status alone records the places, before anything is deleted or patched; everything else follows
+from it, so a new leader continues from there. A promoted pod never stands by again, because its
 program has begun to work.
 """
 
@@ -37,26 +37,27 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 MADE_ANEW_AFTER: Final = 60.0
-"""Seconds after which one that failed by itself is made anew: a program that always fails would be
-for ever, as fast as it fails."""
+"""Seconds before a standby pod that failed by itself is replaced: one that always fails would
+otherwise be created as fast as it fails, for ever.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """What is done now about the pods that stand by."""
+    """The next steps for standby pods."""
 
     due: tuple[Pod, ...] = ()
-    """They are deleted."""
+    """Standby pods to delete."""
     wanted: tuple[tuple[Task, int], ...] = ()
-    """Those to be made: of which task, and their numbers."""
+    """Standby pods to create, as pairs of task and number."""
     marks: tuple[Reclaim, ...] = ()
-    """What is written to those that took a place: which one it is."""
+    """Patches that write its place to a promoted pod."""
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
 
 
 def with_stand_ins(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Add to a verdict that counts pods who takes their places, so that it is one write."""
+    """Add the promotions to a verdict that counts pods, so that both are one write."""
     if verdict.phase.is_finished or not _has_standbys(snapshot):
         return verdict
     found = _next(snapshot, now, verdict)
@@ -67,10 +68,9 @@ def with_stand_ins(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdi
 
 
 def judge_stand_ins(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """Change who has which place, where pods that are counted or missing leave one; None: nobody
-    does.
+    """Return the promotions for places of counted or missing pods; None without any.
 
-    Before pods are made: one is made for a place that nobody has.
+    This comes before creations: a pod is only created for a place that no promoted pod serves.
     """
     if not (_has_standbys(snapshot) or snapshot.stand_ins):
         return None
@@ -85,7 +85,9 @@ def judge_stand_ins(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def _places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobEvent, ...]]:
-    """What tells pods which place they took, and puts them behind the Service of their task."""
+    """Return the patches that write their place to promoted pods and put them behind the Service
+    of their task.
+    """
     new = [
         (slot, pod)
         for slot in snapshot.slots
@@ -113,11 +115,11 @@ def _places_to_tell(snapshot: Snapshot) -> tuple[tuple[Reclaim, ...], tuple[JobE
 
 
 def reserve(snapshot: Snapshot, now: datetime, *, may_make: bool) -> Reserve:
-    """How those that took a place learn of it, and those that stand by come to be as many as the
-    spec asks for.
+    """Return the steps that write places to promoted pods and restore the number of standby pods.
 
-    They are made last, while the job is up with all of its pods: it can do without them. Of those
-    that failed by themselves the next one waits; one that has succeeded says that it is not needed.
+    Standby pods are created last, while the job is up with all of its pods, because it can run
+    without them. After one has failed by itself, the next waits. One that has succeeded is not
+    replaced.
     """
     due: list[Pod] = []
     wanted: list[tuple[Task, int]] = []
@@ -150,9 +152,9 @@ def reserve(snapshot: Snapshot, now: datetime, *, may_make: bool) -> Reserve:
 
 
 def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> StandIns:
-    """Who has which place from now on; with a verdict, once that is written."""
+    """Return the places of promoted pods from now on; with a verdict, once it is written."""
     dead, after = snapshot.status.counted, snapshot
-    # Of pods that are missing nobody knows whether they are only not seen yet, until it is counted.
+    # Missing pods may only be invisible so far, until they are counted as lost.
     is_counted = snapshot.status.is_replacing
     if verdict is not None:
         dead |= {pod.uid for pod in verdict.counted}
@@ -172,7 +174,7 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
         if not slot.task.standby:
             continue
         pod = snapshot.held.get(slot.name)
-        # No pod is made beside those that are to go first.
+        # No pod is created beside those that have to go first.
         stays = pod is not None and (pod.uid not in dead or slot.task.name in begun_anew)
         name = None
         if slot.name in snapshot.done or stays or (pod is None and not is_seen):
@@ -185,7 +187,7 @@ def _next(snapshot: Snapshot, now: datetime, verdict: Verdict | None = None) -> 
 
 
 def _is_from_absence(snapshot: Snapshot, found: StandIns) -> bool:
-    """Whether a pod that is not seen loses its place to another."""
+    """Return whether a place changes because its pod was not found."""
     return any(
         found.get(slot.task.name, {}).get(slot.index, _own_name(snapshot, slot)) != slot.name
         for slot in snapshot.missing
@@ -194,10 +196,12 @@ def _is_from_absence(snapshot: Snapshot, found: StandIns) -> bool:
 
 
 def _choose(snapshot: Snapshot, slot: Slot, ready: list[Pod], now: datetime) -> str | None:
-    """Take one that is as good as the pod that would be made, if there is one and it is time."""
+    """Return a standby pod that can replace the slot's pod, if there is one and its time
+    has come.
+    """
     record = snapshot.status.ledger.record(slot.task.name, slot.key)
     if record.memory:
-        # Those that stand by have the memory of the template.
+        # Standby pods have the memory of the template, not the grown one.
         return None
     avoided = record.avoided(now)
     found = next((pod for pod in ready if pod.node not in avoided), None)
@@ -217,33 +221,33 @@ def _ready(snapshot: Snapshot, task: Task) -> list[Pod]:
 
 
 def _begun_anew(snapshot: Snapshot) -> frozenset[str]:
-    """Tasks that begin anew as a whole, some of whose pods are still those of before."""
+    """Return the tasks that restart as a whole and still have earlier pods."""
     names = {pod.name for pod in snapshot.outdated}
     return frozenset(slot.task.name for slot in snapshot.slots if slot.name in names)
 
 
 def _is_outdated(snapshot: Snapshot, task: Task, pod: Pod) -> bool:
-    """Whether a pod that stands by was made before its task was restarted as a whole."""
+    """Return whether a standby pod predates its task's last restart as a whole."""
     attempt = snapshot.status.restart_attempts.get(task.name, 0)
     return pod.attempt is not None and pod.attempt < attempt
 
 
 def _patience(pod: Pod, now: datetime) -> float:
-    """Seconds for which a pod that stands by is left as it is; 0 or less: it is made anew.
+    """Return the seconds for which a standby pod is left as it is; 0 or less: it is replaced.
 
-    One that the cluster has ended says nothing about its program.
+    A pod that the cluster ended is replaced at once, since its program did not fail.
     """
     if pod.phase != "Failed":
         return MADE_ANEW_AFTER
     ended = ended_at(pod)
     if ended is None:
         return 0.0
-    # A clock that was set back must not stretch it.
+    # A clock that was set back must not extend the time.
     return MADE_ANEW_AFTER - max(0.0, (now - ended).total_seconds())
 
 
 def _of_task(snapshot: Snapshot, task: Task) -> Sequence[tuple[int, Pod]]:
-    """The pods that stand by for a task, by number."""
+    """Return the standby pods of a task, by number."""
     found = [
         (number, pod)
         for pod in snapshot.standbys
@@ -253,9 +257,9 @@ def _of_task(snapshot: Snapshot, task: Task) -> Sequence[tuple[int, Pod]]:
 
 
 def _free(snapshot: Snapshot, task: Task, count: int) -> Iterator[int]:
-    """The lowest numbers of so many that are to be made, whose names nobody has.
+    """Yield the lowest free numbers for that many new standby pods.
 
-    No number is above those of all pods that the task may have: some have to wait for the names of
+    No number exceeds the total of pods that the task may have: some have to wait for the names of
     pods that end.
     """
     taken = {pod.name for pod in (*snapshot.pods, *snapshot.predecessors)}

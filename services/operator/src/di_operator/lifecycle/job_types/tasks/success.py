@@ -1,13 +1,13 @@
-"""successPolicy: a job is over when some of its tasks have succeeded, whatever the others do.
+"""successPolicy: a job succeeds when some of its tasks have, whatever state the others are in.
 
-| seen | what is done |
+| observed | result |
 |---|---|
 | the tasks have succeeded, other pods have not ended | SuccessCriteriaMet, before any delete |
-| SuccessCriteriaMet, within the grace period | the others are deleted with what is left of it |
-| they have all ended, or the time is up, or there is none | Succeeded |
+| SuccessCriteriaMet, within the grace period | the others are deleted with the rest of it |
+| all others have ended, or the grace period has | Succeeded |
 
-From SuccessCriteriaMet on nothing about a pod counts any more. Its time of transition is in the
-status, so whoever decides next goes on from there.
+After SuccessCriteriaMet no pod is counted any more. Its transition time is in the status, so a new
+leader continues from there.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ REASON: Final = "TasksSucceeded"
 
 
 def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
-    """End a job whose success policy is fulfilled; None: it has none, or is not over."""
+    """End a job whose success policy is met; None if it has no policy or is not over."""
     policy = snapshot.spec.success_policy if snapshot.spec is not None else None
     phase = snapshot.status.phase
     if policy is None or phase is None:
         return None
     left, done = _time_left(snapshot, policy, now), _succeeded_tasks(snapshot, policy)
     if left is None and (not done or len(snapshot.done) == len(snapshot.awaited)):
-        # All of them: that has always been the end.
+        # By default a job succeeds when all of its tasks have.
         return None
-    # Of a pod whose program has ended only sidecars run on: cleanPodPolicy rules over it.
+    # If its program has ended, only sidecars run: cleanPodPolicy decides about them.
     others = [pod for pod in snapshot.pods if not pod.is_over]
     if left is None and others and policy.grace_period_seconds:
         return _announce(phase, done, len(others), policy)
@@ -59,27 +59,29 @@ def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
 
 
 def report_criteria(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition SuccessCriteriaMet, once it was written: the grace period counts from it."""
+    """Return the condition SuccessCriteriaMet once it is written: the grace period starts
+    with it.
+    """
     if snapshot.spec is None or snapshot.spec.success_policy is None:
         return NOTHING
     return Report(conditions=tuple(kept(snapshot.status.conditions, SUCCESS_CRITERIA_MET)))
 
 
 def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> float | None:
-    """Seconds of the grace period, None if it has not begun."""
+    """Return the seconds of the grace period that are left, None if it has not begun."""
     met = snapshot.status.conditions.get(SUCCESS_CRITERIA_MET)
     if met is None or met["status"] != "True":
         return None
     began = parse_time(met.get("lastTransitionTime")) or now
-    # A clock that was set back does not make the period longer.
+    # A clock that was set back must not extend the period.
     passed = max(0.0, (now - began).total_seconds())
     return policy.grace_period_seconds - passed
 
 
 def _succeeded_tasks(snapshot: Snapshot, policy: SuccessPolicy) -> list[str]:
-    """The tasks that have made the job succeed; none: it has not."""
+    """Return the tasks whose success has met the policy; empty if it is not met."""
     if not snapshot.done:
-        # So it is at most looks, and a job may have thousands of pods.
+        # Most reconciles return here, which is cheap even for a job with thousands of pods.
         return []
     wanted = Counter(slot.task.name for slot in snapshot.awaited)
     found = Counter(slot.task.name for slot in snapshot.slots if slot.name in snapshot.done)
@@ -95,7 +97,7 @@ def _announce(phase: Phase, done: list[str], others: int, policy: SuccessPolicy)
         phase=phase,
         asides=(Aside(type=SUCCESS_CRITERIA_MET, value=True, reason=REASON, message=message),),
         events=(JobEvent(reason=Reason.SUCCESS_CRITERIA_MET, message=message),),
-        # Should the watch not show the status that was just written.
+        # In case the watch does not show the status that was just written.
         requeue_after=1.0,
     )
 

@@ -1,1 +1,1 @@
-"""Policies that only report what is known of a job; they change nothing."""
+"""Policies that only report the state of a job and change nothing."""

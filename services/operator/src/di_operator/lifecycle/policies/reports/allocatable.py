@@ -1,4 +1,4 @@
-"""Whether the allocator can read the job: else it keeps the nodes it has, and gets no others."""
+"""Reports a job that the allocator cannot read: it keeps its nodes and gets no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOLVED: Final = Report(
 
 
 def report_allocatable(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition NotAllocatable."""
+    """Return the condition NotAllocatable."""
     grant = snapshot.grant
     if grant is None or grant.reason is not Reason.NOT_ALLOCATABLE:
         return _SOLVED

@@ -1,4 +1,4 @@
-"""What has succeeded stays so: the indexes of the pods that have, written as soon as they have."""
+"""Records the indexes of succeeded pods as soon as they have succeeded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FIELD: Final = "completedIndexes"
 
 
 def report_completed(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The completed indexes, without those that the transition begins again.
+    """Return the completed indexes, without those that the transition restarts.
 
-    Urgent when there is another one: its pod may be gone with the next drain of a node.
+    A new index is urgent: its pod may be gone with the next drain of a node.
     """
     written: dict[str, Any] = {}
     if snapshot.spec is None:
@@ -32,7 +32,7 @@ def report_completed(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Rep
 
 
 def _without_restarted(snapshot: Snapshot, verdict: Verdict) -> Completed:
-    """A task, or a replica of several pods, that begins again does so with all of its pods."""
+    """A task, or a replica of several pods, restarts with all of its pods."""
     sizes = {task.name: task.pods_per_replica for task in snapshot.tasks}
     return {
         task: frozenset(

@@ -1,4 +1,4 @@
-"""A finished phase that was written by hand: no condition confirms it, and it does not count."""
+"""Reports a finished phase that was written by hand: no condition confirms it, so it is ignored."""
 
 from __future__ import annotations
 

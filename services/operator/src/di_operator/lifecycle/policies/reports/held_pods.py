@@ -1,7 +1,7 @@
-"""Pods that were deleted and do not end: since when, and what holds them.
+"""Reports pods that were deleted and do not end, with the time and the cause.
 
-No other pod can have the name, and none may have the rank, of one that might still run. So it is
-waited for, and only who looks after what holds it can do something about it.
+While such a pod may still run, no other pod can have its name or its rank. So the job waits, and
+only the owner of the cause (a finalizer, for example) can resolve it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from di_operator.lifecycle.vocabulary.conditions import Aside
 from di_operator.lifecycle.vocabulary.reasons import Problem
 
 PATIENCE: Final = NODE_LOST_PATIENCE
-"""Seconds past its grace period for which a pod may take to end before it is reported: those after
-which one on a lost node is deleted without its kubelet."""
+"""Seconds past its grace period before a pod that does not end is reported: the time after which
+one on a lost node is deleted without its kubelet.
+"""
 _MOST: Final = 8
-"""Finalizers that are shown."""
+"""Maximum number of finalizers in the message."""
 _SOLVED: Final = Aside(
     type=Problem.POD_NOT_ENDING,
     value=False,
@@ -33,7 +34,9 @@ _SOLVED: Final = Aside(
 
 
 def report_held(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition PodNotEnding; nothing of a job that ends: no decision would take it back."""
+    """Return the condition PodNotEnding; nothing for a job that ends: no later decision would
+    remove it.
+    """
     if verdict.phase.is_finished:
         return NOTHING
     late = [pod for pod, left in _ending(snapshot, now) if left <= 0]
@@ -41,17 +44,17 @@ def report_held(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
 
 
 def held_time_left(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the next pod is late; None: none is ending that is not."""
+    """Return the seconds until the next pod is late; None if no pod is about to be."""
     return earliest(*(left for _, left in _ending(snapshot, now) if left > 0))
 
 
 def _ending(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Pod, float]]:
     """Yield the pods that are being deleted, each with the seconds until it is late."""
     names = {slot.name for slot in snapshot.slots} if snapshot.predecessors else frozenset[str]()
-    # Of an earlier job of the same name only pods whose names this one needs.
+    # A pod of an earlier job matters only if this job needs its name.
     in_the_way = (pod for pod in snapshot.predecessors if pod.name in names)
     for pod in (*snapshot.pods, *in_the_way):
-        # One on a lost node is deleted by force at that time.
+        # A pod on a lost node is deleted by force at that time.
         if pod.deleted_at is not None and not pod.node_is_lost:
             yield pod, PATIENCE - (now - pod.deleted_at).total_seconds()
 
@@ -68,7 +71,7 @@ def _condition(late: Iterable[Pod]) -> Aside:
 
 
 def _holder(pod: Pod) -> tuple[str, str]:
-    """What holds a pod, in one word and in words."""
+    """Return what holds a pod, as a key and as text."""
     if pod.phase == "Running" and not pod.has_ended:
         return "Kubelet", f"a container runs on, and the kubelet of node {pod.node} does not end it"
     if finalizers := pod.raw["metadata"].get("finalizers") or ():
@@ -78,7 +81,7 @@ def _holder(pod: Pod) -> tuple[str, str]:
 
 
 def _since(pod: Pod) -> str:
-    """When a pod was deleted: its time is that at which the grace period ends."""
+    """Return when a pod was deleted; the deletionTimestamp is the end of the grace period."""
     grace = pod.raw["metadata"].get("deletionGracePeriodSeconds")
     seconds = grace if isinstance(grace, int) and grace > 0 else 0
     assert pod.deleted_at is not None, "it is being deleted"

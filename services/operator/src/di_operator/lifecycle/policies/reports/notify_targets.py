@@ -1,4 +1,4 @@
-"""Targets that a job wants notified and that this installation does not have."""
+"""Reports notification targets of a job that this installation does not have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from di_operator.notification_targets import named_targets
 
 REASON: Final = "NoSuchTarget"
 _MOST: Final = 8
-"""Names that are shown; the annotation may have thousands."""
+"""Maximum number of names in the message; the annotation may have thousands."""
 _LONGEST: Final = 63
 _SOLVED: Final = Report(
     conditions=(
@@ -29,7 +29,7 @@ _SOLVED: Final = Report(
 
 
 def report_targets(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition NotifyTargetUnknown."""
+    """Return the condition NotifyTargetUnknown."""
     named, known = named_targets(snapshot.job), snapshot.notification_targets
     missing = sorted(named - known) if known is not None and named else ()
     if not missing or known is None:

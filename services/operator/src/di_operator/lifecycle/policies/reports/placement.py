@@ -1,4 +1,6 @@
-"""Where the replicas of a job are to run, since when, and what it has had of its nodes."""
+"""Records the nodes of a job's replicas, the time of the placement, and the
+replica-seconds used.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from di_operator.lifecycle.policy import NOTHING, Policy, Report
 
 
 def report_placement(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The placement of a job that the allocator places; nothing for others."""
+    """Return the placement of a job that the allocator places; nothing for others."""
     placement, before = snapshot.placement, snapshot.status
     if placement is None:
         return NOTHING
@@ -30,7 +32,7 @@ def report_placement(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Rep
 
 
 def _batch_size(snapshot: Snapshot) -> int | None:
-    """The allocator's advice; until its first one that which was written."""
+    """Return the allocator's recommended batch size; before its first one, the recorded value."""
     grant = snapshot.grant
     if grant is not None and grant.placement is not None:
         return grant.batch_size

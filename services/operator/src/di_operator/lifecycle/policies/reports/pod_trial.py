@@ -1,8 +1,8 @@
-"""Pods that the API server would refuse, of a job that a user or a queue keeps from starting.
+"""Reports pods that the API server would refuse, while a user or a queue holds the job back.
 
-Core/v1's rules are known at admission. Others are the cluster's own: an admission policy, Pod
-Security, a LimitRange, a PriorityClass that is missing. Without a dry run a queued job meets them
-hours later, when its pods are created.
+The rules of core/v1 are checked at admission. Others belong to the cluster: an admission policy,
+Pod Security, a LimitRange, a missing PriorityClass. Without a dry run a queued job would fail them
+only hours later, when its pods are created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SOLVED: Final = Report(
 
 
 def report_trial(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition PodsRefused; it stays as it is until the answer for this spec is known."""
+    """Return the condition PodsRefused; it is unchanged until the answer for this spec is known."""
     if verdict.phase.is_finished or not snapshot.is_held_back:
         return _SOLVED
     trial = snapshot.trial

@@ -1,4 +1,4 @@
-"""A reconcile that failed by a mistake of the operator: the condition ReconcileFailed."""
+"""Reports a reconcile that failed by a defect of the operator: the condition ReconcileFailed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOLVED: Final = Report(
 
 
 def defect(error: Exception) -> Aside:
-    """Return the condition of a job that the operator failed on by a mistake of its own.
+    """Return the condition of a job whose reconcile failed by a defect of the operator.
 
     It turns False with the next decision about the job.
     """
@@ -36,7 +36,7 @@ def defect(error: Exception) -> Aside:
 
 
 def report_success(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition of a job about which a decision was made after all."""
+    """Return the condition of a job whose decision succeeded again."""
     return _SOLVED
 
 

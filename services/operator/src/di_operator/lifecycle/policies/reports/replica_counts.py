@@ -1,4 +1,4 @@
-"""How many replicas a job is to have, and how many are ready."""
+"""Reports the wanted and the ready replicas of a job."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _FROM_SPEC: Final = (
     *("replicas", "readyReplicas", "taskStatus", "replicaStatus"),
     *("placement", "allocation", "placementTime", "replicaSeconds", "batchSize", "avoidedNodes"),
 )
-"""Fields that are kept while the spec they are made from cannot be read, also other topics'."""
+"""Fields, also of other topics, that are kept while the spec they come from cannot be read."""
 _ENDED: Final = ("Succeeded", "Failed")
-"""Phases of pods that a job which has ended still counts: the others are on their way out."""
+"""Pod phases that a finished job still counts: all other pods are being deleted."""
 
 
 def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The counts of pods, in all and by task; urgent if the spec asks for others, or if
-    no pod is ready any more."""
+    """Return the counts of pods, in total and by task; urgent if the spec requests other counts,
+    or if no pod is ready any more.
+    """
     fields: dict[str, Any]
     desired = snapshot.desired
     if snapshot.is_frozen:
@@ -38,16 +39,16 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
         counts = mapping(fields.get("taskStatus"))
         fields |= {"readyReplicas": 0, "taskStatus": _without_active(counts)}
     is_other = snapshot.spec is not None and desired != snapshot.status.desired
-    # A job that is suspended or preempted must not be shown as ready for seconds.
+    # A suspended or preempted job must not be shown as ready for seconds.
     is_down = not fields.get("readyReplicas") and bool(snapshot.status.raw.get("readyReplicas"))
     return Report(fields=fields, is_urgent=is_other or is_down)
 
 
 def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Count the replicas of each task by the phase of their pod: without one Pending, unless they
-    have succeeded.
+    """Return the replicas of each task by pod phase. One without a pod is Pending, unless it has
+    succeeded.
 
-    The sums are what the spec asked for; the next reconcile sees a new spec by them.
+    The sums equal the requested replicas; the next reconcile compares them with the spec.
     """
     counts: dict[str, dict[str, int]] = {task: {} for task in desired}
     for slot in snapshot.slots:

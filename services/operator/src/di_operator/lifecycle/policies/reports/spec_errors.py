@@ -1,4 +1,4 @@
-"""Errors in the spec of a job that was started: it goes on by what can be read of it."""
+"""Reports errors in the spec of a started job, which goes on with the readable part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SOLVED: Final = Report(
 
 
 def report_errors(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The condition SpecInvalid. A job that was not started is Failed for its errors instead."""
+    """Return the condition SpecInvalid. A job that never started is Failed instead."""
     if not snapshot.errors or not snapshot.has_started:
         return _SOLVED
     before = _FROZEN if snapshot.is_frozen else _GOES_ON

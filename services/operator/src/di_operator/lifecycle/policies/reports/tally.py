@@ -1,6 +1,6 @@
-"""What a transition has counted: restarts, reschedules, and the pods whose end they account for.
+"""Records the counts of a transition: restarts, reschedules, and the pods that they include.
 
-All of it is written at once: pods are deleted for their failure only after it was counted.
+All of it is one write: failed pods are deleted only after they were counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from di_operator.lifecycle.policy import Policy, Report
 
 
 def report_tally(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """The counts, attempts and losses with those of the transition."""
+    """Return the counts, attempts and losses, with those of the transition added."""
     before = snapshot.status
     fields: dict[str, Any] = {
         "restarts": before.restarts + verdict.restarts,
