@@ -53,7 +53,7 @@ def test_a_job_that_hangs_is_restarted_as_often_as_it_may(
     message = wait_until(failed, what="the job to hang for the second time")
     assert message.startswith("the reported step is 62 since ")
     assert message.endswith("; 1 restart of 1 used")
-    for event in ("Hung: the reported step is 62 since ", "begin anew: learner; restart 1 of 1"):
+    for event in ("Hung: the reported step is 62 since ", "restarting learner; restart 1 of 1"):
         wait_for_event(kubectl, "progress", event, namespace=namespace)
 
     attempts = {

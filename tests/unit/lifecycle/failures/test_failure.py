@@ -332,7 +332,7 @@ def test_a_replica_that_fails_again_is_retried_with_exponential_backoff() -> Non
         fail(cluster, COLLECTOR)
         cluster.reconcile()
         restarting = cluster.condition("Restarting")["message"]
-        assert restarting.endswith(f"{COLLECTOR} is made again after {pause} s")
+        assert restarting.endswith(f"{COLLECTOR} is created again after {pause} s")
         cluster.reconcile()
         assert COLLECTOR not in cluster.pods
         waiting = cluster.reconcile()

@@ -201,7 +201,7 @@ def test_without_known_nodes_the_second_pod_is_reported() -> None:
     cluster.pass_time(40).delete_pod(LEARNER, force=True).settle()
     found = cluster.condition("Starting")
     assert found["reason"] == "NodeNotFound"
-    assert found["message"].endswith("see whether that node exists")
+    assert found["message"].endswith("check that the node exists")
 
 
 @pytest.mark.parametrize("nodes", [None, frozenset({"n1"})])

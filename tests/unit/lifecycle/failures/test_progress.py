@@ -225,7 +225,7 @@ def test_a_rejected_report_is_shown_until_the_next_good_one() -> None:
     for _ in range(2):
         cluster.report(reportedAt=1767225600.5).settle()
     assert cluster.condition("ReportRejected")["message"] == (
-        "nothing of it was kept: reportedAt: must be a time, such as 2026-01-02T03:04:05Z"
+        "the report was dropped: reportedAt: must be a time, such as 2026-01-02T03:04:05Z"
     )
     assert [event.reason for event in cluster.events].count(Problem.REPORT_REJECTED) == 1
     cluster.report(envSteps=1).settle()
@@ -271,7 +271,7 @@ def test_a_restart_of_a_hung_job_replaces_the_pods_and_counts_once(
     assert cluster.phase == "Restarting"
     assert cluster.status["restartAttempts"] == dict.fromkeys(sorted(tasks), 1)
     message = cluster.condition("Restarting")["message"]
-    assert message.endswith(f"; to begin anew: {', '.join(sorted(tasks))}; restart 1 of 3")
+    assert message.endswith(f"; restarting {', '.join(sorted(tasks))}; restart 1 of 3")
     assert sorted(restarted(cluster)) == sorted(
         f"x-{task}-{index}" for task in tasks for index in range(2)
     )

@@ -30,7 +30,7 @@ def test_an_unknown_target_is_reported_once_until_it_is_removed() -> None:
     found = cluster.condition("NotifyTargetUnknown")
     assert (found["status"], found["reason"]) == ("True", "NoSuchTarget")
     assert found["message"] == (
-        "the annotation diengine/notify names 'hcat', and nobody of that name is told; "
+        "the annotation diengine/notify names 'hcat', which does not exist; "
         "targets of this installation: chat, pipeline"
     )
     assert warnings(cluster) == [found["message"]]

@@ -261,7 +261,7 @@ def test_a_replica_waits_for_its_backoff_as_a_whole() -> None:
     cluster = running(rollout(backoffLimit="Unlimited")).fail("x-rollout-0-1")
     settled(cluster)
     cluster.fail("x-rollout-0-0").reconcile()
-    assert "x-rollout-0 is made again after 10 s" in cluster.condition("Restarting")["message"]
+    assert "x-rollout-0 is created again after 10 s" in cluster.condition("Restarting")["message"]
     cluster.reconcile()
     cluster.end("x-rollout-0-1").reconcile()
     assert set(cluster.pods) == SECOND

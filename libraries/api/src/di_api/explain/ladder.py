@@ -224,7 +224,7 @@ def _waits(job: Job) -> Explanation | None:
     if current.reason in ("WaitingForNodes", "RefusedByScheduler"):
         return Explanation(
             cause=Cause.QUEUE,
-            summary=f"{name} waits for nodes: others have the room",
+            summary=f"{name} waits for nodes: other jobs have them",
             evidence=operator_says(job),
             remedy="it starts by itself; sooner with priority high, fewer minReplicas, or when "
             "others end (di list -A)",
@@ -257,7 +257,7 @@ def _operator_failed(job: Job) -> Explanation | None:
         return None
     return Explanation(
         cause=Cause.OPERATOR_FAILED,
-        summary=f"the operator fails on {job.facts.name} by a mistake of its own",
+        summary=f"the operator fails on {job.facts.name} by a defect of its own",
         evidence=(Evidence(label="operator", text=found.message, at=found.since),),
         remedy="report it with the job's manifest; it tries again by itself",
     )

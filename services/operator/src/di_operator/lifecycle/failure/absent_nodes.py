@@ -47,7 +47,7 @@ def _absent(snapshot: Snapshot, slot: Slot) -> str | None:
 
 
 def _not_taken_up(slot: Slot) -> str:
-    return f"{_binds(slot)}, where no kubelet takes it up: see whether that node exists"
+    return f"{_binds(slot)}, where no kubelet has accepted it: check that the node exists"
 
 
 def _binds(slot: Slot) -> str:

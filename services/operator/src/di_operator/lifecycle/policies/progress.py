@@ -36,19 +36,19 @@ _TAKEN: Final = Aside(
     type=Problem.REPORT_REJECTED,
     value=False,
     reason="ReportTaken",
-    message="the last report makes sense",
+    message="the last report is valid",
 )
 _PROGRESSING: Final = Aside(
     type=Problem.HUNG,
     value=False,
     reason="Progressing",
-    message="its step grows again, or its pods have begun anew",
+    message="its step grows again, or its pods were restarted",
 )
 _REPORTING: Final = Aside(
     type=Problem.NO_SIGNAL,
     value=False,
     reason="Reporting",
-    message="a step was reported, or its pods have begun anew",
+    message="a step was reported, or its pods were restarted",
 )
 
 
@@ -88,7 +88,7 @@ def judge_progress(snapshot: Snapshot, now: datetime) -> Verdict | None:
         return Verdict(phase=Phase.FAILED, reason=Reason.NO_PROGRESS, message=message)
     is_task = policy.action is ProgressAction.RESTART_TASK
     tasks = _watched(snapshot, policy) if is_task else {task.name for task in snapshot.tasks}
-    which = f"to begin anew: {', '.join(sorted(tasks))}; restart {spent + 1} of {limit}"
+    which = f"restarting {', '.join(sorted(tasks))}; restart {spent + 1} of {limit}"
     return Verdict(
         phase=Phase.RESTARTING,
         message=f"{what}; {which}",
@@ -144,7 +144,7 @@ def _last_report(snapshot: Snapshot) -> Aside:
     rejected = snapshot.status.reported.rejected
     if not rejected:
         return _TAKEN
-    message = f"nothing of it was kept: {rejected}"
+    message = f"the report was dropped: {rejected}"
     return Aside(type=Problem.REPORT_REJECTED, value=True, reason="Senseless", message=message)
 
 

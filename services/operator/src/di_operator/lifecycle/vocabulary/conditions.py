@@ -94,7 +94,7 @@ def taken_back(old: Mapping[str, Condition], asides: Iterable[Aside]) -> Iterato
     """Yield the conditions of this operator that turn False because no decision reports them."""
     for kind in OWN_ASIDES - {aside.type for aside in asides}:
         if is_true(old, kind):
-            message = "nothing in the job is about it any more"
+            message = "it no longer applies to the job"
             yield Aside(type=kind, value=False, reason=REASON_GONE, message=message)
 
 

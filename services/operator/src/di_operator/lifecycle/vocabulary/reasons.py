@@ -62,14 +62,14 @@ class Reason(_Declared):
         "PodRejected",
         "Warning",
         "Rescheduling: a pod failed before any of its containers ran, mostly because the kubelet "
-        "of its node refused it; the message has the kubelet's words, and when the pod is created "
+        "of its node refused it; the message has the kubelet's reason, and when the pod is created "
         "again. The delays grow from 10 seconds to five minutes",
     )
     RESTART_REQUESTED = (
         "RestartRequested",
         "Normal",
-        "Restarting: `restartedAt` of the job or of a task was changed, and all pods of what it "
-        "speaks of are being replaced; no restart is counted",
+        "Restarting: `restartedAt` of the job or of a task was changed, and all of its "
+        "pods are being replaced; no restart is counted",
     )
     JOB_SUCCEEDED = (
         "JobSucceeded",
@@ -89,14 +89,14 @@ class Reason(_Declared):
         "JobQueued",
         "Normal",
         "Pending: its [queue](lifecycle.md#queues) has not admitted it, or has evicted it; the "
-        "condition `Queued` has Kueue's own words",
+        "condition `Queued` has Kueue's message",
     )
     WORKLOAD_REFUSED = (
         "WorkloadRefused",
         "Warning",
         "Kueue or the API server refused a Workload of the job; tried again every ten seconds",
     )
-    WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: others have the room"
+    WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: other jobs have the nodes"
     QUEUE_QUOTA_EXCEEDED = (
         "QueueQuotaExceeded",
         "Normal",
@@ -136,7 +136,7 @@ class Reason(_Declared):
         "Warning",
         "Pending: a quota refused a pod or a companion; tried again after 2 s, then after as long "
         "as the job has waited so far, 60 s at most. Of pods of an [elastic "
-        "tier](../how-to/roles.md#core-and-elastic-tier) the phase stays what it is",
+        "tier](../how-to/roles.md#core-and-elastic-tier) the phase does not change",
     )
     CREATE_FORBIDDEN = (
         "CreateForbidden",
@@ -256,11 +256,11 @@ class Reason(_Declared):
         "Warning",
         "the image of a container is not on the node, and its pull policy is Never",
     )
-    INVALID_IMAGE_NAME = "InvalidImageName", "Warning", "the name of an image is none"
+    INVALID_IMAGE_NAME = "InvalidImageName", "Warning", "the name of an image is invalid"
     CREATE_CONTAINER_CONFIG_ERROR = (
         "CreateContainerConfigError",
         "Warning",
-        "a ConfigMap, a Secret or a key in them that a container asks for does not exist",
+        "a ConfigMap, a Secret or a key in them that a container refers to does not exist",
     )
     CRASH_LOOP_BACK_OFF = (
         "CrashLoopBackOff",
@@ -318,7 +318,7 @@ class Reason(_Declared):
     GROUP_FORMED = (
         "GroupFormed",
         "Normal",
-        "a [process group](../how-to/process-groups.md#generations) has a new world; the message "
+        "a [process group](../how-to/process-groups.md#generations) has new members; the message "
         "has its generation",
     )
     PODS_CREATED = "PodsCreated", "Normal", "pods were created while others still wait"
@@ -420,7 +420,7 @@ class Problem(_Declared):
         "InsufficientReplicas",
         "Warning",
         "a [process group](../how-to/process-groups.md#generations) had fewer members than "
-        "`minReplicas` when its deadline passed: it has no world until more join",
+        "`minReplicas` when its deadline passed: it forms again when more have joined",
     )
     NODE_CHECK_FAILED = (
         "NodeCheckFailed",
@@ -441,7 +441,7 @@ class Problem(_Declared):
     REPORT_REJECTED = (
         "ReportRejected",
         "Warning",
-        "the last report to di-server made no sense, and nothing of it was kept; the message says "
+        "the last report to di-server was invalid, and was dropped; the message says "
         "which key and why",
     )
     NOTIFY_TARGET_UNKNOWN = (
@@ -459,7 +459,7 @@ class Problem(_Declared):
     RECONCILE_FAILED = (
         "ReconcileFailed",
         "Warning",
-        "the operator failed on the job by a mistake of its own and tries again, after pauses that "
+        "the operator failed on the job by a defect of its own and retries, after pauses that "
         "grow to 15 seconds; the message has the error",
     )
 

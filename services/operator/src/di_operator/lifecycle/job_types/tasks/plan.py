@@ -142,7 +142,9 @@ def _fillable(snapshot: Snapshot, waiting: Set[str], quota: Quota, now: datetime
         elif slot.task.name in waits:
             reasons.append(f"task {slot.task.name} waits for task {waits[slot.task.name]}")
         elif slot.name in paused:
-            reasons.append(f"pod {slot.name} failed again and again, and is made anew later")
+            reasons.append(
+                f"pod {slot.name} failed repeatedly, and is created again after its back-off"
+            )
             pauses.append(paused[slot.name])
         else:
             slots.append(slot)

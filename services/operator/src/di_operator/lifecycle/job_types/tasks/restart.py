@@ -81,7 +81,7 @@ def _told(
         if slot.name in names and slot.task.backoff_limit is not None:
             pause = pause_of(found.ledger.record(slot.task.name, slot.key))
             if pause > 0:
-                yield f"{slot.replica_name} is made again after {pause:.0f} s"
+                yield f"{slot.replica_name} is created again after {pause:.0f} s"
                 return
 
 

@@ -22,7 +22,7 @@ _SOLVED: Final = Report(
             type=Problem.NOTIFY_TARGET_UNKNOWN,
             value=False,
             reason="TargetsKnown",
-            message="all whom the job names can be told",
+            message="this installation has every target that the job names",
         ),
     )
 )
@@ -38,7 +38,7 @@ def report_targets(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Repor
     more = f" and {len(missing) - _MOST} others" if len(missing) > _MOST else ""
     there = ", ".join(sorted(known)) or "none"
     message = (
-        f"the annotation diengine/notify names {shown}{more}, and nobody of that name is told; "
+        f"the annotation diengine/notify names {shown}{more}, which does not exist; "
         f"targets of this installation: {there}"
     )
     found = Aside(type=Problem.NOTIFY_TARGET_UNKNOWN, value=True, reason=REASON, message=message)

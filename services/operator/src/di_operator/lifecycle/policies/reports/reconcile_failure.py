@@ -18,7 +18,7 @@ _SOLVED: Final = Report(
             type=Problem.RECONCILE_FAILED,
             value=False,
             reason="ReconcileSucceeded",
-            message="the operator can act on the job",
+            message="the operator reconciles the job again",
         ),
     )
 )
@@ -30,7 +30,7 @@ def defect(error: Exception) -> Aside:
     It turns False with the next decision about the job.
     """
     what = describe(error)
-    message = f"the operator cannot act on this job and tries again ({what}); other jobs go on"
+    message = f"a defect of the operator keeps it from reconciling this job ({what}); it retries"
     reason = type(error).__name__
     return Aside(type=Problem.RECONCILE_FAILED, value=True, reason=reason, message=message)
 

@@ -21,7 +21,7 @@ _SOLVED: Final = Report(
             type=Problem.SPEC_INVALID,
             value=False,
             reason="SpecValid",
-            message="nothing is wrong with the spec any more",
+            message="the spec is valid again",
         ),
     )
 )
