@@ -1,4 +1,4 @@
-"""Stops: no job that runs is stopped so that another one can grow, and a stop has its price."""
+"""Stops: a stop has its price, and the next plan does not undo it."""
 
 from __future__ import annotations
 
@@ -54,25 +54,15 @@ def some_jobs(draw: st.DrawFn) -> dict[str, JobInfo]:
     return found
 
 
-def stopped_for_growth(
-    before: Mapping[str, NodeList], after: Mapping[str, NodeList]
-) -> tuple[list[str], list[str]]:
-    """Jobs that had nodes and have none, and jobs that have more learners than they had."""
-    learners = {key: len(had.task("learner")) for key, had in before.items() if had}
-    stopped = [key for key in learners if not after[key]]
-    grown = [key for key, had in learners.items() if len(after[key].task("learner")) > had]
-    return stopped, grown
-
-
 @settings(max_examples=60)
 @given(jobs=some_jobs(), where=some_nodes(), data=st.data())
-def test_no_job_is_stopped_so_that_another_one_can_grow(
+def test_no_stopped_job_is_started_again_seconds_later(
     jobs: dict[str, JobInfo], where: dict[str, NodeInfo], data: st.DataObject
 ) -> None:
     policy = GoodputPolicy()
     held = {key: NodeList() for key in jobs}
     for _ in range(4):
-        # What jobs report, how old they are, and which of them are there changes between plans.
+        # What jobs report, how old they are, and which of them exist changes between plans.
         changed = {
             key: replace(
                 each,
@@ -85,9 +75,48 @@ def test_no_job_is_stopped_so_that_another_one_can_grow(
         }
         before = {key: held.get(key, NodeList()) for key in changed}
         after = policy.optimize(changed, where, before)
-        stopped, grown = stopped_for_growth(before, after)
-        assert not (stopped and grown)
-        held = after
+        held = policy.optimize(seconds_later(changed, after), where, after)
+        stopped = [key for key, had in before.items() if had and not after[key]]
+        assert not [key for key in stopped if held[key]]
+
+
+def seconds_later(jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList]) -> dict[str, JobInfo]:
+    """The jobs after seven seconds on the nodes that they have."""
+    return {
+        key: replace(
+            each,
+            age=each.age + 7,
+            attained=each.attained + 7 * len(held[key].task("learner")),
+            remaining=None if each.remaining is None else max(0.0, each.remaining - 7),
+        )
+        for key, each in jobs.items()
+    }
+
+
+def test_a_fragmented_plan_is_replaced_by_the_next_one() -> None:
+    # A plan for itself has room for `moves` in pieces alone: it would stop it, and the next plan
+    # would make `large` smaller and start `moves` again on the node of that.
+    zone_a = Constraints(selector=(("zone", "a"),))
+    learner = task(1, minimum=1, maximum=9, gpu=1)
+    jobs = by_key(
+        job(
+            "first", replace(learner, constraints=zone_a), model=model(), explored=11, attained=2e5
+        ),
+        job("large", learner, model=model(), explored=15, attained=4e3),
+        job("moves", replace(learner, constraints=zone_a), attained=6e4),
+    )
+    where = {
+        name: node(name, labels={"zone": zone}, gpu=gpus)
+        for name, zone, gpus in (("n0", "a", 2), ("n1", "b", 2), ("n2", "a", 8))
+    }
+    before = {
+        "first": NodeList(),
+        "large": NodeList.of({"learner": ("n2",) * 8}),
+        "moves": NodeList.of({"learner": ("n0",)}),
+    }
+    found = GoodputPolicy().optimize(jobs, where, before)
+
+    assert min(counts(found).values()) >= 1
 
 
 def test_a_job_is_not_stopped_for_the_growth_of_a_shorter_one() -> None:
@@ -100,6 +129,22 @@ def test_a_job_is_not_stopped_for_the_growth_of_a_shorter_one() -> None:
     found = GoodputPolicy().optimize(by_key(quick, long), nodes(1, gpu=4), before)
 
     assert min(counts(found).values()) >= 1
+
+
+@pytest.mark.parametrize(
+    ("unsaved", "learners"),
+    [(0.0, {"urgent": 4, "runs": 0}), (20.0, {"urgent": 2, "runs": 2})],
+    ids=["the gain is above the price", "the gain is below the price"],
+)
+def test_a_job_is_stopped_for_growth_only_above_its_price(
+    unsaved: float, learners: dict[str, int]
+) -> None:
+    urgent = elastic("urgent", maximum=8, remaining=1e3, priority=1, age=1e4)
+    running = elastic("runs", maximum=8, remaining=1e9, unsaved=unsaved, age=1e4)
+    before = {key: NodeList.of({"learner": ("n000",) * 2}) for key in learners}
+    found = GoodputPolicy().optimize(by_key(urgent, running), nodes(1, gpu=4), before)
+
+    assert counts(found) == learners
 
 
 @pytest.mark.parametrize(("unsaved", "runs_on"), [(0.0, False), (1e6, True)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 from di_operator.allocator.admission.by_priority import admit
 from di_operator.allocator.admission.in_order import in_order, tightest
@@ -42,6 +42,10 @@ from di_operator.allocator.sizing.choose_node_kinds import Choice, choose_kinds
 from di_operator.allocator.sizing.choose_shares import choose_by_shares
 from di_operator.allocator.sizing.demand import Demand, Option, quiet_seconds, ranks, scarcest_of
 from di_operator.allocator.sizing.pools import Pool, PoolCapacity, Taken, pools_of
+from di_operator.allocator.sizing.sized_plan import SizedPlan, running_in, stops_for_growth
+
+_AHEAD: Final = 2
+"""Plans that are made in advance, to leave out a stop that the next plan would undo."""
 
 
 class GoodputPolicy:
@@ -136,10 +140,44 @@ class GoodputPolicy:
     ) -> dict[str, NodeList]:
         rigid = {key: job for key, job in jobs.items() if not job.preemptible}
         fixed = admit(rigid, nodes, previous, choose_node=tightest)
-        answer = self._sized(jobs, nodes, previous, curves, fixed=fixed)
-        if kept := self._stopped_for_growth(jobs, nodes, previous, answer, fixed):
-            answer = self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept)
+        answer = self._weighed(jobs, nodes, previous, curves, fixed)
+        for _ in range(_AHEAD):
+            stopped = [key for key in jobs if previous.get(key) and not answer[key]]
+            if not stopped:
+                break
+            following = self._weighed(jobs, nodes, answer, curves, fixed)
+            if not any(following[key] for key in stopped):
+                break
+            answer = following
         return answer
+
+    def _weighed(
+        self,
+        jobs: Mapping[str, JobInfo],
+        nodes: Mapping[str, NodeInfo],
+        previous: Mapping[str, NodeList],
+        curves: Curves,
+        fixed: Mapping[str, NodeList],
+    ) -> dict[str, NodeList]:
+        """Answer beside what is `fixed`; no job is stopped for the growth of others at a loss."""
+        plan = self._sized(jobs, nodes, previous, curves, fixed=fixed)
+        owner = {key: "" if self._shares is None else job.namespace for key, job in jobs.items()}
+        if not (doubtful := stops_for_growth(plan, previous, owner)):
+            return plan.answer
+        kept = running_in(doubtful, previous)
+        other = self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept)
+        # A stop has to gain more than its price, in each pool.
+        refused = [
+            pool
+            for pool in doubtful
+            if plan.worth(pool, other.answer, nodes) >= plan.worth(pool, plan.answer, nodes)
+        ]
+        if not refused:
+            return plan.answer
+        if len(refused) == len(doubtful):
+            return other.answer
+        kept = running_in(refused, previous)
+        return self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept).answer
 
     def _sized(
         self,
@@ -150,8 +188,8 @@ class GoodputPolicy:
         *,
         fixed: Mapping[str, NodeList],
         kept: Set[str] = frozenset(),
-    ) -> dict[str, NodeList]:
-        """Answer beside what is `fixed`; jobs of `kept` do not grow."""
+    ) -> SizedPlan:
+        """Return a plan beside what is `fixed`; jobs of `kept` do not grow."""
         capacity, fitting = _left_by(jobs, nodes, fixed)
         answer = dict.fromkeys(jobs, WAIT) | fitting
         allowance = Allowance()
@@ -159,10 +197,12 @@ class GoodputPolicy:
             allowance.take(jobs[key], answer[key])
         demands = self._demands(jobs, capacity, previous)
         demands = [each.not_above_present() if each.job.key in kept else each for each in demands]
-        if demands:
-            chosen = self._choose(demands, capacity, curves, allowance)
-            answer |= place(demands, chosen, capacity, previous, allowance)
-        return answer
+        if not demands:
+            return SizedPlan(answer=answer, pools=(), offers={})
+        pools = pools_of(demands)
+        chosen, offers = self._choose(demands, pools, capacity, curves, allowance)
+        answer |= place(demands, chosen, capacity, previous, allowance)
+        return SizedPlan(answer=answer, pools=pools, offers=offers)
 
     def _demands(
         self,
@@ -176,43 +216,6 @@ class GoodputPolicy:
             if job.preemptible
             and (demand := self._demand(job, capacity, previous.get(job.key, WAIT)))
         ]
-
-    def _stopped_for_growth(
-        self,
-        jobs: Mapping[str, JobInfo],
-        nodes: Mapping[str, NodeInfo],
-        previous: Mapping[str, NodeList],
-        answer: Mapping[str, NodeList],
-        fixed: Mapping[str, NodeList],
-    ) -> Set[str]:
-        """Return the jobs that run in pools where an answer stops one job and another one grows.
-
-        With shares a namespace may have to stop jobs so that those of another one can grow.
-        """
-        learners = {
-            key: (len(had.task(job.scaled.name)), len(answer[key].task(job.scaled.name)))
-            for key, job in jobs.items()
-            if job.preemptible and (had := previous.get(key, WAIT))
-        }
-        if not any(not after for _, after in learners.values()) or not any(
-            after > before for before, after in learners.values()
-        ):
-            return frozenset()
-        capacity, _ = _left_by(jobs, nodes, fixed)
-        kept: set[str] = set()
-        for pool in pools_of(self._demands(jobs, capacity, previous)):
-            running = [each.job for each in pool.demands if each.job.key in learners]
-            stopped, grown = set[str](), set[str]()
-            for job in running:
-                before, after = learners[job.key]
-                owner = "" if self._shares is None else job.namespace
-                if not after:
-                    stopped.add(owner)
-                elif after > before:
-                    grown.add(owner)
-            if not stopped.isdisjoint(grown):
-                kept |= {job.key for job in running}
-        return kept
 
     def _demand(self, job: JobInfo, capacity: FreeCapacity, had: NodeList) -> Demand | None:
         """Return the sizes a job may be offered; None: not even its minimum fits."""
@@ -258,28 +261,31 @@ class GoodputPolicy:
     def _choose(
         self,
         demands: Sequence[Demand],
+        pools: Sequence[Pool],
         capacity: FreeCapacity,
         curves: Curves,
         allowance: Allowance,
-    ) -> list[tuple[str, int]]:
-        """Return the kind of nodes and the size of each job."""
+    ) -> tuple[list[tuple[str, int]], dict[str, dict[str, Offer]]]:
+        """Return the kind of nodes and the size of each job, and the offers of all jobs."""
         speeds = {
             demand.job.key: speed
             for demand, speed in zip(demands, _speeds(demands, curves), strict=True)
         }
         taken = Taken()
         found: dict[str, tuple[str, int]] = {}
-        for pool in pools_of(demands):
+        offers: dict[str, dict[str, Offer]] = {}
+        for pool in pools:
             counted = taken.counted(pool)
-            chosen = self._choose_in(
+            chosen, offered = self._choose_in(
                 counted, [speeds[each.job.key] for each in counted.demands], capacity, allowance
             )
+            offers |= zip([each.job.key for each in counted.demands], offered, strict=True)
             found |= {
                 demand.job.key: picked
                 for demand, picked in zip(counted.demands, chosen, strict=True)
             }
             taken.take(counted, chosen)
-        return [found[demand.job.key] for demand in demands]
+        return [found[demand.job.key] for demand in demands], offers
 
     def _choose_in(
         self,
@@ -287,8 +293,8 @@ class GoodputPolicy:
         speeds: Sequence[Mapping[str, Curve]],
         capacity: FreeCapacity,
         allowance: Allowance,
-    ) -> list[tuple[str, int]]:
-        """Return the kind of nodes and the size of each job of one pool."""
+    ) -> tuple[list[tuple[str, int]], list[dict[str, Offer]]]:
+        """Return the kind of nodes and the size of each job of one pool, and their offers."""
         demands, kinds = pool.demands, pool.kinds
         scarce = scarcest_of(demands, capacity, pool.rows)
         available = PoolCapacity(pool, capacity, scarce)
@@ -305,7 +311,7 @@ class GoodputPolicy:
                 each = max(1, demand.task.resources.get(scarce, 0))
                 fair = available.fair(demand) / each
                 values = self._fair(demand, speed, part, fair)
-            self._charge_stop(demand, values)
+            self._charge_stop(demand, values, quiet)
             weight *= self._priority_weight**demand.job.priority
             offers.append(
                 {
@@ -345,14 +351,15 @@ class GoodputPolicy:
                     for demand in demands
                 ],
             )
-        return [
+        picks = [
             (kind, demand.options[kind].ladder.sizes[at])
             for demand, (kind, at) in zip(demands, chosen, strict=True)
         ]
+        return picks, offers
 
-    def _charge_stop(self, demand: Demand, values: Mapping[str, list[float]]) -> None:
+    def _charge_stop(self, demand: Demand, values: Mapping[str, list[float]], quiet: float) -> None:
         """Charge a running job with the cost of a stop, on every kind of nodes alike."""
-        costs = self._costs.restoring(demand.job.restoring)
+        costs = self._costs.restoring(demand.job.restoring).lasting(quiet)
         part = costs.of_stop(demand.job.unsaved)
         gained = max(
             values[kind][option.ladder.sizes.index(option.present)] - values[kind][0]
