@@ -133,7 +133,8 @@ def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     (found,) = jobs.values()
     assert found.account is not None
     assert found.account.barred == (
-        f"it cannot start: other namespaces are guaranteed too much of the 8 {GPU}"
+        f"it cannot start: other namespaces are guaranteed too much of the 8 {GPU} on the"
+        " nodes that it can use"
     )
     plan = make_plan({"b/x": NodeList.of({"learner": ("n000",) * 6})}, jobs, nodes(1, gpu=8), {})
     assert plan.allocations["b/x"] == WAIT
@@ -143,7 +144,8 @@ def test_a_gang_waiting_for_guarantees_reports_that() -> None:
     grant = step(NOTHING_SAID, seen, {}, whole=True, explain=True).words["uid-g"].grant
     assert grant.reason is Reason.WAITING_FOR_NODES
     assert grant.message == (
-        f"it cannot start: other namespaces are guaranteed too much of the 8 {objects.SLOT}"
+        f"it cannot start: other namespaces are guaranteed too much of the 8 {objects.SLOT} on the"
+        " nodes that it can use"
     )
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from di_operator.allocator.admission.guarantees import bar_gangs
 from di_operator.allocator.grants.checked_plan import make_plan
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.node import Constraints
 from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.sharing.queues import MOST, NO_QUEUES, queues_of, read_queues
 from di_operator.allocator.sharing.quotas import Allowance, asked_by
@@ -26,7 +27,7 @@ from tests.unit.allocator.test_policy_properties import (
     settled,
     some_nodes,
 )
-from tests.unit.allocator.worlds import GPU, amounts, by_key, counts, job, nodes, task
+from tests.unit.allocator.worlds import GPU, amounts, by_key, counts, job, node, nodes, task
 
 Queued = Mapping[str, Mapping[str, Any]]
 
@@ -372,6 +373,31 @@ def test_a_gang_may_take_exactly_what_is_not_guaranteed_to_others(
     account = bar_gangs(jobs, {}, nodes(8, gpu=1), read_queues(queues), besides)["b/x"].account
     assert account is not None
     assert (bool(account.barred), account.quota) == (is_barred, amounts(gpu=9))
+
+
+@pytest.mark.parametrize(
+    ("running", "is_barred"),
+    [({}, True), ({"a/x": ("b",) * 2}, True), ({"a/x": ("b",) * 4}, False)],
+    ids=["nothing", "too little elsewhere", "all of it elsewhere"],
+)
+def test_a_gang_leaves_guarantees_on_the_nodes_that_it_can_use(
+    running: Mapping[str, tuple[str, ...]], is_barred: bool
+) -> None:
+    pools = {name: node(name, labels={"pool": name}, gpu=8) for name in "ab"}
+    in_a = Constraints(selector=(("pool", "a"),))
+    of_a = job("b/x", replace(task(7, gpu=1), constraints=in_a), preemptible=False, gang=True)
+    held = {key: NodeList.of({"learner": names}) for key, names in running.items()}
+    queues = read_queues({"a": {"guarantee": {GPU: 4}}})
+    found = bar_gangs(by_key(of_a, wants("a/x", 1, 8)), held, pools, queues, {})
+    account = found["b/x"].account
+
+    assert bool(account and account.barred) is is_barred
+
+
+def test_a_gang_that_fits_no_node_is_not_barred() -> None:
+    queues = read_queues({"a": {"guarantee": {GPU: 4}}})
+    large = job("b/x", task(1, gpu=9), preemptible=False, gang=True)
+    assert bar_gangs(by_key(large), {}, nodes(8, gpu=1), queues, {}) == by_key(large)
 
 
 def test_guarantees_bar_no_running_gang_no_preemptible_job_and_no_other_resource() -> None:
