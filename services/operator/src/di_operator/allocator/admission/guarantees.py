@@ -7,8 +7,7 @@ guarantees of other namespaces remain available, even if they are not used at pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from di_operator.allocator.admission.in_order import in_order
 from di_operator.allocator.model.free_capacity import FreeCapacity
@@ -87,7 +86,7 @@ class _Use:
 
     namespace: str
     nodes: Mapping[str, Resources]
-    anywhere: Resources = MappingProxyType({})
+    anywhere: Resources = field(default_factory=dict)
     usable: frozenset[str] = frozenset()
     is_fixed: bool = True
 
