@@ -94,7 +94,7 @@ def seconds_later(jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList]) -> 
 
 
 def test_a_fragmented_plan_is_replaced_by_the_next_one() -> None:
-    # A plan for itself has room for `moves` in pieces alone: it would stop it, and the next plan
+    # A plan for itself has capacity for `moves` only in pieces: it would stop it, and the next plan
     # would make `large` smaller and start `moves` again on the node of that.
     zone_a = Constraints(selector=(("zone", "a"),))
     learner = task(1, minimum=1, maximum=9, gpu=1)

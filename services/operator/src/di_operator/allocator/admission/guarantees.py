@@ -6,14 +6,16 @@ guarantees of other namespaces remain available, even if they are not used at pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from di_operator.allocator.admission.in_order import in_order
 from di_operator.allocator.model.free_capacity import FreeCapacity
 from di_operator.allocator.model.job import Account, JobInfo, NodeList
 from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.model.resources import Resources, in_units, total
+from di_operator.allocator.model.shared_nodes import Rows
 from di_operator.allocator.sharing.queues import Queues
 from di_operator.allocator.sharing.quotas import asked_by
 
@@ -48,28 +50,34 @@ def bar_gangs(
     if not promised or not gangs:
         return found
     capacity = FreeCapacity(nodes)
-    running = [_Use.of(jobs[key], placed) for key, placed in held.items() if placed and key in jobs]
-    fixed = [each for each in running if each.is_fixed]
-    lent: dict[frozenset[str], dict[str, Resources]] = {}
+    running = [
+        (jobs[key], _taken_by_row(jobs[key], placed, capacity))
+        for key, placed in held.items()
+        if placed and key in jobs
+    ]
+    started: list[_Started] = []
+    pools: dict[Rows, _Pool] = {}
     for job in gangs:
         if held.get(job.key):
             continue
-        usable = frozenset(
-            capacity.nodes[row].name for task in job.tasks for row in capacity.rows(task)
-        )
-        if usable not in lent:
-            # What a namespace has on other nodes counts against its guarantee.
-            lent[usable] = _by_namespace(running, nodes.keys() - usable)
+        rows = frozenset[int]().union(*map(capacity.rows, job.tasks))
+        if not rows:
+            # It fits nowhere, and occupies nothing.
+            continue
+        if rows not in pools:
+            pools[rows] = _Pool.of(rows, capacity, running, started)
+        pool = pools[rows]
         asked = asked_by(job, {task.name: task.replicas for task in job.tasks})
-        this = _Use(namespace=job.namespace, nodes={}, anywhere=asked, usable=usable)
         short = _short(
             asked,
-            _by_namespace((*fixed, this), usable),
-            {name: _less(floor, lent[usable].get(name, {})) for name, floor in promised.items()},
-            total(nodes[name].free for name in usable),
+            pool.with_gang(job.namespace, asked),
+            {name: _less(floor, pool.elsewhere.get(name, {})) for name, floor in promised.items()},
+            pool.room,
         )
-        if short is None or not usable:
-            fixed.append(this)
+        if short is None:
+            started.append(_Started(namespace=job.namespace, asked=asked, rows=rows))
+            for each in pools.values():
+                each.count(started[-1])
             continue
         barred = (
             f"it cannot start: other namespaces are guaranteed too much of {short} on the nodes"
@@ -81,39 +89,79 @@ def bar_gangs(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Use:
-    """What a job takes: by node if it runs, else `anywhere` on the nodes `usable`."""
+class _Started:
+    """A waiting gang that is allowed to start, on some of the nodes `rows`."""
 
     namespace: str
-    nodes: Mapping[str, Resources]
-    anywhere: Resources = field(default_factory=dict)
-    usable: frozenset[str] = frozenset()
-    is_fixed: bool = True
+    asked: Resources
+    rows: Rows
+
+
+_Running: TypeAlias = tuple[JobInfo, Mapping[int, Resources]]
+"""A running job, and what it takes by row of a node."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pool:
+    """What namespaces take of the nodes that a gang can use.
+
+    Gangs with equal nodes share a pool, so that each gang is counted once for each pool.
+    """
+
+    rows: Rows
+    room: Resources
+    fixed: dict[str, Resources]
+    """By namespace, what its gangs take of these nodes at most."""
+    elsewhere: Mapping[str, Resources]
+    """By namespace, what its jobs take of all other nodes: it counts against the guarantee."""
 
     @classmethod
-    def of(cls, job: JobInfo, placed: NodeList) -> _Use:
-        """Return what a running job takes."""
-        nodes: dict[str, list[Resources]] = {}
-        for task in job.tasks:
-            for name in placed.task(task.name):
-                nodes.setdefault(name, []).append(task.resources)
-        return cls(
-            namespace=job.namespace,
-            nodes={name: total(each) for name, each in nodes.items()},
-            is_fixed=not job.preemptible,
+    def of(
+        cls,
+        rows: Rows,
+        capacity: FreeCapacity,
+        running: Sequence[_Running],
+        started: Iterable[_Started],
+    ) -> _Pool:
+        """Return the pool of some nodes, with the running jobs and the gangs that start."""
+        others = frozenset(range(len(capacity.nodes))) - rows
+        fixed = [(job, taken) for job, taken in running if not job.preemptible]
+        pool = cls(
+            rows=rows,
+            room=total(capacity.nodes[row].free for row in rows),
+            fixed=_by_namespace(fixed, rows),
+            elsewhere=_by_namespace(running, others) if others else {},
         )
+        for gang in started:
+            pool.count(gang)
+        return pool
 
-    def on(self, nodes: Set[str]) -> Resources:
-        """Return the most that it takes of some nodes."""
-        taken = [amounts for name, amounts in self.nodes.items() if name in nodes]
-        return total(taken if self.usable.isdisjoint(nodes) else [*taken, self.anywhere])
+    def with_gang(self, namespace: str, asked: Resources) -> dict[str, Resources]:
+        """Return what gangs take, by namespace, if one more starts."""
+        return {**self.fixed, namespace: total((self.fixed.get(namespace, {}), asked))}
+
+    def count(self, gang: _Started) -> None:
+        """Count a gang that starts, unless it can use none of these nodes."""
+        if not gang.rows.isdisjoint(self.rows):
+            self.fixed = self.with_gang(gang.namespace, gang.asked)
 
 
-def _by_namespace(uses: Iterable[_Use], nodes: Set[str]) -> dict[str, Resources]:
-    """Return, by namespace, what jobs take of some nodes."""
+def _taken_by_row(job: JobInfo, placed: NodeList, capacity: FreeCapacity) -> dict[int, Resources]:
+    """Return what a running job takes of each node, by row."""
+    found: dict[int, list[Resources]] = {}
+    for task in job.tasks:
+        for name in placed.task(task.name):
+            if (row := capacity.index.get(name)) is not None:
+                found.setdefault(row, []).append(task.resources)
+    return {row: total(each) for row, each in found.items()}
+
+
+def _by_namespace(running: Iterable[_Running], rows: Rows) -> dict[str, Resources]:
+    """Return, by namespace, what running jobs take of some nodes."""
     found: dict[str, list[Resources]] = {}
-    for use in uses if nodes else ():
-        found.setdefault(use.namespace, []).append(use.on(nodes))
+    for job, taken in running:
+        there = (amounts for row, amounts in taken.items() if row in rows)
+        found.setdefault(job.namespace, []).extend(there)
     return {namespace: total(each) for namespace, each in found.items()}
 
 
