@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -19,13 +19,17 @@ from tests.integration.operator_testbed import PRIORITY_CLASSES, Testbed, condit
 pytestmark = pytest.mark.usefixtures("crd")
 
 Object = dict[str, Any]
-SCOPED: Object = {"scopes": ["NotTerminating"]}
-"""All pods here are within it; the allocator reads no quota with a scope."""
+NOT_TERMINATING: Final = "NotTerminating"
+"""A scope of all pods here, which the allocator can tell."""
+BEST_EFFORT: Final = "BestEffort"
+"""A scope of all pods here, which the allocator cannot tell: a LimitRange could add requests."""
 
 
-async def limit(testbed: Testbed, namespace: str, most: int, **spec: Any) -> None:
+async def limit(testbed: Testbed, namespace: str, most: int, scope: str = "") -> None:
     """Let a namespace have so many devices, and wait until the API server goes by it."""
-    key = f"requests.{resource(testbed)}"
+    # Each pod has one device, and a quota of best-effort pods counts nothing but pods.
+    key = "pods" if scope == BEST_EFFORT else f"requests.{resource(testbed)}"
+    spec: Object = {"scopes": [scope]} if scope else {}
     quota = {"metadata": {"name": "gpus"}, "spec": {"hard": {key: str(most)}, **spec}}
     if most:
         await testbed.client.patch(QUOTAS, "gpus", {"spec": {"hard": {key: str(most)}}}, namespace)
@@ -64,7 +68,7 @@ async def pods(testbed: Testbed, namespace: str, *names: str) -> int:
 
 
 @asynccontextmanager
-async def contended(testbed: Testbed, other: str, **quota: Any) -> AsyncIterator[None]:
+async def contended(testbed: Testbed, other: str, scope: str = "") -> AsyncIterator[None]:
     """A job `v` has all devices; `h1` and `h2`, which go first, ask for them in another namespace
     that may have none."""
     async with (
@@ -73,7 +77,7 @@ async def contended(testbed: Testbed, other: str, **quota: Any) -> AsyncIterator
     ):
         await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
         await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
-        await limit(testbed, other, 0, **quota)
+        await limit(testbed, other, 0, scope)
         for name in ("h1", "h2"):
             body = job(name, devices(testbed, "learner", 8), preemptible=True, priority="high")
             await testbed.client.create(DIJOBS, body, other)
@@ -94,18 +98,19 @@ async def waits_for(testbed: Testbed, namespace: str, name: str, reason: str) ->
     return str(found["message"])
 
 
+@pytest.mark.parametrize("scope", ["", NOT_TERMINATING], ids=["all-pods", "with-a-scope"])
 def test_two_jobs_over_their_quota_evict_no_job_of_another_namespace(
-    kube_config: KubeConfig, namespace: str
+    kube_config: KubeConfig, namespace: str, scope: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        async with contended(testbed, other):
+        async with contended(testbed, other, scope):
             for name in ("h1", "h2"):
                 message = await waits_for(testbed, other, name, "QueueQuotaExceeded")
                 assert "(ResourceQuota gpus)" in message
             status = await testbed.status("v")
             assert (status["phase"], status["reschedules"]) == ("Running", 0)
 
-            await limit(testbed, other, 8)
+            await limit(testbed, other, 8, scope)
 
             async def has_pods() -> bool:
                 return await pods(testbed, other, "h1", "h2") == 8
@@ -120,7 +125,7 @@ def test_a_grant_that_a_quota_refuses_goes_back_to_the_job_it_was_taken_from(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        async with contended(testbed, other, **SCOPED):
+        async with contended(testbed, other, BEST_EFFORT):
             await given_back(testbed, other)
 
     with fresh_namespace(kube_config) as other:
@@ -132,9 +137,9 @@ def test_one_of_two_refused_jobs_gets_its_nodes_at_a_later_try(
     kube_config: KubeConfig, namespace: str
 ) -> None:
     async def body(testbed: Testbed) -> None:
-        async with contended(testbed, other, **SCOPED):
+        async with contended(testbed, other, BEST_EFFORT):
             await given_back(testbed, other)
-            await limit(testbed, other, 8)
+            await limit(testbed, other, 8, BEST_EFFORT)
 
             async def has_pods() -> bool:
                 # Of the quota, which is enough for one, both may get a part at first.

@@ -87,6 +87,7 @@ class Scheduler:
         kind_label: str | None = None,
         forecaster: Policy | None = None,
         needs_dry_runs: bool = False,
+        high_priority_class: str | None = None,
     ) -> None:
         """Prepare the scheduler; nothing is read yet.
 
@@ -100,7 +101,9 @@ class Scheduler:
                 of waiting jobs; None: no forecast.
             needs_dry_runs: whether a job gets nodes only after `dry_run_passed` was called for its
                 spec.
+            high_priority_class: of the pods of jobs with high priority, for quotas with scopes.
         """
+        self._high_priority_class = high_priority_class
         self._needs_dry_runs = needs_dry_runs
         self._policy = policy
         self._round = Round(
@@ -334,6 +337,7 @@ class Scheduler:
                 kind_label=self._kind_label,
                 queues=queues_of(self._policy),
                 needs_dry_runs=self._needs_dry_runs,
+                high_priority_class=self._high_priority_class,
             )
             self._news.begin(
                 Changes.all(

@@ -382,6 +382,7 @@ def _scheduler(base: Base, seen: Observed) -> Scheduler | None:
         clock=clock,
         observer=base.metrics,
         needs_dry_runs=True,
+        high_priority_class=config.high_priority_class,
     )
 
 

@@ -39,6 +39,8 @@ class Bench:
         self.reader = ClusterReader(read_spec, queues=queues_of(self.policy))
         self.words = NOTHING_SAID
         nodes = [node("a", 4), node("b", 4)]
+        for each in nodes:
+            each["status"]["allocatable"]["cpu"] = "9"
         self.reader.take(Changes.all(jobs=jobs, departed=[], nodes=nodes, pods=[], others=[]))
 
     def see(self, *quotas: Object, is_there: bool = True) -> None:
@@ -141,7 +143,7 @@ def test_requests_and_numbers_of_pods_are_read(hard: Object, resources: list[str
 @pytest.mark.parametrize(
     "fields",
     [
-        {"spec": {"hard": {"pods": "1"}, "scopes": ["BestEffort"]}},
+        {"spec": {"hard": {"pods": "1"}, "scopes": 7}},
         {"spec": {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": []} | {"x": 1}}},
         {"spec": "nonsense", "status": []},
         {},
@@ -172,3 +174,124 @@ def test_quotas_without_queues_are_in_no_metric_of_queues() -> None:
     bench.see(of(4))
     assert bench.reader.read(granted={}, now=NOW).besides == {}
     assert not NO_QUEUES
+
+
+def scoped(hard: int, *requirements: Object, used: int = 0, name: str = "some") -> Object:
+    """A quota for the pods that meet all requirements of a selector."""
+    key = f"requests.{SLOT}"
+    return quota(
+        name,
+        spec={"scopeSelector": {"matchExpressions": list(requirements)}},
+        status={"hard": {key: str(hard)}, "used": {key: str(used)}},
+    )
+
+
+def requires(scope: str, operator: str = "Exists", *values: str) -> Object:
+    return {"scopeName": scope, "operator": operator, **({"values": values} if values else {})}
+
+
+def with_spec(**fields: Any) -> Object:
+    found = task("learner", 4, minReplicas=4)
+    found["template"]["spec"] |= fields
+    return found
+
+
+def requesting(**amounts: str) -> Object:
+    found = task("learner", 4, minReplicas=4)
+    (container,) = found["template"]["spec"]["containers"]
+    container["resources"]["requests"] = amounts
+    return found
+
+
+AFFINE: Object = {
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "podAffinityTerm": {"topologyKey": "x", "namespaceSelector": {}}}
+        ]
+    }
+}
+KNOWN: dict[str, tuple[Object, Object, Object]] = {
+    # What a quota requires, the pods of a task that it counts, and of one that it does not count.
+    "terminating": (
+        requires("Terminating"),
+        with_spec(activeDeadlineSeconds=9),
+        task("learner", 4),
+    ),
+    "not-terminating": (
+        requires("NotTerminating"),
+        task("learner", 4),
+        with_spec(activeDeadlineSeconds=9),
+    ),
+    "not-best-effort": (requires("NotBestEffort"), requesting(cpu="1"), requesting(memory="0Gi")),
+    "class-in": (
+        requires("PriorityClass", "In", "high", "top"),
+        with_spec(priorityClassName="top"),
+        with_spec(priorityClassName="low"),
+    ),
+    "class-not-in": (
+        requires("PriorityClass", "NotIn", "low"),
+        with_spec(priorityClassName="top"),
+        task("learner", 4),
+    ),
+    "a-class": (requires("PriorityClass"), with_spec(priorityClassName="top"), task("learner", 4)),
+    "other-namespaces": (
+        requires("CrossNamespacePodAffinity"),
+        with_spec(affinity=AFFINE),
+        task("learner", 4),
+    ),
+}
+
+
+@pytest.mark.proves("allocation.md#a-grant-is-a-lease/would-exceed-a-resourcequota-that-the")
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_quota_with_scopes_bounds_the_jobs_whose_pods_it_counts(case: str) -> None:
+    requirement, counted, other = KNOWN[case]
+    bench = Bench(job("x", counted, phase="Pending"), job("y", other, phase="Pending"))
+    bench.see(scoped(1, requirement))
+    word = bench.look()
+    assert (len(word.has), len(bench.look("y").has)) == (0, 4)
+    assert word.grant.message == (
+        f"the quota of namespace rl: it has 0 of its 1 {SLOT} (ResourceQuota some), "
+        "and the job needs 4"
+    )
+
+
+def test_pods_in_two_quotas_are_held_by_the_tighter_one() -> None:
+    bench = Bench(job("x", with_spec(priorityClassName="top"), phase="Pending"))
+    top, mid = requires("PriorityClass", "In", "top"), requires("NotTerminating")
+    bench.see(of(9), scoped(3, top), scoped(8, mid, name="wide"))
+    assert "(ResourceQuota some)" in bench.look().grant.message
+    bench.see(of(3), scoped(8, top), scoped(8, mid, name="wide"))
+    assert "(ResourceQuota slots)" in bench.look().grant.message
+    bench.see(of(4))
+    assert len(bench.look().has) == 4
+
+
+def test_a_quota_counts_a_pod_that_meets_all_of_its_requirements() -> None:
+    both = (requires("NotTerminating"), requires("PriorityClass", "In", "top"))
+    bench = Bench(job("x", task("learner", 4), phase="Pending"))
+    bench.see(scoped(0, *both))
+    assert len(bench.look().has) == 4
+
+
+def test_placed_pods_are_not_counted_twice_by_a_quota_with_scopes() -> None:
+    fields = {"priorityClassName": "top"}
+    bench = Bench(job("x", with_spec(**fields)), job("y", with_spec(**fields), phase="Pending"))
+    assert len(bench.look().has) == 4
+    for number in range(4):
+        body = pod("x", "learner", "a")
+        body["metadata"] |= {"name": f"x-learner-{number}", "uid": f"p-{number}"}
+        bench.reader.put_pod(body)
+    bench.see(scoped(8, requires("PriorityClass", "In", "top"), used=4))
+    assert (len(bench.look().has), len(bench.look("y").has)) == (4, 4)
+
+
+def test_a_high_job_counts_in_the_quota_of_its_priority_class() -> None:
+    reader = ClusterReader(read_spec, high_priority_class="high")
+    for name, priority in (("x", "high"), ("y", "normal")):
+        reader.put_job(job(name, task("learner", 4), phase="Pending", priority=priority))
+    found = scoped(3, requires("PriorityClass", "In", "high"))
+    reader.take(Changes(quotas={"uid-some": (True, found)}))
+    jobs = reader.read(granted={}, now=NOW).jobs
+    amounts = {key: [dict(task.scoped) for task in found.tasks] for key, found in jobs.items()}
+    assert amounts == {"rl/x": [{f"{SLOT}@some": 1000}], "rl/y": [{}]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from di_api.spec import TaskType
 from di_operator.allocator.goodput.params import Collecting, GoodputModel
 from di_operator.allocator.model.node import Constraints
+from di_operator.allocator.model.pod_scopes import PodScopes
 from di_operator.allocator.model.resources import Resources
 
 
@@ -30,6 +31,15 @@ class TaskInfo:
     constraints: Constraints = field(default_factory=Constraints)
     elastic: bool = False
     """Its replicas are one process group whose members can come and go while the others stay."""
+    scopes: tuple[PodScopes, ...] = ()
+    """What quotas with scopes ask for, of each kind of pod that a replica has."""
+    scoped: Resources = field(default_factory=dict)
+    """What quotas with scopes count of one replica, by the names in `Account.quota`."""
+
+    @property
+    def counted(self) -> Resources:
+        """Return what all quotas count of one replica."""
+        return {**self.resources, **self.scoped} if self.scoped else self.resources
 
     @property
     def varies(self) -> bool:
@@ -71,7 +81,8 @@ class Account:
 
     guarantee: Resources = field(default_factory=dict)
     quota: Resources = field(default_factory=dict)
-    """Resources that are not named are unbounded."""
+    """Resources that are not named are unbounded. A ResourceQuota with scopes bounds an amount of
+    its own, see `TaskInfo.scoped`."""
     taken: Resources = field(default_factory=dict)
     """Usage by pods of jobs that the allocator does not decide on."""
     names: Mapping[str, str] = field(default_factory=dict)

@@ -26,7 +26,8 @@ from di_api.wording import reason_of
 from di_operator.allocator.admission.admitted import within_admitted
 from di_operator.allocator.admission.guarantees import bar_gangs
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
-from di_operator.allocator.model.resources import Resources, total
+from di_operator.allocator.model.resources import Resources
+from di_operator.allocator.observe.accounts import Bounds
 from di_operator.allocator.observe.changes import Changes, asks_for_nodes
 from di_operator.allocator.observe.decided_jobs import gives_way, is_ours
 from di_operator.allocator.observe.failures import with_growth, without_avoided
@@ -100,18 +101,21 @@ class ClusterReader:
         kind_label: str | None = None,
         queues: Queues = NO_QUEUES,
         needs_dry_runs: bool = False,
+        high_priority_class: str | None = None,
     ) -> None:
         """Build an empty reader.
 
         `read_spec` returns the spec of a job, and can raise InvalidSpec. `kind_label` is the label
         whose value is a node's kind; None: all are of one. `queues` bound what jobs of their
         namespaces can have. With `needs_dry_runs` a job without nodes and pods is in no snapshot
-        before its dry runs have passed.
+        before its dry runs have passed. `high_priority_class` is that of pods of jobs with high
+        priority.
         """
         self._read_spec = read_spec
         self._needs_dry_runs = needs_dry_runs
         self._dry_runs = DryRuns()
         self._queues = queues
+        self._high_priority_class = high_priority_class
         # By UID of a job that the allocator does not decide on, in a namespace with a queue.
         self._besides = Ledger()
         self._pool = NodePool(kind_label=kind_label)
@@ -121,6 +125,9 @@ class ClusterReader:
         self._quotas = ResourceQuotas()
         # By UID of a job that the allocator decides on: what its pods take, by namespace.
         self._own = Ledger()
+        self._bounds = Bounds(
+            queues=queues, quotas=self._quotas, besides=self._besides, own=self._own
+        )
         self._reservations = Reservations()
         self._jobs: dict[str, Object] = {}
         # Deleted jobs, by UID, until the last of their pods is gone. What these take of their
@@ -295,7 +302,8 @@ class ClusterReader:
             jobs[key] = info
             if words := self._refusals.words(uid, now):
                 refused[key] = words
-        jobs = self._within_accounts(jobs, held)
+        present = {key: self._ours[uid].present for key, uid in uids.items()}
+        jobs = self._bounds.applied(jobs, held, present)
         if self._rests:
             rests = {r.info.key: r.at(now, held=WAIT, attained=0.0) for r in self._rests.values()}
             kept = keep_room(rests, ((jobs[key], nodes) for key, nodes in held.items()), lasting)
@@ -311,7 +319,7 @@ class ClusterReader:
             jobs=jobs,
             uids=uids,
             held=held,
-            present={key: self._ours[uid].present for key, uid in uids.items()},
+            present=present,
             nodes=lasting,
             now=free,
             refused=refused,
@@ -331,31 +339,6 @@ class ClusterReader:
         """Return whether a dry run of a job's pods is needed before it can have nodes."""
         is_asked = self._needs_dry_runs and not any(job.pods.values())
         return is_asked and not self._dry_runs.have_passed(uid, job.generation)
-
-    def _within_accounts(
-        self, jobs: dict[str, JobInfo], held: Mapping[str, NodeList]
-    ) -> dict[str, JobInfo]:
-        """Return the jobs with the bounds of their namespaces that have a queue or a
-        ResourceQuota.
-        """
-        accounts = {
-            name: self._queues.account(name, dict(self._besides.taken(name)))
-            for name in self._queues.by_namespace
-        }
-        quotas = self._quotas.namespaces & {job.namespace for job in jobs.values()}
-        has: dict[str, list[Resources]] = {name: [] for name in quotas}
-        for key, job in jobs.items() if quotas else ():
-            if job.namespace in quotas:
-                counts = {task: len(nodes) for task, nodes in held[key].tasks}
-                has[job.namespace].append(asked_by(job, counts))
-        for name, amounts in has.items():
-            accounts[name] = self._quotas.account(
-                name, accounts.get(name), own=self._own.taken(name), held=total(amounts)
-            )
-        for key, job in jobs.items() if accounts else ():
-            if (account := accounts.get(job.namespace)) is not None:
-                jobs[key] = replace(job, account=account)
-        return jobs
 
     def _holders(
         self, jobs: Mapping[str, JobInfo], held: Mapping[str, NodeList]
@@ -413,7 +396,9 @@ class ClusterReader:
                     self._unreadable.setdefault(uid, {})[uid] = left_out
                 return
             report = self._reports.read(uid, (job.get("status") or {}).get("profilings"))
-            known = read_job(job, spec, report=report)
+            known = read_job(
+                job, spec, report=report, high_priority_class=self._high_priority_class
+            )
             placement = status.placement or {}
             placed = NodeList.of({task.name: placement.get(task.name, ()) for task in spec.tasks})
             # Compute the time-dependent values once: what fails must fail here, not in a round.

@@ -12,6 +12,7 @@ from di_api.expected_completion import ExpectedCompletion
 from di_api.spec import JobSpec, Priority, Task, TaskType
 from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo, scaled_of
 from di_operator.allocator.model.node import NodeInfo, Taint, read_constraints
+from di_operator.allocator.model.pod_scopes import read_scopes
 from di_operator.allocator.model.resources import Resources, largest, pod_request, read_resources
 from di_operator.allocator.observe.report_cache import Report
 from di_operator.builders.pinning import node_of
@@ -90,13 +91,16 @@ def node_of_pod(pod: Object) -> str | None:
     return node if node and not is_finished(pod) else None
 
 
-def read_task(task: Task) -> TaskInfo:
+def read_task(task: Task, priority_class: str | None = None) -> TaskInfo:
     """Return the allocator's model of a task. Raises ValueError for an invalid quantity.
+
+    Pods whose template sets no priority get `priority_class`.
 
     It counts pods. The pods of one replica count as equal, each with the larger request of its
     templates.
     """
     spec, leader = (each.get("spec") or {} for each in (task.template, task.leader_template))
+    pods = (spec, leader) if leader else (spec,)
     least, most = (
         task.replicas if bound is None else bound
         for bound in (task.min_replicas, task.max_replicas)
@@ -111,6 +115,7 @@ def read_task(task: Task) -> TaskInfo:
         resources=largest([pod_request(spec), pod_request(leader)]),
         constraints=read_constraints(spec),
         elastic=task.has_elastic_group,
+        scopes=tuple(read_scopes(each, priority_class) for each in pods),
     )
 
 
@@ -145,19 +150,25 @@ class KnownJob:
         )
 
 
-def read_job(job: Object, spec: JobSpec, *, report: Report | None) -> KnownJob:
-    """Return the facts about a DIJob and its report.
+def read_job(
+    job: Object, spec: JobSpec, *, report: Report | None, high_priority_class: str | None = None
+) -> KnownJob:
+    """Return the facts about a DIJob and its report. Its pods get `high_priority_class` if it is of
+    high priority.
 
     Raises ValueError for an invalid quantity in a template.
     """
     metadata, status = job["metadata"], job.get("status") or {}
+    is_high = spec.priority is Priority.HIGH
+    priority_class = high_priority_class if is_high else None
+    tasks = tuple(read_task(task, priority_class) for task in spec.tasks)
     return KnownJob(
         info=JobInfo(
             key=f"{metadata['namespace']}/{metadata['name']}",
-            tasks=_with_one_size_to_choose(tuple(read_task(task) for task in spec.tasks)),
+            tasks=_with_one_size_to_choose(tasks),
             preemptible=spec.preemptible,
             gang=spec.scheduling.gang,
-            priority=int(spec.priority is Priority.HIGH),
+            priority=int(is_high),
             age=0.0,
             restarts=int(status.get("reschedules") or 0),
             model=report.model if report else None,

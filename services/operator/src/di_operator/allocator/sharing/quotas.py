@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo, least
+from di_operator.allocator.model.pod_scopes import resource_of
 from di_operator.allocator.model.resources import Resources, in_units, total
 
 
@@ -42,7 +43,7 @@ class Allowance:
         if job.account is None:
             return
         used = self._used.setdefault(job.namespace, {})
-        for name, amount in task.resources.items():
+        for name, amount in task.counted.items():
             used[name] = used.get(name, 0) + count * amount
 
     def left(self, job: JobInfo) -> dict[str, int]:
@@ -60,7 +61,7 @@ class Allowance:
         if job.account is None:
             return True
         return _fits(
-            asked_by(job, {t.name: len(placed.task(t.name)) for t in job.tasks}), self.left(job)
+            counted_by(job, {t.name: len(placed.task(t.name)) for t in job.tasks}), self.left(job)
         )
 
     def has_room(self, job: JobInfo, task: TaskInfo, count: int) -> bool:
@@ -122,13 +123,14 @@ class Allowance:
         if job.account is None or self.within(job) is not None:
             return ""
         left = self.left(job)
-        needs = asked_by(job, {task.name: least(job, task) for task in job.tasks})
+        needs = counted_by(job, {task.name: least(job, task) for task in job.tasks})
         short = sorted(name for name, room in left.items() if needs.get(name, 0) > room)
         quota = job.account.quota
         has = total((job.account.taken, self._used.get(job.namespace, {})))
         return f"the quota of namespace {job.namespace}: " + "; ".join(
-            f"it has {in_units(has.get(name, 0))} of its {in_units(quota[name])} {name}"
-            f"{_named(job.account.names.get(name))}, and the job needs {in_units(needs[name])}"
+            f"it has {in_units(has.get(name, 0))} of its {in_units(quota[name])} "
+            f"{resource_of(name)}{_named(job.account.names.get(name))}, "
+            f"and the job needs {in_units(needs[name])}"
             for name in short
         )
 
@@ -172,11 +174,20 @@ def _named(quota: str | None) -> str:
 
 def asked_by(job: JobInfo, counts: Mapping[str, int]) -> dict[str, int]:
     """Return what so many replicas of each task take."""
+    return total(_multiplied(task.resources, counts.get(task.name, 0)) for task in job.tasks)
+
+
+def counted_by(job: JobInfo, counts: Mapping[str, int]) -> dict[str, int]:
+    """Return what quotas count of so many replicas of each task."""
     return total(_times(task, counts.get(task.name, 0)) for task in job.tasks)
 
 
 def _times(task: TaskInfo, count: int) -> dict[str, int]:
-    return {name: count * amount for name, amount in task.resources.items()}
+    return _multiplied(task.counted, count)
+
+
+def _multiplied(amounts: Resources, count: int) -> dict[str, int]:
+    return {name: count * amount for name, amount in amounts.items()}
 
 
 def _fits(amounts: Resources, left: Resources) -> bool:
@@ -190,7 +201,7 @@ def _grow(
     found = dict(counts)
     for task in job.tasks:
         more = max(0, upto[task.name] - found[task.name])
-        for name, amount in task.resources.items():
+        for name, amount in task.counted.items():
             if amount and name in left:
                 more = min(more, left[name] // amount)
         more -= more % task.unit
