@@ -101,7 +101,7 @@ class Config:
     scheduling_period: float
     """Seconds between two reallocations of all preemptible jobs."""
     binding: Binding
-    """Which component binds the pods of jobs that the allocator places."""
+    """The component that binds the pods of jobs that the allocator places."""
     companion_kinds: tuple[CompanionKind, ...]
     """Object kinds that jobs are allowed to bring along."""
     job_tasks: bool

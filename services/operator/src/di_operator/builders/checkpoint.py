@@ -15,7 +15,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """Where the checkpoints of learners are; empty for all other pods, and for jobs without
+    """The location of a learner's checkpoints; empty for other pods, and for jobs without
     checkpoints.
     """
 

@@ -18,7 +18,7 @@ _NAME: Final = "metadata.name"
 
 
 class Binding(StrEnum):
-    """Which component binds the pods of jobs that the allocator places."""
+    """The component that binds the pods of jobs that the allocator places."""
 
     SCHEDULER = "Scheduler"
     """The scheduler that the template names; the pods are pinned."""

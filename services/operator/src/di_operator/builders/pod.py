@@ -29,7 +29,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFrame:
-    """What all pods of a job that are created at one time have in common."""
+    """The facts that all pods of a job share which are created at one time."""
 
     job: Object
     replicas: Mapping[str, int]
@@ -47,7 +47,7 @@ class PodFrame:
     server_url: str
     access: Access
     binding: Binding = Binding.SCHEDULER
-    """Which component binds the pods that have a node."""
+    """The component that binds the pods that have a node."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Node type by node, if there are several types."""
     priority_class: str | None = None
@@ -120,12 +120,17 @@ def pod_body(
 ) -> dict[str, Any]:
     """Return the pod of one replica, or a standby pod of the task if `rank` is None.
 
-    The user's template is kept except for: restartPolicy, hostname and subdomain; the DNS policy of
-    a pod on the host network, if the template sets none; our labels and annotations; variables,
-    volumes, mounts and a priority class that the template does not define; affinity to pods that it
-    has to be near; ``di-port`` if no container declares it; the container of a nodeCheck before all
-    others, and the nodes to avoid. With ``node`` the pod is placed on the node that the allocator
-    chose.
+    The user's template is kept, with these changes:
+
+    - restartPolicy, hostname and subdomain are replaced;
+    - labels and annotations of the operator are added;
+    - variables, volumes, mounts and a priority class are added if the template defines none;
+    - a pod on the host network gets a DNS policy if the template sets none;
+    - affinity is added to the pods that it has to be near, and against the nodes to avoid;
+    - ``di-port`` is added if no container declares it;
+    - the container of a nodeCheck runs before all others.
+
+    With ``node`` the pod is placed on the node that the allocator chose.
     """
     metadata: Object = frame.job["metadata"]
     template: Object = task.template_of(index)

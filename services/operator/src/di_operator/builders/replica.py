@@ -30,7 +30,7 @@ _LEARNERS = (Role.LEARNER, Role.DDP_LEARNER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFrame:
-    """What all pods of a coordinated job have in common."""
+    """The facts that all pods of a coordinated job share."""
 
     job: Object
     volumes: tuple[Object, ...]

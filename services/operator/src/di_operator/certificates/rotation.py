@@ -58,7 +58,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateSettings:
-    """Where the certificates are stored, and their lifetimes."""
+    """The names under which certificates are stored, and their lifetimes."""
 
     namespace: str
     authority_secret: str
@@ -104,7 +104,7 @@ class CertificateSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What is stored in the cluster now.
+    """The certificates and bundles that the cluster has now.
 
     `serving` has the Secret of each leaf by its name. `bundles` has the decoded caBundle of each
     webhook, empty if it has none. `has_rules` is false if a webhook configuration lacks the rules;

@@ -1,4 +1,4 @@
-"""What the API server's answer to a create, or to a dry run of one, says about the job."""
+"""Reads the API server's answer to a create, or to a dry run of one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def dry_run(client: KubeClient, resource: Resource, body: Mapping[str, Any
 
 
 def refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
-    """What a refused create says about the job. Raises the error if it says nothing about it."""
+    """Return what a refused create means for the job. Raises the error if it means nothing."""
     if resource == WORKLOADS:
         return WorkloadRefused(message=error.message)
     match error:
@@ -61,7 +61,7 @@ def refusal(resource: Resource, error: NotFound | Invalid | Forbidden) -> Fault:
 
 
 def invalid(resource: Resource, error: Invalid) -> Fault:
-    """What an invalid object says about the job."""
+    """Return what the refusal of an invalid object means for the job."""
     if resource == CONFIGMAPS:
         return NodeListsRefused(message=error.message)
     return TemplateRefused(message=error.message)

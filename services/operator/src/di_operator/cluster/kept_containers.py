@@ -1,4 +1,4 @@
-"""What is kept of a pod's containers: as little as decisions read, shared between pods alike."""
+"""Reduces a pod's containers to what decisions read; equal pods share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of the specs of pods: where they take how much, or wait for it."""
+"""Reduces the specs of pods to the node and the amounts that they take or wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WANTS = ("nodeSelector", "affinity", "tolerations", "priority")
 
 
 def of_others(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pod's spec: where it takes how much, or waits for it."""
+    """Return the part of a pod's spec that has its node and the amounts it takes or waits for."""
     spec = body.get("spec") or {}
     wants = _WANTS if refusal_of(body) else ()
     return {
@@ -25,7 +25,7 @@ def of_others(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_in(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pod's spec: the node it is bound to, or pinned to."""
+    """Return the part of a pod's spec with the node that it is bound or pinned to."""
     if name := spec.get("nodeName"):
         return {"nodeName": name}
     node = node_of(spec)

@@ -57,9 +57,9 @@ class StatusWriter:
         unchanged.
 
         The patch carries the job's uid and resourceVersion. Without them a status from an outdated
-        read (a stale cache, a leader that was suspended) would overwrite a newer one: a failure
-        would be counted twice, or a new job would inherit the end of an earlier one of the same
-        name.
+        read (a stale cache, a leader that was suspended) would overwrite a newer one. A failure
+        would then be counted twice, or a new job would inherit the end of an earlier job of the
+        same name.
 
         Raises:
             NotLeading: the lease was lost.

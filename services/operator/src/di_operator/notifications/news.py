@@ -1,4 +1,4 @@
-"""What has happened to a job, the targets to notify, and the text. Pure functions."""
+"""Changes of a job, the targets to notify of them, and the text. Pure functions."""
 
 from __future__ import annotations
 

@@ -142,9 +142,9 @@ async def spread(
 
     Begins with CONCURRENCY calls. Each call that succeeds starts GROWTH more than that, until BURST
     have begun in total; after that each success starts one, and at most CONCURRENCY are under way.
-    So a thousand pods beyond a quota cause a handful of refusals, and connections are opened as
-    responses arrive: a hundred TLS handshakes at once would block the event loop for a tenth of a
-    second.
+    So a thousand pods beyond a quota cause a handful of refusals. Connections are opened as
+    responses arrive, because a hundred TLS handshakes at once would block the event loop for a
+    tenth of a second.
 
     `in_company` is called before each item. While it returns True, at most IN_COMPANY calls are
     under way, and after the first CONCURRENCY calls OF_LARGE_IN_COMPANY, with delays

@@ -1,4 +1,4 @@
-"""Whether this replica is still allowed to decide, as a state that every part can read.
+"""The lease of this replica, as a state that every part can read.
 
 The loss of the lease is not passed on by exceptions. One that leaves a task group arrives as an
 ExceptionGroup, and a group with errors of its own swallows the cancellation from outside.
