@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -38,9 +39,11 @@ class SizedPlan:
         kind = nodes[learners[0]].kind
         if kind not in offers:
             # With one kind of nodes its name may differ from theirs.
-            (kind,) = offers
-        at = demand.options[kind].ladder.sizes.index(len(learners))
-        return offers[kind].values[at]
+            kind = next(iter(offers))
+        # Placement can cut a size to one that was not offered.
+        at = bisect_right(demand.options[kind].ladder.sizes, len(learners)) - 1
+        values = offers[kind].values
+        return values[min(at, len(values) - 1)]
 
 
 def stops_for_growth(
