@@ -118,6 +118,15 @@ class WholeGroup:
         self._kubectl.apply(self._job)
         self._pods = self._wait(SIZE)
 
+    def remove(self) -> None:
+        """Delete the job with its pods. Each loss of a pod delays the next one, and a new job has
+        lost none.
+        """
+        self._kubectl(
+            *("--namespace", self._namespace, "delete", "dijob", JOB),
+            *("--cascade=foreground", "--timeout=300s"),
+        )
+
     def befall(self, event: str) -> None:
         """Let something happen to a member, and check that the group is replaced as a whole."""
         before = self._counts()

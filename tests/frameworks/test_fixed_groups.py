@@ -10,7 +10,7 @@ from tests.e2e.examples import load_image
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.whole_groups import EVENTS, JAX, WholeGroup, members_only
 
-TIMES = 10
+JOBS, TIMES_EACH = 5, 2
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -25,6 +25,8 @@ def test_a_group_of_jax_stays_whole(
 
 def _befall(kubectl: Kubectl, namespace: str, group: WholeGroup, event: str) -> None:
     with members_only(kubectl, namespace):
-        group.start()
-        for _ in range(TIMES):
-            group.befall(event)
+        for _ in range(JOBS):
+            group.start()
+            for _ in range(TIMES_EACH):
+                group.befall(event)
+            group.remove()

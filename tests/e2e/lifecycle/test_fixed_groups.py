@@ -14,7 +14,8 @@ def test_a_group_of_fixed_size_stays_whole(
 ) -> None:
     with members_only(kubectl, namespace):
         group = WholeGroup(kubectl, namespace, image=python_image, program=SOCKETS)
-        group.start()
         for _ in range(times):
+            group.start()
             for event in EVENTS:
                 group.befall(event)
+            group.remove()

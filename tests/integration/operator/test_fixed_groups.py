@@ -82,24 +82,38 @@ async def counts(testbed: Testbed) -> tuple[int, int]:
     return status["restarts"], status["reschedules"]
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.extended)])
+# Each further loss of the same pod delays the next one, up to minutes: so few in a row.
+@pytest.mark.parametrize(
+    ("jobs", "in_a_row"), [(1, 1), pytest.param(5, 2, marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize("event", EVENTS)
 @with_testbed
 async def test_a_group_of_fixed_size_is_replaced_and_counted_as_one(
-    testbed: Testbed, event: str, times: int
+    testbed: Testbed, event: str, jobs: int, in_a_row: int
 ) -> None:
+    async def no_pods() -> bool:
+        return not await testbed.pods("a")
+
     async with testbed.operator():
-        await start(testbed)
-        size = {"grow": 4, "shrink": 2}.get(event, 3)
-        for number in range(1, times + 1):
-            before = await whole(testbed, {}, 3)
-            await befall(testbed, event)
-            after = await whole(testbed, before, size)
-            if size != 3:
-                await scale(testbed, 3)
-                await whole(testbed, after, 3)
-            changes = number * (1 if size == 3 else 2)
-            assert await counts(testbed) == ((number, 0) if event == "fail" else (0, changes))
+        for _ in range(jobs):
+            await start(testbed)
+            await lose(testbed, event, times=in_a_row)
+            await testbed.client.delete(DIJOBS, "a", testbed.namespace)
+            await testbed.until(no_pods, "the pods of the deleted job to be gone")
+
+
+async def lose(testbed: Testbed, event: str, *, times: int) -> None:
+    """Let an event befall the group so often, and compare what is counted."""
+    size = {"grow": 4, "shrink": 2}.get(event, 3)
+    for number in range(1, times + 1):
+        before = await whole(testbed, {}, 3)
+        await befall(testbed, event)
+        after = await whole(testbed, before, size)
+        if size != 3:
+            await scale(testbed, 3)
+            await whole(testbed, after, 3)
+        changes = number * (1 if size == 3 else 2)
+        assert await counts(testbed) == ((number, 0) if event == "fail" else (0, changes))
 
 
 @with_testbed
