@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.conversion import VERSIONS as API_VERSIONS
+from di_api.conversion.versions import VERSIONS as API_VERSIONS
 from di_api.names import GROUP, KIND
 from di_webhook import conversion_review
 from di_webhook.admission import mutate, validate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.conversion import convert
+from di_api.conversion.versions import convert
 from di_api.defaults import with_defaults
 from di_api.names import API_VERSION
 from di_api.validation import validate_job

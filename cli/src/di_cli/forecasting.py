@@ -13,7 +13,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from di_api.conversion import ConversionFailed
+from di_api.conversion.versions import ConversionFailed
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import OPERATOR_NAME, SYSTEM_NAMESPACE
 from di_cli.constraints import below, on_nodes, ruling_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from di_api.conversion import VERSIONS, ConversionFailed, convert
+from di_api.conversion.versions import VERSIONS, ConversionFailed, convert
 from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND, is_dns_label
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api import names
-from di_api.conversion import VERSIONS, ConversionFailed, convert, with_unseen
-from di_api.conversion_annotation import (
+from di_api.conversion.annotation import (
     COMPRESSED,
     LARGEST,
     LONGEST,
@@ -23,6 +22,7 @@ from di_api.conversion_annotation import (
     pack,
     unpack,
 )
+from di_api.conversion.versions import VERSIONS, ConversionFailed, convert, with_unseen
 from di_api.phase import Phase
 from di_api.spec import MAX_REPLICAS
 from tests.unit.api.jobs import template

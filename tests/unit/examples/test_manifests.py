@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api.conversion import convert
+from di_api.conversion.versions import convert
 from di_api.defaults import with_defaults
 from di_api.names import API_VERSION, KIND, task_service_env
 from di_api.validation import validate_job

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api import names
-from di_api.conversion_annotation import pack
+from di_api.conversion.annotation import pack
 from di_webhook.admission import mutate, validate
 from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome

@@ -9,8 +9,8 @@ from copy import deepcopy
 from typing import Any, Final
 
 from di_api import names, strict_json
-from di_api.conversion import VERSIONS, ConversionFailed, convert, fields_of_older_versions
-from di_api.conversion_annotation import unpack
+from di_api.conversion.annotation import unpack
+from di_api.conversion.versions import VERSIONS, ConversionFailed, convert, fields_of_older_versions
 from di_api.phase import Phase
 from di_webhook import admission as admissions
 from di_webhook import conversion_review

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from di_api.conversion import ConversionFailed, convert
+from di_api.conversion.versions import ConversionFailed, convert
 from di_api.difference import written
 from di_api.validation import Check, unbounded
 from di_webhook.budget import MAX_SECONDS, Exhausted

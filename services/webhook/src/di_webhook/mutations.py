@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from di_api.annotations import annotation_patch
 from di_api.changed_by import admitted_note
-from di_api.conversion import with_unseen
+from di_api.conversion.versions import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch
 from di_api.difference import first_difference
 from di_api.failure_defaults import failure_policy_patch, limits_patch

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from di_api import conversion, names
+from di_api import names
+from di_api.conversion import versions as conversion
 from di_api.defaults import with_defaults
 from di_api.phase import Phase
 from di_api.spec import CleanPodPolicy, Priority, TaskType

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
-from di_api.conversion import fields_of_older_versions
+from di_api.conversion.versions import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, may_change
 from di_api.crd.core_schema import Schema, loose_template_schema
 from di_api.crd.document import Shared

@@ -12,7 +12,7 @@ from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, standby_pods, total_errors
 from di_api.validation.task.process_group import scaling_warning
-from di_api.validation.task.vacancies import vacant_core, vacant_members, vacant_of_allocator
+from di_api.validation.task.vacant_indexes import vacant_core, vacant_members, vacant_of_allocator
 from di_api.validation.update import update_errors, validate_update
 
 __all__ = [

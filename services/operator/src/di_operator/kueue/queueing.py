@@ -18,6 +18,12 @@ from di_api.spec import JobSpec, Task
 from di_operator.builders.topology import Domains
 from di_operator.kueue.bodies import PRIORITIES, Standing, sent_digest
 from di_operator.kueue.injection import FindFlavor, injection_of, unknown_flavors
+from di_operator.kueue.multikueue import (
+    MultiKueueRole,
+    is_admitted_elsewhere,
+    multikueue_role,
+    prebuilt_workload,
+)
 from di_operator.kueue.portions import (
     MAX_POD_SETS,
     PodSet,
@@ -25,7 +31,6 @@ from di_operator.kueue.portions import (
     core_pod_sets,
     portions_of,
 )
-from di_operator.kueue.side import Side, is_admitted_elsewhere, prebuilt_workload, side_of
 from di_operator.kueue.topology import domains_of, with_requests
 from di_operator.kueue.workload import Object, State, Words, Workload, read_all
 
@@ -54,7 +59,7 @@ class Kueue:
 class Queueing:
     """A job with a queue, and its Workloads."""
 
-    side: Side
+    side: MultiKueueRole
     standing: Standing
     obstacle: str | None
     problem: Words | None
@@ -88,11 +93,11 @@ class Queueing:
         core = self.core
         if core is None or core.deleting:
             return False
-        if self.side is Side.WORKER and not core.holds:
+        if self.side is MultiKueueRole.WORKER and not core.holds:
             return False  # its quota would be free before the pods are gone
         # Once a cluster is chosen, the job's status can come from it.
         is_sent = core.state is State.RESERVED and (core.cluster is not None or self.is_told)
-        return core.state is State.ADMITTED or (self.side is Side.MANAGER and is_sent)
+        return core.state is State.ADMITTED or (self.side is MultiKueueRole.MANAGER and is_sent)
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +118,7 @@ class Queueing:
         if self.problem is not None:
             return self.problem
         if self.core is None or self.core.deleting:
-            by = " by MultiKueue" if self.side is Side.WORKER else ""
+            by = " by MultiKueue" if self.side is MultiKueueRole.WORKER else ""
             return Words(reason="Creating", message=f"its Workload is still to be made{by}")
         if self.core.state is State.FINISHED:
             return Words(reason="Finished", message="its Workload has ended; another is made")
@@ -236,8 +241,8 @@ def read_queueing(
     if queue is None and not found:
         return None
     uid = job["metadata"]["uid"]
-    side = side_of(job)
-    prebuilt = prebuilt_workload(job) if side is Side.WORKER else None
+    side = multikueue_role(job)
+    prebuilt = prebuilt_workload(job) if side is MultiKueueRole.WORKER else None
     own = [
         each
         for each in found
@@ -264,8 +269,8 @@ def read_queueing(
         goes_on=goes_on,
         portions=portions,
         pod_sets=pod_sets,
-        sent=sent_digest(mapping(job.get("spec"))) if side is Side.MANAGER else "",
-        is_told=side is Side.MANAGER
+        sent=sent_digest(mapping(job.get("spec"))) if side is MultiKueueRole.MANAGER else "",
+        is_told=side is MultiKueueRole.MANAGER
         and core is not None
         and is_admitted_elsewhere(job, core.reserved),
         core=core,

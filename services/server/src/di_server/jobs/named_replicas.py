@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from di_api.names import pod_name
+from di_api.replica_indexes import indexes
 from di_api.stand_ins import StandIns, read_stand_ins, serving_pod
-from di_api.vacancies import indexes
 from di_api.validation import pods_per_replica
 from di_server.problems import OutOfBounds
 

@@ -30,7 +30,7 @@ from di_api.validation.task.pod_groups import shared_pod_names
 from di_api.validation.task.ports import confused_variables
 from di_api.validation.task.scalable import contended_replicas
 from di_api.validation.task.standby import contended_standbys, names_of_standbys
-from di_api.validation.task.vacancies import vacant_of_allocator
+from di_api.validation.task.vacant_indexes import vacant_of_allocator
 from di_api.validation.tasks import reused_task_names
 
 

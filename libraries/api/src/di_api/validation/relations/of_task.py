@@ -13,7 +13,7 @@ from di_api.validation.task.process_group import wrong_process_group
 from di_api.validation.task.scalable import unbounded_scalable
 from di_api.validation.task.service import wrong_service
 from di_api.validation.task.standby import wrong_standby
-from di_api.validation.task.vacancies import vacant_core, vacant_members
+from di_api.validation.task.vacant_indexes import vacant_core, vacant_members
 from di_api.validation.tasks import replicas_out_of_bounds, wrong_dependencies
 
 _REPLICAS: Final = "(has(self.replicas) ? self.replicas : 1)"

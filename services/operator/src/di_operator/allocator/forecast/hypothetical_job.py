@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from di_api.conversion import convert
+from di_api.conversion.versions import convert
 from di_api.defaults import with_defaults
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import API_VERSION

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from di_api.field_error import mapping
+from di_api.replica_indexes import indexes
 from di_api.spec import JobSpec, Task
-from di_api.vacancies import indexes
 
 Completed: TypeAlias = Mapping[str, frozenset[int]]
 """Local indexes by task; tasks without completed pods are left out."""

@@ -14,8 +14,8 @@ from di_api.group_status import is_fixed_group
 from di_api.ownership import is_controlled_by, is_managed_elsewhere, is_of_earlier_job
 from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
+from di_operator.kueue.multikueue import MultiKueueRole
 from di_operator.kueue.queueing import Queueing
-from di_operator.kueue.side import Side
 from di_operator.lifecycle.observed.completed import Completed
 from di_operator.lifecycle.observed.placement import Grant, Placement
 from di_operator.lifecycle.observed.pods import Pod
@@ -238,7 +238,7 @@ class Snapshot:
     @property
     def is_dispatched(self) -> bool:
         """Return whether the job is dispatched to another cluster."""
-        return self.queueing is not None and self.queueing.side is Side.MANAGER
+        return self.queueing is not None and self.queueing.side is MultiKueueRole.MANAGER
 
     @property
     def is_left_alone(self) -> bool:

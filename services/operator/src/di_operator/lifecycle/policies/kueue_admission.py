@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from di_api.phase import Phase
 from di_kube.resources import DIJOBS
+from di_operator.kueue.multikueue import QUEUED, MultiKueueRole
 from di_operator.kueue.portions import Portion
 from di_operator.kueue.queueing import Queueing, resumed, suspended
-from di_operator.kueue.side import QUEUED, Side
 from di_operator.lifecycle.observed.pods import Pod, task_of
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
@@ -37,7 +37,7 @@ def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
         return None
     if queueing.is_open:
         # A job that MultiKueue dispatched stays suspended in this cluster.
-        if not queueing.by_queue or queueing.side is Side.MANAGER:
+        if not queueing.by_queue or queueing.side is MultiKueueRole.MANAGER:
             return None
         message = "admitted, and is resumed"
         return Verdict(

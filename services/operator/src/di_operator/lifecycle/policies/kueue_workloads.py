@@ -27,9 +27,9 @@ from di_operator.kueue.bodies import (
     reported_unready,
     unfinalized,
 )
+from di_operator.kueue.multikueue import MultiKueueRole
 from di_operator.kueue.portions import Portion, extra_pod_sets
 from di_operator.kueue.queueing import Queueing
-from di_operator.kueue.side import Side
 from di_operator.kueue.workload import State, Workload
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
@@ -81,7 +81,7 @@ def _steps(snapshot: Snapshot, queueing: Queueing, now: datetime) -> Iterator[Ac
     elif core is None:
         # Names are free again once an earlier job's Workloads are gone. MultiKueue creates those
         # in a worker cluster.
-        is_ours = queueing.side is not Side.WORKER
+        is_ours = queueing.side is not MultiKueueRole.WORKER
         if is_ours and queueing.problem is None and queueing.pod_sets and not queueing.old:
             yield _create_core(snapshot, queueing)
     else:
@@ -99,7 +99,7 @@ def _of_core(
     elif core.state is State.ADMITTED:
         yield from _keep_up(core, queueing)
         # In the manager cluster MultiKueue reports whether the pods are ready.
-        if queueing.side is not Side.MANAGER:
+        if queueing.side is not MultiKueueRole.MANAGER:
             yield from _report_ready(snapshot, core, now)
         for portion in queueing.portions:
             yield from _extras(snapshot, queueing, portion, now)
@@ -173,7 +173,7 @@ def _was_sent_another(core: Workload, queueing: Queueing) -> bool:
 
 def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
     """Bring a core to the job's present request; one that has reserved quota is created again."""
-    if not queueing.pod_sets or queueing.side is Side.WORKER:
+    if not queueing.pod_sets or queueing.side is MultiKueueRole.WORKER:
         return
     is_same = core.digest == digest_of(queueing.pod_sets) and not _was_sent_another(core, queueing)
     if not is_same and core.state is State.RESERVED:
@@ -197,7 +197,7 @@ def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
 
     Workloads that MultiKueue created stay as in the manager cluster.
     """
-    if queueing.side is Side.WORKER:
+    if queueing.side is MultiKueueRole.WORKER:
         return
     standing = queueing.standing.spec(is_core=workload.is_core)
     changed: dict[str, Any] = {}

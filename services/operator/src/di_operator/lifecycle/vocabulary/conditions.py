@@ -16,7 +16,7 @@ from typing import Any
 
 from di_api.phase import Phase
 from di_api.timestamps import format_time
-from di_operator.kueue.side import QUEUED
+from di_operator.kueue.multikueue import QUEUED
 from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 
 SUSPENDED = "Suspended"

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from di_api.names import LABEL_TASK_NAME, pod_name
 from di_api.phase import Phase
+from di_api.replica_indexes import indexes
 from di_api.spec import JobSpec, Task, Template
-from di_api.vacancies import indexes
 from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.failure.restart_delay import note_losses

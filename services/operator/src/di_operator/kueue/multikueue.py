@@ -24,7 +24,7 @@ QUEUED: Final = "Queued"
 """Condition of a job that shows whether it waits in a queue."""
 
 
-class Side(Enum):
+class MultiKueueRole(Enum):
     """Role of this cluster for a job."""
 
     LOCAL = "local"
@@ -37,14 +37,14 @@ class Side(Enum):
     @property
     def is_whole(self) -> bool:
         """Return whether one Workload covers everything that the job requests."""
-        return self is not Side.LOCAL
+        return self is not MultiKueueRole.LOCAL
 
 
-def side_of(job: Mapping[str, Any]) -> Side:
+def multikueue_role(job: Mapping[str, Any]) -> MultiKueueRole:
     """Return the role of this cluster for a job with a queue."""
     if is_dispatched(job):
-        return Side.MANAGER
-    return Side.WORKER if prebuilt_workload(job) else Side.LOCAL
+        return MultiKueueRole.MANAGER
+    return MultiKueueRole.WORKER if prebuilt_workload(job) else MultiKueueRole.LOCAL
 
 
 def prebuilt_workload(job: Mapping[str, Any]) -> str:

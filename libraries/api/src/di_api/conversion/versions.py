@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api import names
-from di_api.conversion_annotation import (
+from di_api.conversion.annotation import (
     LONGEST,
     MOST_ANNOTATIONS,
     TOO_LARGE,

@@ -1,0 +1,1 @@
+"""Conversion of DIJobs between the served versions of the API."""
