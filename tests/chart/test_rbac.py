@@ -14,7 +14,7 @@ JOBS_OF_THE_OPERATOR = {
     DIJOBS: "delete get list patch watch",
     "dijobtasks.diengine.opendilab.org": "create delete get list patch watch",
     "dijobtasks/status.diengine.opendilab.org": "patch",
-    "dijobs/status.diengine.opendilab.org": "patch",
+    "dijobs/status.diengine.opendilab.org": "patch update",
     "dijobs/finalizers.diengine.opendilab.org": "update",
     "pods": "create delete get list patch watch",
     "services": "create delete get list patch watch",

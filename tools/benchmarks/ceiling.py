@@ -153,7 +153,7 @@ class Ceiling:
             )
         if step.status is not None:
             with self._writers.writing(life.name):
-                await self._patch(life, step.status)
+                await self._write_status(life, step.status)
         for event in step.events:
             self._recorder.emit(life.job, event)
 
@@ -180,22 +180,27 @@ class Ceiling:
                 resource_version=made["resourceVersion"],
             )
 
-    async def _patch(self, life: Life, text: str) -> None:
+    async def _write_status(self, life: Life, text: str) -> None:
         metadata = life.job["metadata"]
         name, uid = metadata["name"], metadata["uid"]
-        patch = {
-            "metadata": {"uid": uid, "resourceVersion": life.version},
+        body = {
+            "apiVersion": DIJOBS.api_version,
+            "kind": DIJOBS.kind,
+            "metadata": {
+                **{"name": name, "namespace": self._namespace},
+                **{"uid": uid, "resourceVersion": life.version},
+            },
             "status": life.script.fill(text, name=name, uid=uid),
         }
-        patched = await self._client.patch(
+        written = await self._client.replace(
             DIJOBS,
             name,
-            patch,
+            body,
             self._namespace,
             subresource="status",
             field_manager=OPERATOR_NAME,
         )
-        life.version = patched["metadata"]["resourceVersion"]
+        life.version = written["metadata"]["resourceVersion"]
 
 
 class _Unobserved:

@@ -40,7 +40,7 @@ OPERATOR = frozenset(
         ("POST", "configmaps"),
         ("PUT", "configmaps"),
         ("DELETE", "configmaps"),
-        ("PATCH", "dijobs/status"),
+        ("PUT", "dijobs/status"),
         ("PUT", "pytorchjobs"),
         ("PUT", "pytorchjobs/status"),
         ("POST", "events"),

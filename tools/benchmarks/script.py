@@ -41,7 +41,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one reconcile writes: objects, then one status patch (as JSON), then events."""
+    """What one reconcile writes: objects, then the status (as JSON), then events."""
 
     objects: tuple[Create | Delete, ...]
     status: str | None
@@ -108,16 +108,20 @@ def _settle(model: ClusterModel) -> Iterator[Step]:
             return
         yield Step(
             objects=tuple(_writes(decision.actions)),
-            status=orjson.dumps(patch).decode() if patch else None,
+            status=_text(model.status) if patch else None,
             events=decision.events,
         )
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _writes(decided: Sequence[actions.Action]) -> Iterator[Create | Delete]:
     for action in decided:
         match action:
             case actions.Create(resource=resource, body=body):
-                yield Create(resource=resource, text=orjson.dumps(body).decode())
+                yield Create(resource=resource, text=_text(body))
             case actions.Delete(resource=resource, name=name) if resource in (SERVICES, CONFIGMAPS):
                 yield Delete(resource=resource, name=name)
             case _:

@@ -94,7 +94,7 @@ def _for(workload: str, trace: Trace) -> Iterator[Plan]:
         yield _watch(workload, "unobserved" if cancelled else "lost", notice, Drop())
     begun = False
     for request in trace.requests:
-        begun = begun or (request.verb, request.what) == ("patch", "dijobs/status")
+        begun = begun or (request.verb, request.what) == ("update", "dijobs/status")
         for code in ERRORS:
             yield _refusal(workload, request, code, joins=begun and request.name in ASKED_FOR)
     for write in trace.writes:

@@ -7,7 +7,7 @@ from tools.faults.plan import Drop, Fault, Hold, Kill, Lose, Notice, Plan, Refus
 
 
 def _patch(nth: int) -> Request:
-    return Request(verb="patch", what="dijobs/status", name="a", nth=nth)
+    return Request(verb="update", what="dijobs/status", name="a", nth=nth)
 
 
 REGRESSIONS = (

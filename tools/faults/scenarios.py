@@ -46,9 +46,9 @@ _WRITES = [
     Request(verb="create", what="services", name="di-a"),
     Request(verb="create", what="pods", name="a-work-0"),
     Request(verb="create", what="pods", name="a-work-2"),
-    Request(verb="patch", what="dijobs/status", name="a", nth=1),
-    Request(verb="patch", what="dijobs/status", name="a", nth=2),
-    Request(verb="patch", what="dijobs/status", name="a", nth=3),
+    Request(verb="update", what="dijobs/status", name="a", nth=1),
+    Request(verb="update", what="dijobs/status", name="a", nth=2),
+    Request(verb="update", what="dijobs/status", name="a", nth=3),
     Request(verb="delete", what="pods", name="a-work-1"),
 ]
 _KILLS = [Fault(at=at, do=Kill(answered=bool(n % 2))) for n, at in enumerate(_WRITES)]
@@ -125,7 +125,7 @@ async def events_held_over_a_failure_and_two_scalings_lead_to_the_last_scale(
     assert all(stage.created()[f"a-work-{index}"] == 1 for index in (1, 2, 3))
 
 
-_FIRST_STATUS = Request(verb="patch", what="dijobs/status", name="a", nth=1)
+_FIRST_STATUS = Request(verb="update", what="dijobs/status", name="a", nth=1)
 _CONFLICTS = Fault(at=_FIRST_STATUS, do=Refuse(409), seconds=30.0)
 
 

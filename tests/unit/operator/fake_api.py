@@ -124,11 +124,16 @@ class FakeApi:
         body: Object,
         namespace: str = "",
         *,
+        subresource: str | None = None,
+        field_manager: str | None = None,
         timeout: float | None = None,
     ) -> Object:
         await self._arrive("replace", resource, name)
         old = self._found(resource, name, namespace)
-        self._check(resource, old, None, body["metadata"].get("resourceVersion"))
+        wanted = body["metadata"]
+        self._check(resource, old, wanted.get("uid"), wanted.get("resourceVersion"))
+        if subresource == "status":
+            body = {**old, "status": body["status"]}
         return self.put(resource, namespace, body)
 
     async def delete(

@@ -236,12 +236,12 @@ def test_a_new_leader_keeps_the_condition_until_it_has_tried() -> None:
     bench.refuse(Forbidden, "no PriorityClass", verb="create", kind="Pod")
     bench.settle_and_try()
     bench.trials = Trials(monotonic=lambda: bench.seconds)
-    written = bench.api.calls["patch", "DIJob"]
+    written = bench.api.calls["replace", "DIJob"]
     bench.settle()
     assert bench.asked == [KEY]
-    assert bench.api.calls["patch", "DIJob"] == written
+    assert bench.api.calls["replace", "DIJob"] == written
     bench.settle_and_try()
-    assert bench.api.calls["patch", "DIJob"] == written
+    assert bench.api.calls["replace", "DIJob"] == written
     bench.refuse(Forbidden, verb="none")
     bench.seconds += LONGEST
     bench.try_pods()

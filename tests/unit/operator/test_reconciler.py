@@ -37,7 +37,7 @@ def test_a_new_job_gets_its_objects_and_one_status_write() -> None:
     assert bench.api.calls == {
         ("create", "Service"): 1,
         ("create", "Pod"): 2,
-        ("patch", "DIJob"): 1,
+        ("replace", "DIJob"): 1,
     }
     assert bench.events
 
@@ -135,7 +135,7 @@ def test_pod_creation_stops_when_the_job_changes(
     assert bench.reconcile() == 0.0
     assert bench.api.calls["create", "Pod"] < 500
     # It would tell of all thousand.
-    assert bench.api.calls["patch", "DIJob"] == 0
+    assert bench.api.calls["replace", "DIJob"] == 0
     assert bench.events == []
 
 
@@ -169,10 +169,10 @@ def test_endless_status_conflicts_do_not_hold_a_worker() -> None:
     bench = Bench()
     bench.submit()
 
-    bench.refuse(Conflict, verb="patch")
+    bench.refuse(Conflict, verb="replace")
     with pytest.raises(Conflict):
         bench.reconcile()
-    assert bench.api.calls["patch", "DIJob"] == ATTEMPTS
+    assert bench.api.calls["replace", "DIJob"] == ATTEMPTS
     assert bench.api.calls["create", "Pod"] == 2
     assert bench.events == []
 
@@ -252,7 +252,7 @@ def test_a_defect_is_a_condition_until_the_next_successful_reconcile() -> None:
     bench.submit()
     for _ in range(2):
         bench.report(ZeroDivisionError("no such thing"))
-    assert bench.api.calls["patch", "DIJob"] == 1
+    assert bench.api.calls["replace", "DIJob"] == 1
     (told,) = bench.status["conditions"]
     assert (told["type"], told["status"], told["reason"]) == (
         "ReconcileFailed",

@@ -1,4 +1,4 @@
-"""A status write is company for other jobs."""
+"""What a status write changes, and for whom it is company."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ class Nowhere:
     def observe(self, resource: Resource, body: Object) -> None: ...
 
 
-def test_a_status_write_counts_for_the_concurrency_of_other_jobs() -> None:
-    api, writers = FakeApi(), Writers(monotonic=lambda: 0.0)
-    status = StatusWriter(
+def writer(api: FakeApi, writers: Writers) -> StatusWriter:
+    return StatusWriter(
         client=api,  # type: ignore[arg-type]  # the part of the client it uses
         writes=Nowhere(),
         writers=writers,
@@ -25,6 +24,22 @@ def test_a_status_write_counts_for_the_concurrency_of_other_jobs() -> None:
         check_lease=lambda: None,
         observer=Metrics(),
     )
+
+
+def test_a_status_write_keeps_the_fields_of_other_writers() -> None:
+    api = FakeApi()
+    status = writer(api, Writers(monotonic=lambda: 0.0))
+    before = {"phase": "Running", "replicas": 2, "profilings": {"step": 3}, "later": "unknown"}
+    job = api.put(DIJOBS, "ns", {"metadata": {"name": "a"}, "spec": {"a": 1}, "status": before})
+    assert virtual_time.run(status.write(job, {"phase": "Succeeded"}))
+    written = api.objects["DIJob", "ns", "a"]
+    after = {"phase": "Succeeded", "profilings": {"step": 3}, "later": "unknown"}
+    assert (written["status"], written["spec"]) == (after, {"a": 1})
+
+
+def test_a_status_write_counts_for_the_concurrency_of_other_jobs() -> None:
+    api, writers = FakeApi(), Writers(monotonic=lambda: 0.0)
+    status = writer(api, writers)
     job = api.put(DIJOBS, "ns", {"metadata": {"name": "a"}, "status": {"phase": "Starting"}})
     own, other = JobKey("ns", "a"), JobKey("ns", "b")
     assert not virtual_time.run(status.write(job, {"phase": "Starting"}))

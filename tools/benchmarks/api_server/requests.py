@@ -24,7 +24,6 @@ from typing import Any, Final, TypedDict
 from di_api.names import OPERATOR_NAME
 from di_kube.client import KubeClient
 from di_kube.resources import EVENTS, PODS, SERVICES, Resource
-from di_operator.lifecycle.observed.status import merge_patch
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes, samples
 from tools.benchmarks.operator.throughput import API_SERVER
@@ -116,7 +115,7 @@ class Side:
     async def job_statuses(self, names: Sequence[str], count: int) -> list[Call]:
         """Requests that write a job's statuses in turn, to one job after the other.
 
-        Ours are merge patches of what differs, the rival's replace the object.
+        Both replace it; ours leave out the spec.
         """
         found: list[Call] = []
         for name in names:
@@ -129,11 +128,15 @@ class Side:
     async def _write_status(self, job: Object, status: Object) -> None:
         name = job["metadata"]["name"]
         if self.kind == OPERATOR:
-            known = {key: job["metadata"][key] for key in ("uid", "resourceVersion")}
-            written = await self.client.patch(
+            kept = ("name", "namespace", "uid", "resourceVersion")
+            written = await self.client.replace(
                 self.jobs,
                 name,
-                {"metadata": known, "status": merge_patch(job.get("status") or {}, status)},
+                {
+                    **{key: job[key] for key in ("apiVersion", "kind")},
+                    "metadata": {key: job["metadata"][key] for key in kept},
+                    "status": status,
+                },
                 self.namespace,
                 subresource="status",
                 field_manager=OPERATOR_NAME,

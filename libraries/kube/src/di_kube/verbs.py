@@ -87,10 +87,12 @@ class Verbs(Generic[R]):
         namespace: str | None = None,
         *,
         subresource: str | None = None,
+        field_manager: str | None = None,
         timeout: float | None = None,
     ) -> R:
         """Replace an object; a resourceVersion in the body makes it a compare-and-swap."""
-        path = resource.path(namespace, name, subresource)
+        query = {"fieldManager": field_manager}
+        path = wire.url_path(resource.path(namespace, name, subresource), query)
         target = Target(resource, namespace, name)
         return self._call("PUT", path, target, body=body, timeout=timeout)
 

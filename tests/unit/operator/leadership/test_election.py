@@ -213,6 +213,8 @@ class SlowApi(FakeApi):
         body: Object,
         namespace: str = "",
         *,
+        subresource: str | None = None,
+        field_manager: str | None = None,
         timeout: float | None = None,
     ) -> Object:
         assert timeout is not None

@@ -1,19 +1,19 @@
-"""Writes a job's status: one patch of the changed fields, conditional on the job that was decided
-on.
-"""
+"""Writes a job's status: one update, conditional on the job that was decided on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from di_api.names import OPERATOR_NAME
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Conflict
 from di_kube.resources import DIJOBS, Resource
-from di_operator.lifecycle.observed.status import merge_patch
+from di_operator.lifecycle.observed.status import merge_patch, with_owned
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import JobKey
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class Writes(Protocol):
@@ -28,12 +28,12 @@ class Observer(Protocol):
     """The metrics that the writer updates."""
 
     def status_written(self, result: str) -> None:
-        """Count one status patch: `ok`, `conflict` or `error`."""
+        """Count one status write: `ok`, `conflict` or `error`."""
         ...
 
 
 class StatusWriter:
-    """Patches `/status` of jobs."""
+    """Updates `/status` of jobs."""
 
     def __init__(
         self,
@@ -56,7 +56,11 @@ class StatusWriter:
         """Write `status` as the operator's part of the job's status; return False if it is
         unchanged.
 
-        The patch carries the job's uid and resourceVersion. Without them a status from an outdated
+        It is an update without the spec, which the API server takes from the object that it has:
+        a merge patch costs it a quarter more. The fields of other writers are sent as they were
+        read.
+
+        The update carries the job's uid and resourceVersion. Without them a status from an outdated
         read (a stale cache, a leader that was suspended) would overwrite a newer one. A failure
         would then be counted twice, or a new job would inherit the end of an earlier job of the
         same name.
@@ -66,22 +70,24 @@ class StatusWriter:
             Conflict: the job changed since it was read; decide again from a new read.
             ApiError: any other error (NotFound if the job is gone).
         """
-        changed = merge_patch(job.get("status") or {}, status)
-        if not changed:
+        present = job.get("status") or {}
+        if not merge_patch(present, status):
             return False
         self._check_lease()
         metadata = job["metadata"]
-        patch = {
-            "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
-            "status": changed,
+        body = {
+            "apiVersion": DIJOBS.api_version,
+            "kind": DIJOBS.kind,
+            "metadata": {key: metadata[key] for key in _IDENTITY},
+            "status": with_owned(present, status),
         }
         try:
             async with self._tenants.writing(metadata["namespace"]):
                 with self._writers.writing(JobKey(metadata["namespace"], metadata["name"])):
-                    patched = await self._client.patch(
+                    written = await self._client.replace(
                         DIJOBS,
                         metadata["name"],
-                        patch,
+                        body,
                         metadata["namespace"],
                         subresource="status",
                         field_manager=OPERATOR_NAME,
@@ -93,5 +99,5 @@ class StatusWriter:
             self._observer.status_written("error")
             raise
         self._observer.status_written("ok")
-        self._writes.observe(DIJOBS, patched)
+        self._writes.observe(DIJOBS, written)
         return True

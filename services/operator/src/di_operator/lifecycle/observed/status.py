@@ -240,6 +240,14 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
     )
 
 
+def with_owned(present: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a status with the operator's fields of ``new`` and the present ones of others."""
+    return {
+        **{key: value for key, value in present.items() if key not in OWNED_FIELDS},
+        **{key: new[key] for key in OWNED_FIELDS if key in new},
+    }
+
+
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
