@@ -1,4 +1,4 @@
-"""Failures that are seeded on purpose, and what `di why` has to say of each: declarations alone.
+"""Failures that are seeded on purpose, and what the first line of `di why` has to have for each.
 
 A seed's job is called as its key. Most have one pod of the image that every node has; what is wrong
 with it is all that the seed declares.
@@ -45,7 +45,7 @@ class Seed:
 
     Attributes:
         cause: that has to be found.
-        says: words that the sentence or the facts behind it have to have.
+        says: words that the first line has to have.
         program: of the learner, the only task.
         container: fields of its container.
         pod: fields of its pod.
@@ -156,7 +156,7 @@ SEEDS: Final[Mapping[str, Seed]] = {
     ),
     "pull-too-long": Seed(
         cause=Cause.IMAGE,
-        says="PendingTimeout",
+        says=ABSENT,
         container={"image": ABSENT},
         spec={"pendingTimeoutSeconds": 5},
     ),
@@ -194,7 +194,7 @@ SEEDS: Final[Mapping[str, Seed]] = {
     ),
     "unbound": Seed(
         cause=Cause.VOLUME,
-        says="unbound immediate PersistentVolumeClaims",
+        says="claim waits waits for storage class none, which does not exist",
         **_mounted(persistentVolumeClaim={"claimName": "waits"}),
         beside=[_object("PersistentVolumeClaim", "waits", spec=_CLAIM)],
     ),
@@ -319,14 +319,14 @@ SEEDS: Final[Mapping[str, Seed]] = {
     ),
     "memory": Seed(
         cause=Cause.OUT_OF_MEMORY,
-        says="OOMKilled",
+        says="ran out of memory: its limit is 48Mi",
         program=_FILLS_MEMORY,
         container={"resources": _SMALL},
         spec={**_AT_ONCE, "failurePolicy": _NO_GROWTH},
     ),
     "memory-limit": Seed(
         cause=Cause.OUT_OF_MEMORY,
-        says="OOMLimit",
+        says="48Mi of memory",
         program=_FILLS_MEMORY,
         container={"resources": _SMALL},
         spec={"failurePolicy": _LITTLE_GROWTH},
@@ -345,7 +345,7 @@ SEEDS: Final[Mapping[str, Seed]] = {
     ),
     "shell": Seed(
         cause=Cause.CANNOT_EXECUTE,
-        says="exit code 127",
+        says="trian: not found",
         container={"command": ["sh", "-c", "trian --now"]},
         spec=_AT_ONCE,
     ),
@@ -377,9 +377,7 @@ SEEDS: Final[Mapping[str, Seed]] = {
         cause=Cause.PROBE, says="Readiness probe failed", container={"readinessProbe": _FALSE}
     ),
     # The job as a whole.
-    "deadline": Seed(
-        cause=Cause.DEADLINE, says="DeadlineExceeded", spec={"activeDeadlineSeconds": 3}
-    ),
+    "deadline": Seed(cause=Cause.DEADLINE, says="3 seconds", spec={"activeDeadlineSeconds": 3}),
     "pending": Seed(
         cause=Cause.PENDING_TIMEOUT,
         says="0 of at least 1 pod ready",
@@ -397,7 +395,7 @@ SEEDS: Final[Mapping[str, Seed]] = {
         says="task learner waits for task collector",
         needs={"readinessProbe": {**_FALSE, "initialDelaySeconds": 3600}},
     ),
-    "suspended": Seed(cause=Cause.SUSPENDED, says="JobSuspended", spec={"suspend": True}),
+    "suspended": Seed(cause=Cause.SUSPENDED, says="is suspended", spec={"suspend": True}),
 }
 """By the name of the job."""
 WRONG_NAME: Final = "memroy"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from di_api.explain import Facts
+from di_api.explain.claims import claims_of
 from di_api.explain.signs import is_well
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
@@ -13,7 +15,10 @@ from di_kube.errors import ApiError, NotFound
 
 _LOGS = 3
 """Maximum number of pods whose logs are read."""
-_LINES = 20
+_LINES = 100
+"""Lines of a log among which the error is: a launcher writes dozens of lines after it."""
+
+Object = dict[str, Any]
 
 
 def gather(session: Session, name: str) -> Facts:
@@ -25,23 +30,27 @@ def gather(session: Session, name: str) -> Facts:
         return Facts(
             name=name, namespace=session.namespace, now=session.now(), job=None, jobs=names
         )
-    pods = _readable(session.pods, name)
+    unread: set[str] = set()
+    pods = _readable("pods", lambda: session.pods(name), unread)
     return Facts(
         name=name,
         namespace=session.namespace,
         now=session.now(),
         job=job,
         pods=pods,
-        events=_readable(session.events, name),
+        events=_readable("events", lambda: session.events(name, claims_of(pods)), unread),
         nodes=session.nodes(),
         logs=_logs(session, pods),
+        unread=frozenset(unread),
     )
 
 
-def _readable(read: Any, name: str) -> Any:
+def _readable(kind: str, read: Callable[[], list[Object]], unread: set[str]) -> list[Object]:
+    """Return what can be read; otherwise note that it cannot."""
     try:
-        return read(name)
+        return read()
     except ApiError:
+        unread.add(kind)
         return []
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from di_api.explain.claims import is_of_claim
 from di_api.names import LABEL_JOB
 from di_cli.access.kubeconfig import Access, read_access
 from di_cli.access.local_runs import end_of_run, meant_runs, the_one
@@ -71,10 +72,14 @@ class Session:
         """Return the pods of a job."""
         return self.client.list(PODS, self.namespace, label_selector=f"{LABEL_JOB}={job}")[0]
 
-    def events(self, job: str) -> list[Object]:
-        """Return the events of a job and its pods, deleted pods included."""
+    def events(self, job: str, claims: Iterable[str] = ()) -> list[Object]:
+        """Return the events of a job and its pods, deleted pods included, and of volume claims."""
         found, _ = self.client.list(EVENTS, self.namespace)
-        return [event for event in found if _is_about(event.get("involvedObject") or {}, job)]
+        return [
+            event
+            for event in found
+            if _is_about(event.get("involvedObject") or {}, job) or is_of_claim(event, claims)
+        ]
 
     def places(self, jobs: Iterable[Object], *, all_namespaces: bool = False) -> Places:
         """Return the places of waiting jobs in queues of Kueue, as far as the user can read

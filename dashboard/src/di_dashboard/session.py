@@ -33,7 +33,7 @@ from di_kube.sync import SyncKubeClient
 _TIMEOUT: Final = 15.0
 _CONNECTIONS: Final = 8
 _LOG_CONNECTIONS: Final = 64
-_WORDS: Final = 20
+_WORDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

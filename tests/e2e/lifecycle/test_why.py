@@ -1,4 +1,4 @@
-"""The score of `di why`: of the failures that are seeded, how many it finds the cause of.
+"""The score of `di why` on a real node: in how many seeded failures its first line has the cause.
 
 All jobs are there at once, and are asked about until each is explained, then once more.
 """
@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.extended
 
 """In which all but those that it is wrong about are explained; most of them are within thirty."""
-RIGHT = 28 / 30
+RIGHT = 38 / 40
 """The share that has to be right."""
 EXPECTED = {
     **{name: (seed.cause, seed.says) for name, seed in SEEDS.items()},
@@ -67,7 +67,7 @@ def _sow(kubectl: Kubectl, namespace: str, image: str) -> None:
 
 
 def _wrong(name: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What is wrong with what the command says; empty if nothing is."""
+    """What is wrong with the first line that the command prints; empty if nothing is."""
     capsys.readouterr()
     run(["why", name, "--namespace", namespace, "--json"])
     out, err = capsys.readouterr()
@@ -75,7 +75,6 @@ def _wrong(name: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> str
         return err
     found: dict[str, Any] = json.loads(out)
     cause, says = EXPECTED[name]
-    told = [found["summary"], found["remedy"], *(each["text"] for each in found["evidence"])]
-    if found["cause"] == cause and says in "\n".join(told):
+    if found["cause"] == cause and says in found["summary"]:
         return ""
     return f"is {cause} ({says}), not {found}"

@@ -10,7 +10,7 @@ import yaml
 
 from di_cli import output
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import EVENTS, JOBS, Di, condition, job, terminated
+from tests.unit.cli.conftest import EVENTS, JOBS, PODS, Di, condition, job, terminated
 
 
 def test_a_list_shows_each_job_in_a_row(di: Di) -> None:
@@ -108,7 +108,8 @@ def test_why_shows_cause_evidence_and_remedy(di: Di) -> None:
     name = di.pod("cartpole", "learner", 0, 0, **terminated(1, "Error", "11:19:00"))
     di.world.logs[name] = ["2026-03-01T11:18:59Z Traceback", "2026-03-01T11:19:00Z KeyError: 'x'"]
     assert di("why", "cartpole").lines == [
-        "cartpole failed after it was restarted 3 times: the program of cartpole-learner-0 failed",
+        "cartpole failed after it was restarted 3 times: the program of cartpole-learner-0 failed "
+        "(exit code 1): KeyError: 'x'",
         "  first     cartpole-learner-0/di-container, exit code 1, on node gpu-1 "
         "(11:19:00, 41m ago)",
         "  operator  JobFailed: 1 pod failed; pod cartpole-learner-0 failed first: exit code 1 "
@@ -121,6 +122,29 @@ def test_why_shows_cause_evidence_and_remedy(di: Di) -> None:
     assert json.loads(di("why", "cartpole", "--json").out)["cause"] == "BackoffLimit"
     di.world.logs[name] = ["unable to retrieve container logs for containerd://8aae"]
     assert "last log" not in di("why", "cartpole").out
+
+
+def test_why_reads_the_events_of_a_pods_claims(di: Di) -> None:
+    message = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    di.job(phase="Starting", conditions=[condition("Starting", "VolumeNotBound", message)])
+    waits = {"type": "PodScheduled", "status": "False", "message": message}
+    name = di.pod("cartpole", "learner", 0, 0, phase="Pending", conditions=[waits])
+    pod = di.world.objects[f"{PODS}/{name}"]
+    pod["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod["spec"].pop("nodeName", None)
+    for claim, missing in (("data", "fast-ssd"), ("of-another-job", "slow")):
+        event = {
+            "type": "Warning",
+            "reason": "ProvisioningFailed",
+            "message": f'storageclass.storage.k8s.io "{missing}" not found',
+            "involvedObject": {"kind": "PersistentVolumeClaim", "name": claim},
+        }
+        di.world.put(f"{EVENTS}/{claim}", {"metadata": {"name": claim}, **event})
+    assert (
+        di("why", "cartpole")
+        .lines[0]
+        .endswith("claim data waits for storage class fast-ssd, which does not exist")
+    )
 
 
 def test_why_of_an_unknown_name_suggests_the_nearest(di: Di) -> None:
@@ -139,7 +163,9 @@ def test_why_works_without_rights_to_pods_and_events(di: Di) -> None:
     forbidden = {"code": 403, "reason": "Forbidden", "message": "no"}
     for path in (EVENTS, "/api/v1/nodes", "/api/v1/namespaces/rl/pods"):
         di.world.refusals["GET", path] = forbidden
-    assert di("why", "cartpole").lines[0] == "cartpole runs: nothing keeps it from going on"
+    assert di("why", "cartpole").lines[0] == (
+        "cartpole runs by its status; its pods cannot be read, so no more is known"
+    )
 
 
 def test_top_shows_use_beside_requests(di: Di) -> None:

@@ -83,6 +83,21 @@ def test_events_of_a_deleted_pod_belong_to_the_longest_job_name() -> None:
     assert [each["metadata"]["name"] for each in found.events_of("rl", "a-b")] == ["e1"]
 
 
+def test_the_event_of_a_claim_belongs_to_the_jobs_that_mount_it() -> None:
+    feed = Feed()
+    found = cache(feed)
+    for name, claim in (("a", "data"), ("b", "other")):
+        found.on_job("ADDED", job(name, "Starting"))
+        mounts = pod(name, "learner", 0, 0)
+        mounts["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": claim}}]
+        found.on_pod("ADDED", mounts)
+    changes = feed.join([job_topic("rl", "a")])
+    found.on_event("ADDED", event("e1", "data", "PersistentVolumeClaim"))
+    assert changes.take()
+    assert [each["metadata"]["name"] for each in found.events_of("rl", "a")] == ["e1"]
+    assert found.events_of("rl", "b") == []
+
+
 def test_a_deleted_object_is_removed_everywhere() -> None:
     seen = Seen()
     found = cache(seen=seen)

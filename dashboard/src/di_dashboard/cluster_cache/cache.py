@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
+from di_api.explain.claims import claims_of, is_of_claim
 from di_api.field_error import mapping
 from di_api.ownership import controlling_job
 from di_dashboard.cluster_cache.entry import Entry, Key, Object, entry_of, key_of
@@ -116,10 +117,15 @@ class ClusterCache:
             return list(self._pods_of.get((namespace, name), {}).values())
 
     def events_of(self, namespace: str, name: str) -> list[Object]:
-        """Return the events of a job and its pods, deleted pods included."""
+        """Return the events of a job and its pods, deleted pods included, and of their claims."""
         with self._lock:
             found = list(self._events.get(namespace, {}).values())
-            return [event for event in found if self._job_of(event, namespace) == name]
+            claims = claims_of(self._pods_of.get((namespace, name), {}).values())
+            return [
+                event
+                for event in found
+                if self._job_of(event, namespace) == name or is_of_claim(event, claims)
+            ]
 
     def pods(self) -> list[Object]:
         """Return all pods."""
@@ -176,7 +182,7 @@ class ClusterCache:
         """Process an event of the watch of Events."""
         namespace, name = key_of(event)
         about = mapping(event.get("involvedObject"))
-        if about.get("kind") not in ("DIJob", "Pod"):
+        if about.get("kind") not in ("DIJob", "Pod", "PersistentVolumeClaim"):
             return
         with self._lock:
             self._version += 1
@@ -184,9 +190,9 @@ class ClusterCache:
             events.pop(name, None)
             if kind != DELETED:
                 events[name] = event
-            job = self._job_of(event, namespace)
-        if job:
-            self._feed.publish([job_topic(namespace, job)])
+            jobs = self._jobs_of(event, namespace)
+        if jobs:
+            self._feed.publish([job_topic(namespace, job) for job in jobs])
 
     def on_node(self, kind: str, node: Object) -> None:
         """Process an event of the watch of nodes."""
@@ -203,6 +209,17 @@ class ClusterCache:
     def _state_of(self, plural: str) -> tuple[object, ...]:
         return (self._ready.get(plural), self._unread.get(plural), self._away.get(plural))
 
+    def _jobs_of(self, event: Object, namespace: str) -> list[str]:
+        """Return the jobs whose pages show an event; several can mount one claim."""
+        if mapping(event.get("involvedObject")).get("kind") != "PersistentVolumeClaim":
+            job = self._job_of(event, namespace)
+            return [job] if job else []
+        return [
+            name
+            for (place, name), pods in self._pods_of.items()
+            if place == namespace and is_of_claim(event, claims_of(pods.values()))
+        ]
+
     def _job_of(self, event: Object, namespace: str) -> str:
         """Return the job of an event, or of its pod; empty if there is none. The labels of a
         deleted pod are gone, but its name begins with the job's.
@@ -211,6 +228,8 @@ class ClusterCache:
         name = str(about.get("name") or "")
         if about.get("kind") == "DIJob":
             return name
+        if about.get("kind") != "Pod":
+            return ""
         while "-" in name:
             name = name.rpartition("-")[0]
             if (namespace, name) in self._entries:

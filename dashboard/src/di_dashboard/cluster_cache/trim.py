@@ -20,6 +20,7 @@ _EVENT: Final = (
     *("type", "reason", "message", "count", "series", "involvedObject", "source"),
     *("firstTimestamp", "lastTimestamp", "eventTime"),
 )
+_MOST_OF_A_WORD: Final = 500
 _CONTAINER: Final = ("name", "image", "resources", "restartPolicy", "restartPolicyRules")
 _NODE_META: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 
@@ -50,6 +51,11 @@ def slim_pod(pod: Object) -> Object:
     kept["spec"]["initContainers"] = [
         _container(each) for each in items(spec.get("initContainers"))
     ]
+    kept["spec"]["containers"] = [
+        {**_container(each), **_command(mapping(each))} for each in items(spec.get("containers"))
+    ]
+    if volumes := _claims(spec):
+        kept["spec"]["volumes"] = volumes
     kept["status"] = {key: status[key] for key in _POD_STATUS if key in status}
     return kept
 
@@ -76,6 +82,22 @@ def slim_node(node: Object) -> Object:
                 for each in items(status.get("conditions"))
             ],
         },
+    }
+
+
+def _claims(spec: Mapping[str, Any]) -> list[Object]:
+    """Return the volumes that are claims: the events of these explain why a pod has no node."""
+    key = "persistentVolumeClaim"
+    volumes = map(mapping, items(spec.get("volumes")))
+    return [{key: volume[key]} for volume in volumes if key in volume]
+
+
+def _command(container: Mapping[str, Any]) -> Object:
+    """Return the command of a program, which has the host names that it asks for."""
+    return {
+        key: [word[:_MOST_OF_A_WORD] for word in items(container.get(key)) if isinstance(word, str)]
+        for key in ("command", "args")
+        if key in container
     }
 
 

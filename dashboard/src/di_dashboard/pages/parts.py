@@ -80,6 +80,7 @@ class Parts:
             events=self.cluster_cache.events_of(namespace, name),
             nodes=self.cluster_cache.nodes(),
             logs=self.last_lines.of(pods),
+            unread=frozenset(self.cluster_cache.unread),
         )
         return explain(facts)
 

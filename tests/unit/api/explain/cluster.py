@@ -152,7 +152,9 @@ def facts(job: Object | None, *pods: Object, **others: Any) -> Facts:
     return Facts(name="cartpole", namespace="rl", now=NOW, job=job, pods=pods, **others)
 
 
-def seen(phase: str, reason: str = "", message: str = "", *pods: Object, **others: Any) -> Facts:
+def seen(
+    phase: str = "", reason: str = "", message: str = "", *pods: Object, **others: Any
+) -> Facts:
     """Of a job in a phase; `spec`, `status`, `metadata` and `conditions` are the job's."""
     of_job = ("spec", "status", "metadata", "conditions")
     changes = {name: others.pop(name) for name in of_job if name in others}

@@ -106,7 +106,7 @@ def test_an_explanation_shows_the_first_failed_pod_and_its_log_tail() -> None:
     )
     found = explain(seen)
     assert found.summary == (
-        f"cartpole failed after it was restarted 3 times: the program of {POD} failed"
+        f"cartpole failed after it was restarted 3 times: the program of {POD} failed (exit code 1)"
     )
     shown = {each.label: each.text for each in found.evidence}
     assert shown["first"] == f"{POD}/di-container, exit code 1, on node gpu-1"

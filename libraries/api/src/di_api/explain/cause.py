@@ -27,6 +27,7 @@ class Cause(StrEnum):
 
     # Pods get no node.
     TAINT = "Taint"
+    CORDONED = "Cordoned"
     NO_ROOM = "NoRoom"
     NO_SUCH_NODE = "NoSuchNode"
     VOLUME = "Volume"
@@ -69,5 +70,6 @@ class Cause(StrEnum):
     RESTARTED = "Restarted"
     ELSEWHERE = "Elsewhere"
     RUNNING = "Running"
+    NOT_REPORTING = "NotReporting"
     SUCCEEDED = "Succeeded"
     UNKNOWN = "Unknown"

@@ -23,6 +23,7 @@ class Facts:
         nodes: the cluster's nodes, empty without permission to read them.
         logs: log tails of pods that ended or are not ready, by pod name.
         jobs: names of the namespace's jobs, if there is none with that name.
+        unread: what could not be read: "pods", "events".
     """
 
     name: str
@@ -34,3 +35,4 @@ class Facts:
     nodes: Sequence[Object] = ()
     logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     jobs: Sequence[str] = ()
+    unread: frozenset[str] = frozenset()

@@ -37,6 +37,8 @@ class FailureCause:
     is_beside: bool = False
     unless: str = ""
     """Pattern of texts that exclude the row."""
+    is_program: bool = False
+    """Whether the log of the program has the cause, and not the sign's own message."""
 
     def fits(self, sign: Sign) -> bool:
         """Return whether the row matches the sign."""
@@ -111,8 +113,8 @@ FAILURE_CAUSES: Final = (
         reasons=_of("PreemptionByScheduler", "Preempting", "Preempted"),
         sources=_DISRUPTED,
         summary="{pod} had to make way for a pod of higher priority",
-        remedy="it is made anew when there is room; a higher priorityClassName, or fewer jobs at "
-        "once, keeps it there",
+        remedy="it is created again when a node has free capacity; a higher priorityClassName, or "
+        "fewer jobs at once, keeps it there",
     ),
     FailureCause(
         cause=Cause.NODE_LOST,
@@ -133,16 +135,16 @@ FAILURE_CAUSES: Final = (
         reasons=_of("Evicted", "EvictionByEvictionAPI", "TerminationByKubelet"),
         sources=_DISRUPTED,
         summary="{pod} was evicted from its node",
-        remedy="it is made anew by itself; if the node ran out of memory or disk, request what it "
-        "uses (resources.requests), if it was drained, there is nothing to do",
+        remedy="it is created again by itself; if the node ran out of memory or disk, request what "
+        "it uses (resources.requests), if it was drained, there is nothing to do",
     ),
     FailureCause(
         cause=Cause.REJECTED,
         reasons=_of("PodRejected"),
         sources=_DISRUPTED,
         summary="{pod} was refused by its node before any of its containers ran",
-        remedy="the node's words say what it lacks: correct nodeName, nodeSelector or the requests "
-        "of its task; the pod is created again after growing delays",
+        remedy="the node's message has what it lacks: correct nodeName, nodeSelector or the "
+        "requests of its task; the pod is created again after growing delays",
     ),
     FailureCause(
         cause=Cause.IMAGE,
@@ -152,25 +154,64 @@ FAILURE_CAUSES: Final = (
         sources=_SAID,
         summary="the image of {pod} cannot be pulled",
         remedy="correct the image's name and tag, or give the pod an imagePullSecret; then delete "
-        "the job and submit it anew",
+        "the job and submit it again",
     ),
     FailureCause(
         cause=Cause.CONFIG_MISSING,
-        reasons=_of("CreateContainerConfigError"),
-        pattern=r"(configmap|secret)s? \S+ not found|CreateContainerConfigError|"
-        r"references non-existent (config|secret) key|couldn't find key",
+        pattern=r"references non-existent (config|secret) key|couldn't find key",
+        sources=_SAID,
+        summary="{pod} needs a key that its ConfigMap or Secret lacks",
+        remedy="add the key in namespace {namespace}, or correct its name in the template: the pod "
+        "starts by itself once the key is there",
+    ),
+    FailureCause(
+        cause=Cause.CONFIG_MISSING,
+        pattern=r"(configmap|secret)s? \S+ not found",
         sources=_SAID,
         summary="a ConfigMap or Secret that {pod} needs does not exist",
         remedy="create it in namespace {namespace}: the pod starts by itself then",
+    ),
+    FailureCause(
+        cause=Cause.NOT_MADE,
+        reasons=_of("CreateContainerConfigError"),
+        pattern=r"CreateContainerConfigError",
+        sources=_SAID,
+        summary="the node cannot make the container of {pod}",
+        remedy="correct what the message names (a ConfigMap, a Secret, securityContext) in the "
+        "template or the image",
+    ),
+    FailureCause(
+        cause=Cause.VOLUME,
+        pattern=r"volume node affinity conflict",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="the volume of {pod} is bound to other nodes than those that could take it",
+        remedy="kubectl get pv -o wide shows where the volume is: have the pod run there, or use a "
+        "storage class with volumeBindingMode WaitForFirstConsumer",
+    ),
+    FailureCause(
+        cause=Cause.VOLUME,
+        pattern=r"Multi-Attach error",
+        sources=_SAID,
+        summary="the volume of {pod} is still attached to another node",
+        remedy="it starts by itself once the pod that has the volume has ended and its node has "
+        "released it; pods on several nodes need a volume with ReadWriteMany",
     ),
     FailureCause(
         cause=Cause.VOLUME,
         reasons=_of("VolumeNotBound", "FailedMount", "FailedAttachVolume"),
         pattern=r"persistentvolumeclaim",
         sources=_SAID,
-        summary="a volume of {pod} is not to be had",
-        remedy="kubectl get pvc -n {namespace}: create the claim, or give it a storage class that "
-        "provides it",
+        summary="a volume of {pod} is not available",
+        remedy="correct what the message names; kubectl get pvc -n {namespace} shows the claims: "
+        "create the one that is missing, or give it a storage class that provides it",
+    ),
+    FailureCause(
+        cause=Cause.NOT_PREPARED,
+        reasons=_of("FailedCreatePodSandBox"),
+        sources=frozenset({Source.EVENT}),
+        summary="the node cannot make the network or the sandbox of {pod}",
+        remedy="ask the cluster's administrators to repair the network plugin of that node",
     ),
     FailureCause(
         cause=Cause.SERVICE_ACCOUNT,
@@ -189,11 +230,27 @@ FAILURE_CAUSES: Final = (
     FailureCause(
         cause=Cause.QUOTA,
         reasons=_of("QuotaExceeded"),
-        pattern=r"exceeded quota",
+        pattern=r"exceeded quota|failed quota",
         sources=_SAID,
         summary="the quota of namespace {namespace} does not allow the pods",
         remedy="kubectl describe quota -n {namespace}: end what is not needed, ask for less, or "
         "have it raised; the job tries again by itself",
+    ),
+    FailureCause(
+        cause=Cause.REFUSED,
+        pattern=r"(maximum|minimum) \S+ usage per |limit to request ratio per ",
+        sources=_SAID,
+        summary="a LimitRange of namespace {namespace} does not allow the pods",
+        remedy="kubectl describe limitrange -n {namespace}: change resources in the template, or "
+        "have the LimitRange changed; the job tries again by itself",
+    ),
+    FailureCause(
+        cause=Cause.REFUSED,
+        pattern=r"violates PodSecurity",
+        sources=_SAID,
+        summary="the Pod Security level of namespace {namespace} does not allow the pods",
+        remedy="set what the message names in securityContext of the template; the job tries again "
+        "by itself",
     ),
     FailureCause(
         cause=Cause.REFUSED,
@@ -226,6 +283,24 @@ FAILURE_CAUSES: Final = (
         "starts by itself then",
     ),
     FailureCause(
+        cause=Cause.CORDONED,
+        pattern=r"node\(s\) were unschedulable",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="no node takes {pod}: {cordoned}",
+        remedy="kubectl uncordon the node when its maintenance is over: the pod starts by itself "
+        "then",
+    ),
+    FailureCause(
+        cause=Cause.NODE_LOST,
+        pattern=r"untolerated taint \{node\.kubernetes\.io/",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="no node takes {pod}: a node is not ready, or short of memory, disk or processes",
+        remedy="kubectl describe node shows what it lacks: the pod starts by itself when a node is "
+        "ready",
+    ),
+    FailureCause(
         cause=Cause.TAINT,
         pattern=r"untolerated taint",
         sources=_SAID,
@@ -243,6 +318,14 @@ FAILURE_CAUSES: Final = (
     ),
     FailureCause(
         cause=Cause.NO_ROOM,
+        pattern=r"didn't have free ports",
+        sources=_SAID,
+        unless=r"Insufficient",
+        summary="the host port of {pod} is taken on every node",
+        remedy="choose another hostPort in the template, leave it out, or end the pod that has it",
+    ),
+    FailureCause(
+        cause=Cause.NO_ROOM,
         reasons=_of("Unschedulable", "PodGroupPending"),
         pattern=r"\bInsufficient [a-z]|there is room for \d+",
         sources=_SAID,
@@ -250,15 +333,40 @@ FAILURE_CAUSES: Final = (
         remedy="ask for less (resources.requests), end other jobs, or add nodes",
     ),
     FailureCause(
+        cause=Cause.NOT_MADE,
+        pattern=r"error during container init|running (prestart |createRuntime )?hook",
+        sources=_OF_ENDS | _SAID,
+        summary="the node cannot make the container of {pod}",
+        remedy="the message names what the node lacks, such as the driver of a GPU: ask "
+        "the administrators of the cluster, or correct what the template mounts",
+    ),
+    FailureCause(
+        cause=Cause.CANNOT_EXECUTE,
+        pattern=r"exec format error",
+        sources=frozenset(Source),
+        summary="the image of {pod} is for another processor than that of its node",
+        remedy="change the image, not the command: build it for the node's processor (label "
+        "kubernetes.io/arch), or choose nodes by that label; a script lacks its first line (#!)",
+    ),
+    FailureCause(
+        cause=Cause.CANNOT_EXECUTE,
+        codes=frozenset({126}),
+        pattern=r"exec: \S+: permission denied|exec \S+: permission denied|exit code 126\b",
+        sources=frozenset(Source),
+        summary="the program of {pod} is not executable",
+        remedy="chmod +x the file in the image, or have its interpreter start it (command: [sh, "
+        "FILE])",
+    ),
+    FailureCause(
         cause=Cause.CANNOT_EXECUTE,
         reasons=_of("StartError", "ContainerCannotRun"),
-        codes=frozenset({126, 127}),
-        pattern=r"exec format error|executable file not found|exit code 12[67]\b|\(StartError\)|"
+        codes=frozenset({127}),
+        pattern=r"executable file not found|exit code 127\b|\(StartError\)|"
         r"no such file or directory: unknown",
         sources=frozenset(Source),
+        is_program=True,
         summary="the program of {pod} cannot be executed",
-        remedy="correct command and args; the image must have the program, for the processor of "
-        "the node",
+        remedy="correct command and args: the image must have the program",
     ),
     FailureCause(
         cause=Cause.NOT_MADE,
@@ -274,6 +382,7 @@ FAILURE_CAUSES: Final = (
         pattern=r".",
         sources=frozenset({Source.ENDED, Source.WAITING}),
         is_init=True,
+        is_program=True,
         summary="init container {container} of {pod} fails",
         remedy="kubectl logs {pod} -c {container} -n {namespace}: correct what it says",
     ),
@@ -296,6 +405,7 @@ FAILURE_CAUSES: Final = (
         reasons=_of("CrashLoopBackOff"),
         pattern=r"CrashLoopBackOff",
         sources=_SAID - {Source.EVENT},
+        is_program=True,
         summary="container {container} of {pod} ends again and again",
         remedy="{logs}: correct what ends it",
     ),
@@ -304,6 +414,7 @@ FAILURE_CAUSES: Final = (
         pattern=r"exit code \d+",
         codes=frozenset(range(1, 256)),
         sources=_OF_ENDS,
+        is_program=True,
         summary="the program of {pod} failed",
         remedy="{logs}: correct what ended it",
     ),
@@ -317,6 +428,7 @@ def first_failure_cause(signs: Iterable[Sign]) -> tuple[FailureCause, Sign] | No
     found = tuple(signs)
     for kind in FAILURE_CAUSES:
         if fitting := [sign for sign in found if kind.fits(sign)]:
-            own = (sign for sign in fitting if sign.source is not Source.CONDITION)
-            return kind, next(own, fitting[0])
+            own = [sign for sign in fitting if sign.source is not Source.CONDITION]
+            named = (sign for sign in own if sign.pod)
+            return kind, next(named, own[0] if own else fitting[0])
     return None

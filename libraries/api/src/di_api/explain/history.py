@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -19,6 +20,7 @@ from di_api.explain.signs import (
 )
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.pods.main_container import all_statuses
 from di_api.timestamps import last_seen, parse_time
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
@@ -26,6 +28,9 @@ _DISRUPTIONS: Final = frozenset(
     {"Preempted", "TaintManagerEviction", "Evicted", "NodeNotReady", "NodeLost"}
 )
 """Reasons of Events for why a pod was removed, whatever its program did; some are not Warnings."""
+_DELAY: Final = re.compile(r'Back-off pulling image "[^"]*"')
+_ONE_KILL: Final = timedelta(minutes=5)
+"""Maximum time between a probe's failure and the restart that it caused."""
 _ONE_LOOK: Final = timedelta(seconds=5)
 """Losses that are recorded within this time count as one loss in the operator."""
 
@@ -57,16 +62,54 @@ def probe_signs(job: Job) -> tuple[Sign, ...]:
 
     The Event of the kill names the probe only if the container is restarted.
     """
-    first = next(map(uid_of, unwell_pods(job.facts)), "")
+    return kills(job, next(map(uid_of, unwell_pods(job.facts)), ""))
+
+
+def kills(job: Job, uid: str) -> tuple[Sign, ...]:
+    """Return the failures of the probe for which the kubelet killed a container of a pod, the
+    newest first; empty if it killed none.
+    """
     events = [
         event
         for event in job.facts.events
-        if text_of(mapping(event.get("involvedObject")).get("uid")) == first
+        if uid and text_of(mapping(event.get("involvedObject")).get("uid")) == uid
     ]
     if not any(event.get("reason") == "Killing" for event in events):
         return ()
     failed = [event for event in events if event.get("reason") == "Unhealthy"]
     return _newest_first([_sign(event) for event in failed if _ends(text_of(event.get("message")))])
+
+
+def kills_in_place(job: Job) -> tuple[Sign, ...]:
+    """Return the same for a pod that is ready again after its container was restarted."""
+    for pod in job.facts.pods:
+        counts = (each.get("restartCount") for each in all_statuses(pod))
+        is_restarted = any(isinstance(count, int) and count > 0 for count in counts)
+        if is_restarted and (found := kills(job, uid_of(pod))):
+            return found
+    return ()
+
+
+def _kills_before(job: Job, restart: Condition) -> tuple[Sign, ...]:
+    """Return the same for the pod because of which the job restarted: a later one has its name."""
+    named = next((sign.pod for sign in condition_signs(restart)), "")
+    present = {uid_of(pod) for pod in job.facts.pods}
+    for event in job.facts.events:
+        about = mapping(event.get("involvedObject"))
+        uid, at = text_of(about.get("uid")), last_seen(event)
+        is_near = at is not None and restart.since is not None and restart.since - at <= _ONE_KILL
+        is_meant = named and about.get("name") == named and uid not in present and is_near
+        if is_meant and (found := kills(job, uid)):
+            return found
+    return ()
+
+
+def pull_error(job: Job, sign: Sign) -> str:
+    """Return the Event with the error of a pull whose container's message has only the delay."""
+    if not _DELAY.fullmatch(sign.text):
+        return ""
+    pulls = [each for _, each in _warnings(job) if each.pod == sign.pod and "pull" in each.text]
+    return next((each.text for each in _newest_first(pulls) if each.text.count(":")), "")
 
 
 def _ends(message: str) -> bool:
@@ -83,7 +126,9 @@ def past_signs(job: Job) -> tuple[Sign, ...]:
     recent = [each for each in losses if newest and each.at and newest - each.at <= _ONE_LOOK]
     told = (*condition_signs(last), *recent)
     failed = last is not None and last.type == Phase.RESTARTING
-    return told if failed else (*_disruptions(job), *told)
+    if last is not None and failed:
+        return (*_kills_before(job, last), *told)
+    return (*_disruptions(job), *told)
 
 
 def _disruptions(job: Job) -> tuple[Sign, ...]:

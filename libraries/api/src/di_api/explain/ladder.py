@@ -5,29 +5,49 @@ explains the job.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
-from di_api.expected_completion import ExpectedCompletion
 from di_api.explain.cause import Cause
+from di_api.explain.claims import unbound_claim
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
-from di_api.explain.facts import Facts
+from di_api.explain.facts import Facts, Object
 from di_api.explain.failure_causes import FAILURE_CAUSES, FailureCause, first_failure_cause
-from di_api.explain.history import event_signs, past_signs, probe_signs
+from di_api.explain.history import (
+    event_signs,
+    kills_in_place,
+    past_signs,
+    probe_signs,
+    pull_error,
+)
 from di_api.explain.job import Job, text_of
+from di_api.explain.job_states import (
+    being_deleted,
+    operator_silent,
+    succeeded,
+    suspended,
+    under_way,
+)
 from di_api.explain.log_command import log_command
-from di_api.explain.places import any_of_its_kind
+from di_api.explain.messages import of_operator, one_line, own_message
+from di_api.explain.places import any_of_its_kind, can_take, cordoned, cordoned_text
+from di_api.explain.program_end import program_end
 from di_api.explain.queued import elsewhere, queued
 from di_api.explain.reasons import REASONS
-from di_api.explain.signs import Sign, name_of, present_signs
+from di_api.explain.signs import Sign, Source, name_of, present_signs
+from di_api.field_error import items, mapping
+from di_api.names import DI_CONTAINER
 from di_api.phase import Phase
-from di_api.timestamps import parse_time
-from di_api.wording import span
 
-SILENT_AFTER: Final = 30.0
-"""Seconds within which an operator reconciles a new job, however busy it is."""
 _ENDS_AT_LIMIT: Final = frozenset({Cause.PROGRAM_FAILED, Cause.CRASH_LOOP})
+_REFUSALS: Final = frozenset(
+    {Cause.REFUSED, Cause.QUOTA, Cause.WEBHOOK_DOWN, Cause.SERVICE_ACCOUNT, Cause.INVALID_SPEC}
+)
+"""Causes of which the first line has the whole message of the API server."""
+_WHOLE: Final = 1 << 14
+_OF_NODES: Final = frozenset({Cause.TAINT, Cause.CORDONED, Cause.NO_SUCH_NODE})
 _NAMES_SHOWN: Final = 5
 
 Step: TypeAlias = Callable[[Job], Explanation | None]
@@ -57,67 +77,21 @@ def _no_such_job(job: Job) -> Explanation | None:
     )
 
 
-def _being_deleted(job: Job) -> Explanation | None:
-    since = parse_time(job.metadata.get("deletionTimestamp"))
-    if since is None:
-        return None
-    return Explanation(
-        cause=Cause.BEING_DELETED,
-        summary=f"{job.facts.name} is being deleted; its pods have their grace period to end",
-        evidence=(Evidence(label="deleted", text="by a user or by its time to live", at=since),),
-    )
-
-
-def _succeeded(job: Job) -> Explanation | None:
-    if job.phase is not Phase.SUCCEEDED:
-        return None
-    return Explanation(
-        cause=Cause.SUCCEEDED,
-        summary=f"{job.facts.name} has succeeded",
-        evidence=operator_says(job),
-    )
-
-
-def _operator_silent(job: Job) -> Explanation | None:
-    if job.phase is not None:
-        return None
-    name = job.facts.name
-    if job.age < SILENT_AFTER:
-        return Explanation(cause=Cause.STARTING, summary=f"{name} was made a moment ago")
-    return Explanation(
-        cause=Cause.OPERATOR_SILENT,
-        summary=f"no operator has looked at {name}",
-        evidence=(Evidence(label="status", text="has no phase"),),
-        remedy="tell who runs the cluster: kubectl get pods -A -l app.kubernetes.io/name"
-        "=di-orchestrator shows whether di-operator runs, and for which namespaces",
-    )
-
-
 def _pods_refused(job: Job) -> Explanation | None:
     found = job.holds("PodsRefused")
     if found is None or job.phase is not Phase.PENDING:
         return None
     is_invalid = found.reason == "InvalidTemplate"
+    told = one_line(found.message, len(found.message))
     return Explanation(
         cause=Cause.INVALID_SPEC if is_invalid else Cause.REFUSED,
-        summary=f"{job.facts.name} waits, and the cluster would refuse its pods",
+        summary=_with(f"{job.facts.name} waits, and the cluster would refuse its pods", told),
         evidence=(
             Evidence(label="API server", text=found.message, at=found.since),
             *operator_says(job),
         ),
         remedy="correct what the message names (the templates of a job that has never started may "
         "change while it is suspended or queued), or ask who runs the cluster to allow it",
-    )
-
-
-def _suspended(job: Job) -> Explanation | None:
-    if job.spec.get("suspend") is not True or job.phase is Phase.FAILED:
-        return None
-    return Explanation(
-        cause=Cause.SUSPENDED,
-        summary=f"{job.facts.name} is suspended",
-        evidence=operator_says(job),
-        remedy=f"di resume {job.facts.name}",
     )
 
 
@@ -129,10 +103,10 @@ def _hung(job: Job) -> Explanation | None:
         return None
     told = hung or current
     text = told.message if told else ""
+    state = f"{job.facts.name} {'failed' if failed else 'hangs'}: the step it reports does not grow"
     return Explanation(
         cause=Cause.HUNG,
-        summary=f"{job.facts.name} {'failed' if failed else 'hangs'}: the step it reports does "
-        "not grow",
+        summary=_with(state, one_line(text)),
         evidence=(
             Evidence(label="operator", text=text, at=told.since if told else None),
             *evidence_of(job, None),
@@ -149,7 +123,10 @@ def _not_ending(job: Job) -> Explanation | None:
     runs = "runs, but" if job.phase is Phase.RUNNING else "waits:"
     return Explanation(
         cause=Cause.POD_NOT_ENDING,
-        summary=f"{job.facts.name} {runs} a pod that was deleted does not end",
+        summary=_with(
+            f"{job.facts.name} {runs} a pod that was deleted does not end",
+            one_line(of_operator(held.message) if "first: " not in held.message else held.message),
+        ),
         evidence=(Evidence(label="operator", text=held.message, at=held.since),),
         remedy="a finalizer is for its own controller to remove; if the node hangs, restart its "
         "kubelet, or kubectl delete pod --force once you are sure that nothing of it runs",
@@ -160,12 +137,12 @@ def _by_reason(job: Job) -> Explanation | None:
     """Return an explanation that the operator's reason for the phase gives alone."""
     current = job.current
     row = REASONS.get(current.reason) if current is not None else None
-    if row is None:
+    if row is None or current is None:
         return None
     values = {"job": job.facts.name, "namespace": job.facts.namespace}
     return Explanation(
         cause=row.cause,
-        summary=row.summary.format_map(values),
+        summary=_with(row.summary.format_map(values), one_line(current.message, _WHOLE)),
         evidence=operator_says(job),
         remedy=row.remedy.format_map(values),
     )
@@ -177,7 +154,9 @@ def _unreadable(job: Job) -> Explanation | None:
         return None
     return Explanation(
         cause=Cause.INVALID_SPEC,
-        summary=f"{job.facts.name} is frozen: its spec cannot be read",
+        summary=_with(
+            f"{job.facts.name} is frozen: its spec cannot be read", one_line(broken.message)
+        ),
         evidence=(Evidence(label="operator", text=broken.message, at=broken.since),),
         remedy="correct the field that is named; the job goes on by itself then",
     )
@@ -210,21 +189,29 @@ def _waits(job: Job) -> Explanation | None:
     if current.reason == "ContainerCreating":
         return Explanation(
             cause=Cause.NOT_PREPARED,
-            summary=f"{name} does not run: a node has not made a pod's volumes or network ready",
+            summary=_with(
+                f"{name} does not run: a node has not made a pod's volumes or network ready",
+                one_line(current.message),
+            ),
             evidence=evidence_of(job, None),
             remedy="kubectl describe the pod that is named: its events say what is missing",
         )
     if current.reason == "WaitingForNodes" and _was_preempted(job):
         return Explanation(
             cause=Cause.PREEMPTED,
-            summary=f"{name} was preempted: jobs that go first have its nodes",
+            summary=_with(
+                f"{name} was preempted: jobs that go first have its nodes",
+                one_line(current.message),
+            ),
             evidence=operator_says(job),
             remedy="it goes on by itself when there is room; sooner with priority high",
         )
     if current.reason in ("WaitingForNodes", "RefusedByScheduler"):
         return Explanation(
             cause=Cause.QUEUE,
-            summary=f"{name} waits for nodes: other jobs have them",
+            summary=_with(
+                f"{name} waits for nodes: other jobs have them", one_line(current.message)
+            ),
             evidence=operator_says(job),
             remedy="it starts by itself; sooner with priority high, fewer minReplicas, or when "
             "others end (di list -A)",
@@ -238,7 +225,10 @@ def _initializing(job: Job) -> Explanation | None:
         return None
     return Explanation(
         cause=Cause.STARTING,
-        summary=f"{job.facts.name} does not run yet: an init container is still at work",
+        summary=_with(
+            f"{job.facts.name} does not run yet: an init container is still at work",
+            one_line(of_operator(current.message)),
+        ),
         evidence=evidence_of(job, None),
         remedy="kubectl logs with -c shows what the container does that is named",
     )
@@ -257,7 +247,10 @@ def _operator_failed(job: Job) -> Explanation | None:
         return None
     return Explanation(
         cause=Cause.OPERATOR_FAILED,
-        summary=f"the operator fails on {job.facts.name} by a defect of its own",
+        summary=_with(
+            f"the operator fails on {job.facts.name} by a defect of its own",
+            one_line(found.message),
+        ),
         evidence=(Evidence(label="operator", text=found.message, at=found.since),),
         remedy="report it with the job's manifest; it tries again by itself",
     )
@@ -271,47 +264,28 @@ def _moved_or_restarted(job: Job) -> Explanation | None:
     return _by_signs(job, past_signs(job), was=True)
 
 
-def _under_way(job: Job) -> Explanation | None:
-    phase, name = job.phase, job.facts.name
-    if phase is None or phase.is_finished or phase.is_waiting:
+def _killed_in_place(job: Job) -> Explanation | None:
+    """Explain a job that runs, and a container of which was restarted for its probe."""
+    signs = kills_in_place(job)
+    if job.phase is not Phase.RUNNING or not signs:
         return None
-    cause = {Phase.RUNNING: Cause.RUNNING, Phase.RESCHEDULING: Cause.SCALED}
-    text = "runs" if phase is Phase.RUNNING else f"is {phase.value}"
-    return Explanation(
-        cause=cause.get(phase, Cause.STARTING),
-        summary=f"{name} {text}: nothing keeps it from going on",
-        evidence=(*evidence_of(job, None), *_asked(job), *_end_to_come(job)),
-    )
-
-
-def _asked(job: Job) -> Iterator[Evidence]:
-    """Yield the user's restart request, if it is the last thing that happened."""
-    last = job.condition(Phase.RESTARTING.value)
-    if last is not None and last.reason == "RestartRequested":
-        yield Evidence(label="restarted", text=last.message, at=last.since)
-
-
-def _end_to_come(job: Job) -> tuple[Evidence, ...]:
-    found = ExpectedCompletion.read(job.status.get("expectedCompletion"))
-    if found is None or found.latest < job.facts.now:
-        return ()
-    left, soonest, longest = (
-        span((moment - job.facts.now).total_seconds())
-        for moment in (found.expected, found.earliest, found.latest)
-    )
-    text = f"expected in about {left}, in four of five cases in {soonest} to {longest}"
-    return (Evidence(label="ends", text=text),)
+    found = _by_signs(job, signs)
+    if found is None:
+        return None
+    what = f"{job.facts.name} runs, after a container of it was restarted"
+    _, _, cause = found.summary.partition(": ")
+    return replace(found, summary=f"{what}: {cause}")
 
 
 LADDER: Final[tuple[Step, ...]] = (
     _no_such_job,
-    _being_deleted,
-    _succeeded,
-    _operator_silent,
+    being_deleted,
+    succeeded,
+    operator_silent,
     _pods_refused,
     queued,
     elsewhere,
-    _suspended,
+    suspended,
     _hung,
     _unreadable,
     _by_reason,
@@ -323,7 +297,8 @@ LADDER: Final[tuple[Step, ...]] = (
     _waits,
     _operator_failed,
     _moved_or_restarted,
-    _under_way,
+    _killed_in_place,
+    under_way,
 )
 
 
@@ -333,23 +308,72 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
         return None
     kind, sign = _by_its_nodes(job, *found)
     values = _values(job, sign)
-    what = kind.summary.format_map(values)
+    what, remedy = kind.summary.format_map(values), kind.remedy.format_map(values)
+    if kind.is_program or sign.source is Source.LOG:
+        end = program_end(job, sign, signs)
+        what, remedy = end.summary(what), end.remedy(remedy)
+    else:
+        if sign.container not in ("", DI_CONTAINER) and sign.container not in what:
+            what = f"{what} (container {sign.container})"
+        what = _with(what, _message(job, kind, sign))
     return Explanation(
         cause=_cause(job, kind),
         summary=f"{_state(job, was=was)}: {what}",
         evidence=evidence_of(job, sign),
-        remedy=kind.remedy.format_map(values),
+        remedy=remedy,
     )
 
 
+def _message(job: Job, kind: FailureCause, sign: Sign) -> str:
+    """Return the message that the first line shows with a cause: that of the object itself."""
+    if kind.cause in _REFUSALS:
+        return one_line(of_operator(sign.text), _WHOLE)
+    if kind.cause is Cause.VOLUME and (claim := unbound_claim(job, sign.pod)):
+        return claim
+    if kind.cause is Cause.IMAGE and (pull := pull_error(job, sign)):
+        return pull
+    if kind.cause is Cause.OUT_OF_MEMORY:
+        return _memory(job, sign)
+    return own_message(sign)
+
+
+def _memory(job: Job, sign: Sign) -> str:
+    """Return the limit at which a container was killed for its memory."""
+    current = job.current
+    if current is not None and current.reason == "OOMLimit":
+        return one_line(current.message.partition(";")[0])
+    spec = mapping(mapping(_pod(job, sign)).get("spec"))
+    for container in map(mapping, items(spec.get("containers"))):
+        if container.get("name") == (sign.container or DI_CONTAINER):
+            limits = mapping(mapping(container.get("resources")).get("limits"))
+            limit = text_of(limits.get("memory"))
+            return f"its limit is {limit}" if limit else ""
+    return ""
+
+
+def _with(what: str, message: str) -> str:
+    """Return a cause with the message of the object that has it, unless it says so already."""
+    return f"{what}: {message}" if message and message not in what else what
+
+
 def _by_its_nodes(job: Job, kind: FailureCause, sign: Sign) -> tuple[FailureCause, Sign]:
-    """Ignore the taint of nodes that would not fit the pod without it either."""
-    pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
-    if kind.cause is not Cause.TAINT or pod is None or not job.facts.nodes:
+    """Name the cordon of nodes that would fit the pod, and ignore taints of those that would not
+    fit it without them either.
+    """
+    nodes = job.facts.nodes
+    if kind.cause not in _OF_NODES or not nodes:
         return kind, sign
-    if any_of_its_kind(pod, job.facts.nodes):
+    pod = _pod(job, sign)
+    if cordoned(pod, nodes):
+        is_only = kind.cause is Cause.CORDONED or not can_take(pod, nodes)
+        return (_row(Cause.CORDONED) if is_only else kind), sign
+    if pod is None or any_of_its_kind(pod, nodes):
         return kind, sign
-    return next(each for each in FAILURE_CAUSES if each.cause is Cause.NO_SUCH_NODE), sign
+    return _row(Cause.NO_SUCH_NODE, "didn't match"), sign
+
+
+def _row(cause: Cause, pattern: str = "") -> FailureCause:
+    return next(each for each in FAILURE_CAUSES if each.cause is cause and pattern in each.pattern)
 
 
 def _cause(job: Job, kind: FailureCause) -> Cause:
@@ -384,8 +408,13 @@ def _values(job: Job, sign: Sign) -> dict[str, str]:
         "pod": sign.pod or "a pod",
         "node": sign.node or _node_in(sign.text) or "of a pod",
         "container": sign.container or "di-container",
+        "cordoned": cordoned_text(cordoned(_pod(job, sign), job.facts.nodes)),
         "logs": log_command(job, sign),
     }
+
+
+def _pod(job: Job, sign: Sign) -> Object | None:
+    return next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
 
 
 def _node_in(text: str) -> str:

@@ -19,7 +19,7 @@ def log_command(job: Job, sign: Sign) -> str:
     if not sign.pod:
         return f"di logs {name}"
     pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
-    previous = None if pod is None else _is_of_previous_run(pod, sign)
+    previous = None if pod is None else is_of_previous_run(pod, sign)
     if pod is None or previous is None:
         return f"di logs {name} --ended (where di-history is installed)"
     rank = text_of(mapping(mapping(pod.get("metadata")).get("annotations")).get(ANNOTATION_RANK))
@@ -30,7 +30,7 @@ def log_command(job: Job, sign: Sign) -> str:
     return " ".join(words)
 
 
-def _is_of_previous_run(pod: Object, sign: Sign) -> bool | None:
+def is_of_previous_run(pod: Object, sign: Sign) -> bool | None:
     """Return whether the container has been started again since; None if this pod has no run that
     ended so.
     """

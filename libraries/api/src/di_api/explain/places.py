@@ -6,13 +6,16 @@ the message does not show whether the node would fit without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from di_api.explain.facts import Object
 from di_api.explain.job import text_of
 from di_api.field_error import items, mapping
 
+_CORDON: Final = "node.kubernetes.io/unschedulable"
+_MOST: Final = 3
+"""Maximum number of nodes that a text names."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -31,6 +34,34 @@ def any_of_its_kind(pod: Object, nodes: Iterable[Object]) -> bool:
         if required is None or any(_fits(term, metadata) for term in terms):
             return True
     return False
+
+
+def cordoned(pod: Object | None, nodes: Iterable[Object]) -> list[Object]:
+    """Return the cordoned nodes that a pod's selectors match; all cordoned ones without a pod."""
+    found = [node for node in nodes if mapping(node.get("spec")).get("unschedulable") is True]
+    return [node for node in found if pod is None or any_of_its_kind(pod, [node])]
+
+
+def can_take(pod: Object | None, nodes: Iterable[Object]) -> bool:
+    """Return whether any node that a pod's selectors match has no taint that keeps pods away."""
+    free = [
+        node
+        for node in nodes
+        if not any(
+            mapping(each).get("effect") in ("NoSchedule", "NoExecute")
+            for each in items(mapping(node.get("spec")).get("taints"))
+        )
+    ]
+    return bool(free) and (pod is None or any_of_its_kind(pod, free))
+
+
+def cordoned_text(nodes: Sequence[Object]) -> str:
+    """Return which nodes are cordoned, with the taint that does it."""
+    names = [text_of(mapping(node.get("metadata")).get("name")) for node in nodes]
+    if not names:
+        return "nodes are cordoned"
+    shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" * (len(names) > _MOST))
+    return f"{shown} {'is' if len(names) == 1 else 'are'} cordoned (taint {_CORDON}:NoSchedule)"
 
 
 def _fits(term: Object, metadata: Object) -> bool:

@@ -34,6 +34,8 @@ _LAST_WORDS: Final = "; its last lines: "
 """Text before a program's log tail in the operator's messages."""
 _LOOP: Final = 2
 """Number of restarts in place from which on they count as a crash loop."""
+REJECTED: Final = "PodRejected"
+"""Reason of the sign of a pod that failed before any of its containers ran."""
 ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
@@ -151,7 +153,7 @@ def _of_pod(pod: Object) -> Iterator[Sign]:
         yield Sign(source=Source.POD, reason=reason, text=text, pod=name, node=node)
         if was_rejected(pod):
             words = ": ".join(part for part in (reason, text) if part)
-            yield Sign(source=Source.POD, reason="PodRejected", text=words, pod=name, node=node)
+            yield Sign(source=Source.POD, reason=REJECTED, text=words, pod=name, node=node)
     yield from _of_pod_conditions(status, name, node)
     sidecars, main = _sidecars(pod), main_status(pod)
     # Once the program has ended, what the containers beside it do explains nothing.
