@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ class Session:
         """Return the pods of a job."""
         return self.client.list(PODS, self.namespace, label_selector=f"{LABEL_JOB}={job}")[0]
 
-    def events(self, job: str, claims: Iterable[str] = ()) -> list[Object]:
+    def events(self, job: str, claims: Collection[str] = ()) -> list[Object]:
         """Return the events of a job and its pods, deleted pods included, and of volume claims."""
         found, _ = self.client.list(EVENTS, self.namespace)
         return [

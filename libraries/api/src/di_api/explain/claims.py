@@ -6,7 +6,7 @@ The claim's own Events have the cause: no permission to read claims or storage c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,10 +29,10 @@ def claims_of(pods: Iterable[Object]) -> frozenset[str]:
     ) - {""}
 
 
-def is_of_claim(event: Object, claims: Iterable[str]) -> bool:
+def is_of_claim(event: Object, claims: Collection[str]) -> bool:
     """Return whether an Event is about one of the claims."""
     about = mapping(event.get("involvedObject"))
-    return about.get("kind") == "PersistentVolumeClaim" and about.get("name") in claims
+    return about.get("kind") == "PersistentVolumeClaim" and text_of(about.get("name")) in claims
 
 
 def unbound_claim(job: Job, pod: str) -> str:
