@@ -10,6 +10,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from di_api.field_error import items, mapping
+from di_api.metric_names import RETURN, find_metric
 from di_api.phase import Phase
 from di_api.spec.coordinated import Role
 from di_local.api.objects import Change
@@ -94,11 +95,12 @@ class Screen:
 
 def reported(profilings: Object) -> list[str]:
     """Return the parts of a job's report for a person: progress, return and waiting of the learner,
-    by the keys of `di_orchestrator` and its hooks.
+    the return under any spelling of its name.
     """
     step, total = profilings.get("step"), profilings.get("totalSteps")
     far = f"step {_number(step)}" + (f" of {_number(total)}" if _number(total) else "")
-    waits, returned = profilings.get("learnerWaitFrac"), profilings.get("episodeReturn")
+    waits = profilings.get("learnerWaitFrac")
+    returned = profilings.get(find_metric(profilings, RETURN) or RETURN)
     return [
         *([far] if _number(step) else []),
         *([f"return {_number(returned)}"] if _number(returned) else []),

@@ -333,6 +333,18 @@ def test_charts_are_sorted_by_importance() -> None:
     ]
 
 
+def test_the_return_is_a_curve_under_any_spelling() -> None:
+    points = {"charts/episodic_return": [(0.0, 1.0), (1.0, 2.0)]}
+    assert [(each.title, each.last) for each in charts(points)] == [("Return", "2")]
+
+
+def test_every_number_has_a_curve_and_the_first_are_drawn() -> None:
+    names = ("a1", "a2", "a3", "a4", "clip_frac", "entropy", "loss", "lr")
+    found = charts({name: [(0.0, 1.0), (1.0, 2.0)] for name in names})
+    assert {each.title for each in found} == set(names)
+    assert [each.title for each in found if each.is_shown] == ["loss", "lr", "entropy", "a1"]
+
+
 # ---------------------------------------------------------------- the cluster
 def test_holders_are_parts_of_a_node() -> None:
     other = pod("a", "learner", 0, 0)

@@ -12,7 +12,7 @@ MOST_POINTS: Final = 480
 """Maximum number of points of a job; above it every second one is dropped, so that the rest stays
 evenly spread.
 """
-MOST_NAMES: Final = 16
+MOST_NAMES: Final = 24
 
 
 @dataclass(slots=True)

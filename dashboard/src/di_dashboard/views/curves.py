@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
+
+from di_api.metric_names import RETURN, find_metric, spelled
 
 Point = tuple[float, float]
 Points = Mapping[str, Sequence[Point]]
 """Seconds since the epoch and values, by name, in order of time."""
 
 _CHARTS: Final = (
-    ("Return", ("episodeReturn",), ""),
+    ("Return", (RETURN,), ""),
     ("Steps per second", ("envStepsPerSec", "trainStepsPerSec"), ""),
     ("Waiting", ("learnerWaitFrac", "collectorWaitFrac"), "%"),
     ("Stale samples", ("staleFrac",), "%"),
 )
 _READY: Final = "ready "
 _LABELS: Final = {
-    "episodeReturn": "return",
+    RETURN: "return",
     "envStepsPerSec": "environment",
     "trainStepsPerSec": "training",
     "learnerWaitFrac": "learner",
@@ -33,7 +36,9 @@ _NO_CURVES: Final = frozenset(
     }
 )
 """Known keys that are not measurements of progress."""
-_MOST_OTHERS: Final = 4
+_SHOWN_OTHERS: Final = 4
+"""Number of the job's own numbers that are drawn before the reader chooses."""
+_FIRST: Final = ("loss", "learningrate", "entropy", "kl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +56,14 @@ class Chart:
     Attributes:
         unit: "%" if values are fractions of 1.
         stepped: whether a value is valid until the next.
+        is_shown: whether it is drawn before the reader chooses.
     """
 
     title: str
     unit: str
     lines: list[Line]
     stepped: bool = False
+    is_shown: bool = True
 
     @property
     def last(self) -> str:
@@ -74,6 +81,7 @@ class Chart:
             "title": self.title,
             "unit": self.unit,
             "stepped": self.stepped,
+            "shown": self.is_shown,
             "lines": [{"label": line.label, "points": line.points} for line in self.lines],
         }
 
@@ -90,27 +98,46 @@ def together(kept: Points, seen: Points) -> Points:
 
 
 def charts(points: Points) -> list[Chart]:
-    """Return the charts with data, the most important first."""
-    found = [_chart(points, title, names, unit) for title, names, unit in _CHARTS]
+    """Return the charts with data, the most important first; a reader chooses among them."""
+    named = {name: find_metric(points, name) for _, names, _ in _CHARTS for name in names}
+    found = [_chart(points, title, names, unit, named=named) for title, names, unit in _CHARTS]
     ready = tuple(name for name in points if name.startswith(_READY))
     found.append(_chart(points, "Pods that run", ready, "", stepped=True))
-    known = {name for _, names, _ in _CHARTS for name in names}
-    others = [
-        name
-        for name in points
-        if name not in known and name not in _NO_CURVES and not name.startswith(_READY)
+    known = {*named.values(), *_NO_CURVES, *ready}
+    others = sorted((name for name in points if name not in known), key=_importance)
+    found += [
+        _chart(points, name, (name,), "", is_shown=place < _SHOWN_OTHERS)
+        for place, name in enumerate(others)
     ]
-    found += [_chart(points, name, (name,), "") for name in others[:_MOST_OTHERS]]
     # One point is no curve.
     return [each for each in found if any(len(line.points) > 1 for line in each.lines)]
 
 
+def steps(points: Points) -> Sequence[Point]:
+    """Return the steps that the job reported, to draw the other numbers by."""
+    return points.get("step", ())
+
+
+def _importance(name: str) -> tuple[int, str]:
+    """Return a sort key: first the losses and the rate of learning, which every program has."""
+    words = {"lr": "learningrate"}.get(spelled(name), spelled(name))
+    places = (place for place, word in enumerate(_FIRST) if word in words)
+    return min(places, default=len(_FIRST)), name
+
+
 def _chart(
-    points: Points, title: str, names: tuple[str, ...], unit: str, *, stepped: bool = False
+    points: Points,
+    title: str,
+    names: tuple[str, ...],
+    unit: str,
+    *,
+    stepped: bool = False,
+    is_shown: bool = True,
+    named: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Chart:
     lines = [
         Line(label=_LABELS.get(name, name.removeprefix(_READY)), points=found)
         for name in names
-        if (found := points.get(name, ()))
+        if (found := points.get(named.get(name) or name, ()))
     ]
-    return Chart(title=title, unit=unit, lines=lines, stepped=stepped)
+    return Chart(title=title, unit=unit, lines=lines, stepped=stepped, is_shown=is_shown)

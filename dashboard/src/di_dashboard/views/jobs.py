@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from di_api.field_error import mapping
+from di_api.metric_names import RETURN, find_metric
 from di_api.phase import Phase
 from di_cli.views.ends import End
 from di_cli.views.jobs import Row, row
@@ -211,7 +212,7 @@ def _row(entry: Entry, now: datetime, series: Series, starts: Mapping[str, End |
         tasks=tasks_of(entry.job),
         mood=mood_of(found.phase, found.reason),
         labels=sorted(f"{key}={value}" for key, value in entry.labels),
-        gain=spark(series.points("episodeReturn")),
+        gain=spark(series.points(find_metric(series.values, RETURN) or RETURN)),
         waiting=spark(series.points("learnerWaitFrac"), low=0.0, high=1.0),
         starts=start_of(uid_of(entry.job), starts),
     )
