@@ -25,7 +25,7 @@ RIGHT = 38 / 40
 """The share that has to be right."""
 EXPECTED = {
     **{name: (seed.cause, seed.says) for name, seed in SEEDS.items()},
-    WRONG_NAME: (Cause.WRONG_NAME, "memory"),
+    WRONG_NAME: (Cause.WRONG_NAME, f"there is no job {WRONG_NAME}"),
 }
 
 

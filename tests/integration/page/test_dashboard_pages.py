@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import Serving, serving
@@ -154,6 +155,44 @@ def test_curves_are_on_the_axis_of_the_phases_and_told_under_the_pointer(
 
     wait_until(told, what="the time and the value")
     assert tab.text("#at-1"), "all curves tell of the same moment"
+
+
+def test_curves_are_chosen_smoothed_and_drawn_by_step_or_on_a_log_scale(
+    world: StandIn, tab: Browser
+) -> None:
+    def drawn() -> list[str]:
+        return [
+            each.split("\n")[0].split(" ")[0]
+            for each in tab.texts(".curve:not([hidden]) figcaption")
+        ]
+
+    def of_plot(name: str) -> str | None:
+        return tab.find(".curve:not([hidden]) .plot").get_attribute(f"data-{name}")
+
+    tab.open(f"/jobs/rl/{scene.SHOWN}")
+    before, raw = drawn(), of_plot("last")
+    assert "Return" in before
+    tab.run("document.querySelector('#curve-choice details').open = true")
+    tab.find('#curve-titles input[value="Return"]').click()
+    wait_until(lambda: drawn() == before[1:], what="the curve to be gone")
+    tab.open(f"/jobs/rl/{scene.SHOWN}")
+    assert drawn() == before[1:], "this browser remembers what was chosen"
+    tab.run("document.querySelector('#curve-choice details').open = true")
+    tab.find('#curve-titles input[value="Return"]').click()
+    wait_until(lambda: drawn() == before, what="the curve to be back")
+    tab.run(
+        "const smooth = document.getElementById('curve-smooth'); smooth.value = 0.9;"
+        "smooth.dispatchEvent(new Event('input', { bubbles: true }))"
+    )
+    assert of_plot("last") != raw, "a smoothed curve ends beside its last value"
+    tab.find("#curve-log").click()
+    Select(tab.find("#curve-axis")).select_by_value("step")
+    assert (of_plot("axis"), of_plot("scale")) == ("step", "log")
+    assert tab.axe() == []
+    for size in (NARROW, WIDE):
+        tab.size(size)
+        assert tab.overflow() == 0, size
+    tab.run("localStorage.removeItem('di-curves')")
 
 
 def test_a_gap_of_the_history_is_a_gap_of_the_curves_and_of_the_axis(

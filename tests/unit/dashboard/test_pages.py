@@ -89,6 +89,24 @@ def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, worl
     assert reads == again, "what was read of a pod that has not changed is remembered"
 
 
+def test_a_jobs_curves_are_downloaded_as_csv(page: Page, world: StandIn) -> None:
+    page.enter()
+    first = world.objects[f"{JOBS}/grpo-7b"]
+    for step, loss in ((1, 0.5), (2, 0.25)):
+        report = {"loss": loss, "episode_return": 7.0, "reportedAt": f"2026-03-01T11:59:0{step}Z"}
+        status = {**first["status"], "profilings": report, "progress": {"step": step}}
+        world.put(f"{JOBS}/grpo-7b", {**first, "status": status})
+        wait_until(lambda step=step: f",{step}.0" in page.get("/jobs/rl/grpo-7b/curves.csv").text)
+    answer = page.get("/jobs/rl/grpo-7b/curves.csv")
+    rows = [line.split(",") for line in answer.text.splitlines()]
+    assert rows[0][0] == "time"
+    found = dict(zip(rows[0], rows[-1], strict=True))
+    assert found["time"].startswith("2026-03-01T1")
+    assert (found["loss"], found["episode_return"], found["step"]) == ("0.25", "7.0", "2.0")
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    assert page.get("/jobs/rl/nobody/curves.csv").status_code == 404
+
+
 def test_names_are_escaped(page: Page, world: StandIn) -> None:
     nasty = "</script><script>alert(1)</script>"
     body = job("nasty", "Running", profilings={nasty: 1.0})

@@ -16,7 +16,7 @@ from di_dashboard.cluster_cache.entry import entry_of
 from di_dashboard.history.seen import Change
 from di_dashboard.history.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
 from di_dashboard.views.cluster import cluster_page
-from di_dashboard.views.curves import charts
+from di_dashboard.views.curves import as_csv, charts
 from di_dashboard.views.effects import Action, done, effect, possible
 from di_dashboard.views.jobs import PAGE, Filters, jobs_page, mood_of
 from di_dashboard.views.pods import grid, truth_of, unwell
@@ -336,6 +336,15 @@ def test_charts_are_sorted_by_importance() -> None:
 def test_the_return_is_a_curve_under_any_spelling() -> None:
     points = {"charts/episodic_return": [(0.0, 1.0), (1.0, 2.0)]}
     assert [(each.title, each.last) for each in charts(points)] == [("Return", "2")]
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
+    text = as_csv({"=HYPERLINK()": [(0.0, 1.0)], "loss": [(60.0, 0.5)]})
+    assert text.splitlines() == [
+        "time,'=HYPERLINK(),loss",
+        "1970-01-01T00:00:00.000+00:00,1.0,",
+        "1970-01-01T00:01:00.000+00:00,,0.5",
+    ]
 
 
 def test_every_number_has_a_curve_and_the_first_are_drawn() -> None:

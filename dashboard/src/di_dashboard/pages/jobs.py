@@ -20,7 +20,7 @@ from di_cli.views.times import clock, local
 from di_dashboard.cluster_cache.cache import job_topic
 from di_dashboard.history.seen import uid_of
 from di_dashboard.pages.parts import parts, rendered_once
-from di_dashboard.views.curves import Chart, charts, together
+from di_dashboard.views.curves import Chart, Points, as_csv, charts, steps, together
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, start_of, tasks_of
 from di_dashboard.views.pods import grid, unwell
@@ -65,7 +65,8 @@ def job(namespace: str, name: str) -> str:
     lines = grid(here.cluster_cache.pods_of(namespace, name), now)
     story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
     axis = timeline(found, events, here.history.changes(found), now, story)
-    curves = charts(together(story.points, here.history.series(found).all_points()))
+    points = together(story.points, here.history.series(found).all_points())
+    curves = charts(points)
     shown = row(found, now)
     return render_template(
         "job.html",
@@ -81,7 +82,7 @@ def job(namespace: str, name: str) -> str:
         ],
         axis=axis,
         curves=curves,
-        curves_json=_curves_json(axis, curves, story),
+        curves_json=_curves_json(axis, curves, story, points),
         story=story,
         history_wrong=wrong,
         lines=lines,
@@ -123,7 +124,7 @@ def _gone(namespace: str, name: str, uid: str) -> str:
         history_wrong=wrong,
         axis=axis,
         curves=curves,
-        curves_json=_curves_json(axis, curves, story),
+        curves_json=_curves_json(axis, curves, story, story.points),
         failures=sum(1 for each in story.happened if each.what == "pod failed"),
         is_live=False,
         topic=topic,
@@ -139,6 +140,24 @@ def manifest(namespace: str, name: str) -> Response:
     if request.args.get("raw") is not None:
         return Response(text, mimetype="text/plain")
     return Response(render_template("yaml.html", namespace=namespace, name=name, text=text))
+
+
+@pages.get("/jobs/<namespace>/<name>/curves.csv")
+def curves_csv(namespace: str, name: str) -> Response:
+    """Return the numbers that a job has reported, a row for each time, for a spreadsheet."""
+    here, asked = parts(), request.args.get("uid", "")[:_LONGEST_UID]
+    found = find_job(namespace, name)
+    is_there = found is not None and asked in ("", uid_of(found))
+    uid = uid_of(found) if found is not None and is_there else asked
+    story, _ = here.stories.of(namespace, name, uid, job_topic(namespace, name))
+    if not is_there and story.is_empty:
+        abort(404, f"There is no job {name} in namespace {namespace} (any more).")
+    own = here.history.series(found).all_points() if found is not None and is_there else {}
+    return Response(
+        as_csv(together(story.points, own)),
+        mimetype="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
+    )
 
 
 def job_or_404(namespace: str, name: str) -> Object:
@@ -160,13 +179,14 @@ def find_job(namespace: str, name: str) -> Object | None:
     return found
 
 
-def _curves_json(axis: Timeline, curves: Sequence[Chart], story: Story) -> Markup:
+def _curves_json(axis: Timeline, curves: Sequence[Chart], story: Story, points: Points) -> Markup:
     text = json.dumps(
         {
             "start": axis.start.timestamp(),
             "end": axis.end.timestamp(),
             "ticks": [at.timestamp() for _, at, _ in axis.ticks],
             "holes": [(each.since.timestamp(), each.until.timestamp()) for each in story.gaps],
+            "steps": [[at, step] for at, step in steps(points)],
             "charts": [each.as_json() for each in curves],
         },
         separators=(",", ":"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -116,6 +119,27 @@ def charts(points: Points) -> list[Chart]:
 def steps(points: Points) -> Sequence[Point]:
     """Return the steps that the job reported, to draw the other numbers by."""
     return points.get("step", ())
+
+
+def as_csv(points: Points) -> str:
+    """Return the points as CSV: a row for each time, a column for each name, times in UTC."""
+    names = sorted(points)
+    rows: dict[float, dict[str, float]] = {}
+    for name in names:
+        for at, value in points[name]:
+            rows.setdefault(at, {})[name] = value
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["time", *map(_cell, names)])
+    for at in sorted(rows):
+        time = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+        writer.writerow([time, *(rows[at].get(name, "") for name in names)])
+    return text.getvalue()
+
+
+def _cell(name: str) -> str:
+    """Return a name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t") else name
 
 
 def _importance(name: str) -> tuple[int, str]:
