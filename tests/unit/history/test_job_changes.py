@@ -161,6 +161,23 @@ def test_a_new_spec_is_a_revision_with_its_writer() -> None:
     assert "status" not in manifest
 
 
+def test_a_deletion_is_no_revision() -> None:
+    """The API server increments the generation when it sets the deletionTimestamp."""
+    deleted, edited = job(12, generation=2), job(13, generation=3, collectors=4)
+    for each in (deleted, edited):
+        each["metadata"]["deletionTimestamp"] = clock(60)
+    assert not [each for each in job_changes(job(11), deleted, SEEN) if isinstance(each, Revision)]
+    found = [each for each in job_changes(deleted, edited, SEEN) if isinstance(each, Revision)]
+    assert [each.number for each in found] == [3]
+
+
+def test_a_placement_without_nodes_is_no_move() -> None:
+    waits, placed = job(12, placement={"collector": [""]}), job(13, placement={"collector": ["n1"]})
+    assert entries(job_changes(job(11), waits, SEEN)) == []
+    (told,) = entries(job_changes(waits, placed, SEEN))
+    assert told[2] == {"before": {}, "after": {"collector": {"n1": 1}}}
+
+
 def test_of_two_writers_in_a_second_the_new_one_is_recorded() -> None:
     # As the API server sorts them: by time, then by name.
     both = (manager("ann", 0), manager("kubectl-create", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -133,8 +134,12 @@ def _job(job: Object, seen: Millis) -> JobSeen:
 
 
 def _revision(before: Object, after: Object, seen: Millis) -> Iterator[Record]:
-    number = _number(mapping(after.get("metadata")).get("generation"))
+    metadata = mapping(after.get("metadata"))
+    number = _number(metadata.get("generation"))
     if number == _number(mapping(before.get("metadata")).get("generation")) and before:
+        return
+    if before.get("spec") == after.get("spec") and "deletionTimestamp" in metadata:
+        # A deletion increments the generation too, and is no change of the spec.
         return
     who, at = changer(after, before)
     yield Revision(
@@ -288,14 +293,11 @@ def _allocation(
 
 def _nodes(placement: object) -> dict[str, Any]:
     """Return the number of replicas per node, by task: its size does not grow with the replicas."""
-    found: dict[str, dict[str, int]] = {}
-    for task, nodes in mapping(placement).items():
-        if not items(nodes):
-            continue
-        counts = found.setdefault(str(task), {})
-        for node in map(str, items(nodes)):
-            counts[node] = counts.get(node, 0) + 1
-    return found
+    counts = {
+        str(task): dict(Counter(filter(None, map(str, items(nodes)))))
+        for task, nodes in mapping(placement).items()
+    }
+    return {task: nodes for task, nodes in counts.items() if nodes}
 
 
 def _sample(uid: str, before: Object, after: Object) -> Iterator[Sample]:
