@@ -19,7 +19,7 @@ from di_dashboard.views.cluster import cluster_page
 from di_dashboard.views.curves import as_csv, charts
 from di_dashboard.views.effects import Action, done, effect, possible
 from di_dashboard.views.jobs import PAGE, Filters, jobs_page, mood_of
-from di_dashboard.views.pods import grid, truth_of, unwell
+from di_dashboard.views.pods import grid, in_table, truth_of
 from di_dashboard.views.sparks import Spark, spark
 from di_dashboard.views.timeline import FORGOTTEN, MOST_MARKS, timeline
 from tests.unit.cli.conftest import job, node, pod
@@ -171,7 +171,7 @@ def test_a_pods_message_comes_from_its_containers(
     body = pod("a", "learner", 0, 0, containerStatuses=containers)
     (line,) = grid([body], NOW)
     assert (line.cells[0].mood, line.cells[0].truth, line.cells[0].restarts) == (mood, truth, 2)
-    assert bool(unwell([line])) == (mood != "good")
+    assert [each.mood for each in in_table([line])] == [mood]
 
 
 def test_an_unscheduled_pod_shows_the_schedulers_message() -> None:

@@ -16,16 +16,19 @@ from di_api.wording import span
 from di_cli.hints import with_options
 from di_cli.views import events as event_rows
 from di_cli.views.jobs import row
+from di_cli.views.pods import name_of
 from di_cli.views.times import clock, local
 from di_dashboard.cluster_cache.cache import job_topic
 from di_dashboard.history.seen import uid_of
 from di_dashboard.pages.parts import parts, rendered_once
 from di_dashboard.views.curves import Chart, Points, as_csv, charts, steps, together
+from di_dashboard.views.desired_pods import missing_pods
 from di_dashboard.views.effects import possible
 from di_dashboard.views.jobs import Filters, jobs_page, mood_of, start_of, tasks_of
-from di_dashboard.views.pods import grid, unwell
+from di_dashboard.views.pods import grid, in_table
 from di_dashboard.views.story import Story, sentence
 from di_dashboard.views.timeline import Timeline, timeline
+from di_kube.resources import PODS
 
 Object = Mapping[str, Any]
 
@@ -62,7 +65,8 @@ def job(namespace: str, name: str) -> str:
     now, topic = here.now(), job_topic(namespace, name)
     why = here.explain(found)
     events = here.cluster_cache.events_of(namespace, name)
-    lines = grid(here.cluster_cache.pods_of(namespace, name), now)
+    pods = here.cluster_cache.pods_of(namespace, name)
+    lines = grid(pods, now, missing_pods(found, map(name_of, pods), now) if _knows_pods() else ())
     story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
     axis = timeline(found, events, here.history.changes(found), now, story)
     points = together(story.points, here.history.series(found).all_points())
@@ -86,7 +90,7 @@ def job(namespace: str, name: str) -> str:
         story=story,
         history_wrong=wrong,
         lines=lines,
-        unwell=unwell(lines),
+        rows=in_table(lines),
         tasks=tasks_of(found),
         labels=sorted(mapping(mapping(found.get("metadata")).get("labels")).items()),
         created=local(shown.created),
@@ -97,6 +101,12 @@ def job(namespace: str, name: str) -> str:
         actions=[] if here.read_only else possible(found),
         topic=topic,
     )
+
+
+def _knows_pods() -> bool:
+    """Return whether pods that are not in the cache do not exist."""
+    cache = parts().cluster_cache
+    return cache.is_complete and PODS.plural not in cache.unread
 
 
 def _gone(namespace: str, name: str, uid: str) -> str:

@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.names import index_of_pod
 from di_api.pods.main_container import all_statuses, main_first
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
+from di_dashboard.views.desired_pods import MissingPod
 
 Object = Mapping[str, Any]
 
@@ -34,6 +37,7 @@ class Cell:
         mood: "good", "waits", "over", "leaving" or "bad".
         sign: the same as a character, for readers who see no color.
         restarts: of its containers, in place.
+        exists: whether the cluster has the pod; without it there is no log.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Cell:
     restarts: int
     node: str
     age: str
+    exists: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +67,28 @@ class TaskLine:
         return sum(1 for each in self.cells if each.mood in ("good", "over"))
 
 
-def grid(pods: Iterable[Object], now: datetime) -> list[TaskLine]:
-    """Return a line for each task, in the order of their first ranks."""
+def grid(
+    pods: Iterable[Object], now: datetime, missing: Iterable[MissingPod] = ()
+) -> list[TaskLine]:
+    """Return a line for each task, in the order of their first ranks, with the pods to be."""
     lines: dict[str, list[Cell]] = {}
     for pod in in_order(pods)[:MOST_PODS]:
         lines.setdefault(task_of(pod), []).append(_cell(pod, now))
+    room = MOST_PODS - sum(map(len, lines.values()))
+    touched = set()
+    for each in islice(missing, room):
+        lines.setdefault(each.task, []).append(_missing(each))
+        touched.add(each.task)
+    for task in touched:
+        lines[task].sort(key=lambda cell: cell.index)
     return [TaskLine(name=name, cells=cells) for name, cells in lines.items()]
 
 
-def unwell(lines: Iterable[TaskLine]) -> list[Cell]:
-    """Return the pods with a problem."""
-    return [each for line in lines for each in line.cells if each.mood in ("bad", "waits")]
+def in_table(lines: Iterable[TaskLine]) -> list[Cell]:
+    """Return the pods as rows of a table, those with a problem first."""
+    order = {"bad": 0, "waits": 1, "leaving": 2}
+    cells = [each for line in lines for each in line.cells]
+    return sorted(cells, key=lambda cell: order.get(cell.mood, 3))
 
 
 def truth_of(pod: Object) -> str:
@@ -130,6 +146,24 @@ def _cell(pod: Object, now: datetime) -> Cell:
         restarts=sum(each for each in restarts if isinstance(each, int)),
         node=str(mapping(pod.get("spec")).get("nodeName") or ""),
         age=age(metadata.get("creationTimestamp"), now),
+    )
+
+
+def _missing(pod: MissingPod) -> Cell:
+    mood = "over" if pod.is_done else "waits"
+    return Cell(
+        name=pod.name,
+        task=pod.task,
+        index=index_of_pod(pod.name),
+        rank=None,
+        state="Succeeded" if pod.is_done else "NotCreated",
+        truth=pod.why,
+        mood=mood,
+        sign=_SIGNS[mood],
+        restarts=0,
+        node="",
+        age="",
+        exists=False,
     )
 
 

@@ -6,25 +6,22 @@ deleted after it completed is therefore not run again.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from di_api.field_error import mapping
+from di_api.index_ranges import read_ranges, write_ranges
 from di_api.replica_indexes import indexes
 from di_api.spec import JobSpec, Task
 
 Completed: TypeAlias = Mapping[str, frozenset[int]]
 """Local indexes by task; tasks without completed pods are left out."""
 
-# No job has an index with more digits; a longer number would exhaust the operator's memory.
-_RANGE: Final = re.compile("([0-9]{1,5})(?:-([0-9]{1,5}))?")
-
 
 def read_completed(value: object) -> Completed:
     """Read the field, of any shape; what cannot be read counts as absent."""
     found = {
-        str(task): frozenset(_parsed(text))
+        str(task): frozenset(read_ranges(text))
         for task, text in mapping(value).items()
         if isinstance(text, str)
     }
@@ -33,7 +30,7 @@ def read_completed(value: object) -> Completed:
 
 def dump_completed(completed: Completed) -> dict[str, str]:
     """Return the value of the field: by task its indexes as compressed ranges, such as `0-3,7`."""
-    return {task: ",".join(_ranges(done)) for task, done in completed.items() if done}
+    return {task: write_ranges(done) for task, done in completed.items() if done}
 
 
 def asked_for(completed: Completed, spec: JobSpec | None) -> Completed:
@@ -58,30 +55,3 @@ def _wanted(task: Task, spec: JobSpec) -> frozenset[int]:
     return frozenset(
         replica * size + place for replica in indexes(most, task.vacant) for place in range(size)
     )
-
-
-def _parsed(text: str) -> Iterator[int]:
-    """Yield the indexes in a text, each once, even if the text repeats them."""
-    matches = filter(None, map(_RANGE.fullmatch, text.split(",")))
-    after = 0
-    for first, last in sorted((int(each[1]), int(each[2] or each[1])) for each in matches):
-        yield from range(max(first, after), last + 1)
-        after = max(after, last + 1)
-
-
-def _ranges(done: Iterable[int]) -> Iterator[str]:
-    begun = last = None
-    for index in sorted(done):
-        if begun is None or last is None:
-            begun = last = index
-        elif index == last + 1:
-            last = index
-        else:
-            yield _range(begun, last)
-            begun = last = index
-    if begun is not None and last is not None:
-        yield _range(begun, last)
-
-
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
