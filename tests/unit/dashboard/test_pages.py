@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,11 +93,15 @@ def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, worl
 def test_a_jobs_curves_are_downloaded_as_csv(page: Page, world: StandIn) -> None:
     page.enter()
     first = world.objects[f"{JOBS}/grpo-7b"]
+
+    def has(step: int) -> bool:
+        return f",{step}.0" in page.get("/jobs/rl/grpo-7b/curves.csv").text
+
     for step, loss in ((1, 0.5), (2, 0.25)):
         report = {"loss": loss, "episode_return": 7.0, "reportedAt": f"2026-03-01T11:59:0{step}Z"}
         status = {**first["status"], "profilings": report, "progress": {"step": step}}
         world.put(f"{JOBS}/grpo-7b", {**first, "status": status})
-        wait_until(lambda step=step: f",{step}.0" in page.get("/jobs/rl/grpo-7b/curves.csv").text)
+        wait_until(partial(has, step))
     answer = page.get("/jobs/rl/grpo-7b/curves.csv")
     rows = [line.split(",") for line in answer.text.splitlines()]
     assert rows[0][0] == "time"

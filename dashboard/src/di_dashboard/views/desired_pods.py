@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.index_ranges import read_ranges
+from di_api.indexes.ranges import read_ranges
+from di_api.indexes.replicas import indexes
 from di_api.names import pod_name
 from di_api.phase import Phase
-from di_api.replica_indexes import indexes
 from di_api.timestamps import parse_time
 from di_api.wording import span
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.replica_indexes import filled, indexes, left_vacant
+from di_api.indexes.replicas import filled, indexes, left_vacant
 from di_api.validation import validate_job
 from tests.unit.api.jobs import Job, job, task
 from tests.unit.api.refusals import refused

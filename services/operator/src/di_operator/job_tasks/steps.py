@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 from di_api import names
 from di_api.field_error import mapping
+from di_api.indexes.replicas import filled, left_vacant
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
-from di_api.replica_indexes import filled, left_vacant
 from di_operator.builders.metadata import job_labels, object_metadata
 from di_operator.job_tasks.scalable import Object, ScalableTask, scalable_tasks, task_status, whole
 from di_operator.lifecycle.observed.pods import PodReader

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from di_api.indexes.replicas import indexes
 from di_api.names import pod_name
-from di_api.replica_indexes import indexes
 from di_api.stand_ins import StandIns, read_stand_ins, serving_pod
 from di_api.validation import pods_per_replica
 from di_server.problems import OutOfBounds

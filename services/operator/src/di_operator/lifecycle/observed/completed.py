@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from di_api.field_error import mapping
-from di_api.index_ranges import read_ranges, write_ranges
-from di_api.replica_indexes import indexes
+from di_api.indexes.ranges import read_ranges, write_ranges
+from di_api.indexes.replicas import indexes
 from di_api.spec import JobSpec, Task
 
 Completed: TypeAlias = Mapping[str, frozenset[int]]

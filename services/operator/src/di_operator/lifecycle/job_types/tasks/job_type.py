@@ -9,9 +9,9 @@ from typing import Any
 
 from typing_extensions import override
 
+from di_api.indexes.replicas import indexes
 from di_api.names import LABEL_TASK_NAME, pod_name
 from di_api.phase import Phase
-from di_api.replica_indexes import indexes
 from di_api.spec import JobSpec, Task, Template
 from di_kube.resources import PODS
 from di_operator.builders.task_service import service_labels

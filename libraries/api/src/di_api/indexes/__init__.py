@@ -1,0 +1,1 @@
+"""The indexes of a task's replicas, and their form as text."""
