@@ -111,6 +111,7 @@ class ClusterModel(KubeletModel):
         self.reports_since: datetime | None = START
         self.largest_node_memory: Decimal | None = None
         self.nodes: frozenset[str] | None = None
+        self.could_run = False
         self.notification_targets: frozenset[str] | None = None
 
     # --- what tests look at ---
@@ -169,6 +170,7 @@ class ClusterModel(KubeletModel):
                 reports_since=self.reports_since,
                 largest_node_memory=self.largest_node_memory,
                 nodes=self.nodes,
+                could_run=lambda: self.could_run,
                 notification_targets=self.notification_targets,
                 companions=companions,
                 scheduling_objects=scheduling_objects,

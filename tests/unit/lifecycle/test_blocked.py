@@ -211,6 +211,36 @@ def test_the_phase_names_the_first_pod_and_how_many_until_they_run() -> None:
     assert cluster.condition("Running")["reason"] == "JobRunning"
 
 
+@pytest.mark.proves("lifecycle.md#pods-that-cannot-run/for-too-little-free-capacity-and-the")
+def test_pods_behind_others_wait_for_nodes_and_give_no_warning() -> None:
+    cluster = starting()
+    cluster.could_run = True
+    cluster.say("x-collector-1", **BUSY).settle()
+    condition = cluster.condition("Starting")
+    assert condition["reason"] == "WaitingForNodes"
+    assert condition["message"] == (
+        "1 of 4 pods wait for nodes that other pods have, x-collector-1 first: "
+        "0/3 nodes are available: 3 Insufficient cpu."
+    )
+    assert (cluster.events[-1].reason, cluster.events[-1].type) == (
+        Reason.WAITING_FOR_NODES,
+        "Normal",
+    )
+    written = len(cluster.writes)
+    cluster.reconcile()
+    assert len(cluster.writes) == written
+    cluster.say("x-collector-1", **on_node(waiting("ContainerCreating"))).settle()
+    assert cluster.condition("Starting")["reason"] == "JobStarting"
+
+
+def test_a_refusal_for_another_reason_stays_unschedulable() -> None:
+    cluster = starting()
+    cluster.could_run = True
+    message = "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules."
+    cluster.say("x-collector-1", **without_node("Unschedulable", message)).settle()
+    assert cluster.condition("Starting")["reason"] == "Unschedulable"
+
+
 @pytest.mark.proves(
     "lifecycle.md#pods-that-cannot-run/for-a-minute-by-now-its-node-has-not",
     "events.md#of-its-life/containercreating",

@@ -164,6 +164,18 @@ async def test_the_largest_node_is_known_once_all_nodes_are() -> None:
 
 
 @virtual_time.in_virtual_time
+async def test_what_the_empty_cluster_could_run_is_known_once_all_nodes_are() -> None:
+    small, large = (job(f"x{n}", task("learner", n), preemptible=False) for n in (4, 5))
+    bench = Bench(Counting(), small, large)
+    bench.nodes.synced.clear()
+    assert not bench.scheduler.could_run(small)
+    bench.nodes.synced.set()
+    assert bench.scheduler.could_run(small)
+    assert not bench.scheduler.could_run(large)
+    assert not bench.scheduler.could_run({**small, "spec": {"tasks": 1}})
+
+
+@virtual_time.in_virtual_time
 async def test_nothing_is_read_while_no_job_asks_for_nodes() -> None:
     policy, gone = Counting(), pod("x", "learner", "a")
     bench = Bench(policy, job("x", task("learner"), preemptible=False), pods=[gone])

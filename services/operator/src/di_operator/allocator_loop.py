@@ -24,6 +24,7 @@ from di_api.ownership import is_controlled_by
 from di_kube.cache import WatchCache
 from di_kube.resources import DIJOBS, NODES, PODS, Resource
 from di_operator.allocator.forecast.cluster_snapshot import Look
+from di_operator.allocator.grants.empty_cluster import EmptyCluster
 from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Words
 from di_operator.allocator.grants.queue_report import by_amount, queue_states
 from di_operator.allocator.model.policy import Policy
@@ -137,6 +138,8 @@ class Scheduler:
         self._kept_out: Mapping[str, KeptOut] = {}
         self._largest = LargestNode()
         nodes.subscribe(self._largest.listen)
+        self._empty = EmptyCluster()
+        nodes.subscribe(self._empty.listen)
         for cache, listen in (
             (caches[DIJOBS], self._news.on_job),
             (nodes, self._news.on_node),
@@ -238,6 +241,18 @@ class Scheduler:
     def node_names(self) -> Container[str] | None:
         """Names of the cluster's nodes; None: not all are known."""
         return self._largest.names if self._nodes.synced.is_set() else None
+
+    def could_run(self, job: Object) -> bool:
+        """Return whether the cluster without any other pod could run a job; False until all nodes
+        are known.
+        """
+        if not self._nodes.synced.is_set():
+            return False
+        try:
+            spec = self._read_spec(job)
+        except InvalidSpec:
+            return False
+        return self._empty.could_run(job, spec)
 
     @property
     def duties(self) -> Mapping[str, Duty]:

@@ -277,6 +277,7 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
                 reports_since=others.presence,
                 largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
                 nodes=scheduler.node_names if scheduler else lambda: None,
+                could_run=scheduler.could_run if scheduler else lambda _: False,
                 kueue=seen.kueue.known,
                 trial=seen.trials.known,
                 try_pods=seen.trials.ask,

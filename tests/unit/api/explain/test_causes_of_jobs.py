@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from di_api.explain import Cause, Facts, explain
-from tests.unit.api.explain.cluster import POD, condition, facts, job, pod, seen, time
+from tests.unit.api.explain.cluster import (
+    FULL,
+    POD,
+    condition,
+    facts,
+    job,
+    pod,
+    seen,
+    time,
+    unscheduled,
+)
 
 FORBIDDEN = f'pods "{POD}" is forbidden: '
 WEBHOOK = (
@@ -57,6 +67,7 @@ CASES: dict[Cause, list[Facts]] = {
     ],
     Cause.QUEUE: [
         seen("Pending", "WaitingForNodes", "waiting for the allocator"),
+        seen("Starting", "WaitingForNodes", FULL, pod(conditions=[unscheduled(FULL)])),
         *(
             seen("Pending", "JobQueued", metadata=BY_QUEUE, spec=spec, conditions=[queued])
             for queued in [condition("Queued", value=True, reason="WaitingForQuota")]

@@ -307,6 +307,9 @@ def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explan
     if found is None:
         return None
     kind, sign = _by_its_nodes(job, *found)
+    if kind.cause is Cause.NO_ROOM and (waits := _waits(job)) is not None:
+        # The operator knows that the nodes could run the job: its advice is not to add some.
+        return waits
     values = _values(job, sign)
     what, remedy = kind.summary.format_map(values), kind.remedy.format_map(values)
     if kind.is_program or sign.source is Source.LOG:

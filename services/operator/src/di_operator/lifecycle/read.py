@@ -112,6 +112,7 @@ def read_snapshot(
         reports_since=sources.reports_since,
         largest_node_memory=sources.largest_node_memory,
         nodes=sources.nodes,
+        could_run=sources.could_run,
         notification_targets=sources.notification_targets,
         placement=asked.placement,
         tasks=asked.tasks,

@@ -7,6 +7,7 @@ status reports no problem but which take too long.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,6 +46,8 @@ _PREPARED: Final = "PodReadyToStartContainers"
 _ENDED: Final = ("exitCode", "reason")
 # The scheduler's message contains it only for a claim that is missing or unbound.
 _OF_CLAIMS: Final = "persistentvolumeclaim"
+# The scheduler's terms for nodes whose resources other pods use.
+_IN_USE: Final = re.compile(r"\bInsufficient [a-z]|\bToo many pods\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,11 @@ class Blocker:
     message: str
     what: str = "cannot run"
     """The state of the pods, to follow their number in a message."""
+
+    @property
+    def lacks_capacity(self) -> bool:
+        """Return whether the scheduler finds too little free capacity on nodes for the pod."""
+        return self.reason is Reason.UNSCHEDULABLE and _IN_USE.search(self.message) is not None
 
 
 def find_blocker(pod: Object) -> Blocker | None:

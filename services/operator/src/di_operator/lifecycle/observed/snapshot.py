@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -105,6 +105,10 @@ class Snapshot:
     """Bytes that the largest node has for pods; None if unknown."""
     nodes: Container[str] | None
     """Names of the cluster's nodes; None if unknown."""
+    could_run: Callable[[], bool]
+    """Returns whether the nodes could run the job if they had no other pods; False if unknown.
+    Computed on request: only a job with refused pods needs it.
+    """
     notification_targets: frozenset[str] | None
     """Targets that the job may notify; None if notifications are off: the job's own are then not
     validated.

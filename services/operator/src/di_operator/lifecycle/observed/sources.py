@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -35,6 +35,8 @@ class Sources:
     """Bytes that the largest node has for pods; None if unknown."""
     nodes: Container[str] | None = None
     """Names of the cluster's nodes; None if unknown."""
+    could_run: Callable[[], bool] = lambda: False
+    """Returns whether the nodes could run the job if they had no other pods; False if unknown."""
     notification_targets: frozenset[str] | None = None
     """Targets that jobs may notify; None if notifications are off."""
     kueue: Kueue | None = None

@@ -59,6 +59,9 @@ def describe_blocked(snapshot: Snapshot, now: datetime) -> Blocker | None:
     pod, blocker, _ = min(named, key=lambda each: (each[0] in others, each[2]))
     total = count_of(len(snapshot.slots) + len(snapshot.standbys), "pod")
     which = f"{len(named)} of {total}"
+    if blocker.lacks_capacity and snapshot.could_run():
+        what = "wait for nodes that other pods have"
+        blocker = replace(blocker, reason=Reason.WAITING_FOR_NODES, what=what)
     message = f"{which} {blocker.what}, {pod} first: {blocker.message}"
     return Blocker(reason=blocker.reason, message=message)
 
@@ -78,7 +81,8 @@ def _alive(snapshot: Snapshot) -> tuple[Pod, ...]:
 def _was_blocked(snapshot: Snapshot, verdict: Verdict) -> bool:
     reason = snapshot.status.reason
     # While a job does not wait, only pods of an elastic tier and standby pods can be refused.
-    is_of_pods = reason in BLOCKED_REASONS or reason == Reason.POD_GROUP_PENDING
+    others = (Reason.POD_GROUP_PENDING, Reason.WAITING_FOR_NODES)
+    is_of_pods = reason in BLOCKED_REASONS or reason in others
     return is_of_pods or (reason in WAITING and verdict.phase.is_up)
 
 

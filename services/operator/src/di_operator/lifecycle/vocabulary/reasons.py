@@ -96,7 +96,12 @@ class Reason(_Declared):
         "Warning",
         "Kueue or the API server refused a Workload of the job; tried again every ten seconds",
     )
-    WAITING_FOR_NODES = "WaitingForNodes", "Normal", "Pending: other jobs have the nodes"
+    WAITING_FOR_NODES = (
+        "WaitingForNodes",
+        "Normal",
+        "Pending: other jobs have the nodes. Or pods have no node, and the cluster's nodes could "
+        "run the job if they had no other pods; the message has the scheduler's own",
+    )
     QUEUE_QUOTA_EXCEEDED = (
         "QueueQuotaExceeded",
         "Normal",
