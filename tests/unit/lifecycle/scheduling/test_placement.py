@@ -220,6 +220,34 @@ def test_a_gang_is_held_back_until_it_fits() -> None:
     assert sum(action.label == "CreatePod" for action in cluster.decide().actions) == 2
 
 
+def test_a_gang_that_waits_shows_no_pods_until_it_is_released() -> None:
+    cluster = ClusterModel(job(task("learner", 2), scheduling={"gang": True}))
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.WAITING_FOR_NODES)
+    cluster.settle()
+    counts = ("replicas", "readyReplicas", "taskStatus")
+    assert [cluster.status[each] for each in counts] == [0, 0, {"learner": {}}]
+    written = len(cluster.writes)
+    cluster.reconcile()
+    assert len(cluster.writes) == written
+    cluster.grant = Grant()
+    cluster.settle()
+    assert [cluster.status[each] for each in counts] == [2, 0, {"learner": {"Pending": 2}}]
+    assert cluster.status["reschedules"] == 0
+    cluster.run().settle()
+    assert (cluster.phase, cluster.status["reschedules"]) == ("Running", 0)
+
+
+def test_a_gang_that_is_scaled_while_it_waits_counts_no_reschedule() -> None:
+    cluster = ClusterModel(job(task("learner", 2), scheduling={"gang": True}))
+    cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.WAITING_FOR_NODES)
+    cluster.settle().scale("learner", 3).settle()
+    assert cluster.status["replicas"] == 0
+    cluster.grant = Grant()
+    cluster.settle().run().settle()
+    assert (cluster.phase, cluster.status["replicas"]) == ("Running", 3)
+    assert cluster.status["reschedules"] == 0
+
+
 def test_a_gang_that_runs_is_not_held_back_any_more() -> None:
     cluster = ClusterModel(job(task("learner", 2))).settle()
     cluster.grant = Grant(message="2 of 4 gpu are free", reason=Reason.UNSCHEDULABLE)

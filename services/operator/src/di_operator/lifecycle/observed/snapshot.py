@@ -165,6 +165,15 @@ class Snapshot:
         return self.spec is None and self.has_started and bool(self.errors)
 
     @property
+    def awaits_grant(self) -> bool:
+        """Return whether the allocator does not yet release a job that the scheduler places: a
+        gang without pods that waits for capacity.
+        """
+        is_refused = self.grant is not None and bool(self.grant.message)
+        is_waiting = self.status.is_waiting and not self.held
+        return self.placement is None and is_refused and is_waiting
+
+    @property
     def desired(self) -> Mapping[str, int]:
         """Number of pods that the spec requests, by task."""
         counts = Counter(slot.task.name for slot in self.slots)

@@ -27,8 +27,7 @@ def judge_allocation(snapshot: Snapshot, now: datetime) -> Verdict | None:
     message = (grant.message if grant else "") or _WAITING
     waits = snapshot.status.is_waiting
     if snapshot.placement is None:
-        held_back = grant is not None and grant.message and waits
-        if not held_back or snapshot.held:
+        if not snapshot.awaits_grant:
             return None
         return Verdict(phase=Phase.PENDING, reason=reason, message=message)
     if is_placed(snapshot.placement):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policy import Policy, Report
 
@@ -25,33 +26,39 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
     or if no pod is ready any more.
     """
     fields: dict[str, Any]
-    desired = snapshot.desired
+    slots = snapshot.slots
+    if snapshot.awaits_grant:
+        # No pod is created before the gang is released, so none is counted as Pending.
+        slots = tuple(slot for slot in slots if slot.name in snapshot.done)
     if snapshot.is_frozen:
         written = snapshot.status.raw
         fields = {key: written[key] for key in _FROM_SPEC if key in written}
     else:
         fields = {
-            "replicas": len(snapshot.slots),
+            "replicas": len(slots),
             "readyReplicas": len(snapshot.ready),
-            "taskStatus": _task_status(snapshot, desired),
+            "taskStatus": _task_status(snapshot, slots),
         }
     if verdict.phase.is_finished:
         counts = mapping(fields.get("taskStatus"))
         fields |= {"readyReplicas": 0, "taskStatus": _without_active(counts)}
-    is_other = snapshot.spec is not None and desired != snapshot.status.desired
+    number = Counter(slot.task.name for slot in slots)
+    wanted = {task.name: number[task.name] for task in snapshot.tasks}
+    is_other = snapshot.spec is not None and wanted != snapshot.status.desired
     # A suspended or preempted job must not be shown as ready for seconds.
     is_down = not fields.get("readyReplicas") and bool(snapshot.status.raw.get("readyReplicas"))
     return Report(fields=fields, is_urgent=is_other or is_down)
 
 
-def _task_status(snapshot: Snapshot, desired: Mapping[str, int]) -> dict[str, dict[str, int]]:
+def _task_status(snapshot: Snapshot, slots: Iterable[Slot]) -> dict[str, dict[str, int]]:
     """Return the replicas of each task by pod phase. One without a pod is Pending, unless it has
     succeeded.
 
-    The sums equal the requested replicas; the next reconcile compares them with the spec.
+    The sums are the number of pods that the job has now: 0 for a gang that waits for capacity,
+    else the requested replicas. The next reconcile compares them with the spec.
     """
-    counts: dict[str, dict[str, int]] = {task: {} for task in desired}
-    for slot in snapshot.slots:
+    counts: dict[str, dict[str, int]] = {task.name: {} for task in snapshot.tasks}
+    for slot in slots:
         pod = snapshot.held.get(slot.name)
         phases = counts.setdefault(slot.task.name, {})
         phase = pod.phase if pod is not None else "Pending"
