@@ -22,6 +22,7 @@ _PATHS: Final = {
     "name": st.sampled_from([TASKS, COORDINATED]),
     "task": st.sampled_from(["learner", "collector"]),
     "pod": st.just(f"{TASKS}-0"),
+    "dataset": st.sampled_from(["prompts", "frames"]),
 }
 _COORDINATORS: Final = st.just(f"{COORDINATED}-coordinator")
 

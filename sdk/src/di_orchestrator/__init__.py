@@ -2,8 +2,9 @@
 di`.
 
 It covers identity and peers (`job`, `peers`, `members`), scaling (`scale`, `remove`, `advise`),
-progress reports (`training`), requests between pods (`Hub`, `call`), and an orderly end (`leaving`,
-`Drain`). Outside a job every call works and does nothing harmful. The import has no side effects.
+progress reports (`training`), data shards (`shards`), requests between pods (`Hub`, `call`), and an
+orderly end (`leaving`, `Drain`). Outside a job every call works and does nothing harmful. The
+import has no side effects.
 """
 
 from di_orchestrator.current_pod import (
@@ -25,6 +26,7 @@ from di_orchestrator.current_pod import (
     watch_peers,
     watch_worlds,
 )
+from di_orchestrator.data_shards.shards import Shard, Shards, shards
 from di_orchestrator.errors import (
     BadEnvironment,
     BadReport,
@@ -69,6 +71,8 @@ __all__ = [
     "Replicas",
     "Reply",
     "Rollout",
+    "Shard",
+    "Shards",
     "Training",
     "Unreachable",
     "World",
@@ -85,6 +89,7 @@ __all__ = [
     "rollout",
     "say",
     "scale",
+    "shards",
     "training",
     "wanted_collectors",
     "watch_members",

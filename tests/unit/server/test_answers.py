@@ -149,6 +149,7 @@ _NAMES = {
     "name": "cartpole",
     "task": "learner",
     "pod": "cartpole-learner-0",
+    "dataset": "prompts",
 }
 
 
@@ -158,8 +159,10 @@ def test_the_openapi_document_is_valid_and_has_every_route(harness: Harness) -> 
     harness.add(coordinated(name="led"))
     harness.add_pods(pod("cartpole-learner-0", 0))
     body = {"replicas": 1, "namespace": "rl", "coordinator": "led-coordinator", "url": "http://x"}
+    body |= {"size": 9, "worker": "w", "after": 0}
+    assert harness.ask("/v2alpha1/rl.cartpole/shards/prompts", body)[0] == 200
     harness.job()["spec"]["tasks"][0] |= {"processGroup": {"elastic": True}}
-    assert len(document["paths"]) == 28 + 4
+    assert len(document["paths"]) == 32 + 4
     for template, path in document["paths"].items():
         concrete = template.format(**_NAMES)
         for method in path.keys() - {"parameters"}:

@@ -23,7 +23,12 @@ _AGGREGATOR: Final = "led-aggregator-bbbbb"
 _TASKS, _LED = "cartpole", "led"
 
 
-_BELOW: Final = {"": "", "task": "/learner", "pod": "/cartpole-collector-0"}
+_BELOW: Final = {
+    "": "",
+    "task": "/learner",
+    "pod": "/cartpole-collector-0",
+    "dataset": "/prompts",
+}
 
 
 _ROUTES: Final[tuple[tuple[Operation, str], ...]] = (

@@ -142,6 +142,7 @@ def build_app(
                 names_callers=settings.names_callers,
                 reports_waiting=max(1, settings.threads // 2),
                 waiting=max(1, settings.threads // 4),
+                shards_waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,
                 is_ending=draining.is_set,
                 clock=clock,

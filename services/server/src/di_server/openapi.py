@@ -84,6 +84,7 @@ def document() -> dict[str, Any]:
                 "name": _parameter("name", _LABEL),
                 "task": _parameter("task", _LABEL),
                 "pod": _parameter("pod", _LABEL),
+                "dataset": _parameter("dataset", _LABEL),
                 "idempotencyKey": {
                     "name": "Idempotency-Key",
                     "in": "header",

@@ -141,6 +141,7 @@ def test_the_server_changes_only_the_members_of_a_coordinated_job(
     [
         ({"profilings": {"b": 2}}, True),
         ({"profilings": None}, True),
+        ({"shards": {"prompts": {"size": 2, "after": 1}}}, True),
         ({"profilings": {"b": 2}, "progress": {"step": 2}}, True),
         ({"phase": "Succeeded"}, False),
         ({"restarts": 0}, False),
@@ -149,7 +150,7 @@ def test_the_server_changes_only_the_members_of_a_coordinated_job(
     ],
     ids=json.dumps,
 )
-def test_the_server_changes_only_profilings_and_progress_of_a_status(
+def test_the_server_changes_only_what_jobs_report_in_a_status(
     accounts: Accounts, change: Object, taken: bool
 ) -> None:
     path = DIJOBS.path(accounts.namespace, "working", "status")

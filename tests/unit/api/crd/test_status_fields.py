@@ -10,7 +10,7 @@ from di_operator.lifecycle.observed.status import OWNED_FIELDS
 from tests.schemas import dropped, properties, status_schema, texts_of
 
 JOBS: Final = "dijobs-crd.yaml"
-OF_SERVER: Final = {"profilings", "progress"}
+OF_SERVER: Final = {"profilings", "progress", "shards"}
 OF_NOTIFIER: Final = {"notified"}
 WRITERS: Final = ("services/operator/src", "services/server/src", "libraries/api/src/di_api")
 CRDS: Final = (JOBS, "dijobtasks-crd.yaml")

@@ -25,5 +25,9 @@ class JobHandlers:
         maps.
         """
         deadline = Deadline.after(self._clock)
-        grant = self._authorizer.admit(ref, operation.verb, incoming.caller, deadline)
+        caller, verb = incoming.caller, operation.verb
+        if operation.is_frequent:
+            grant = self._authorizer.admit_member(ref, verb, caller, deadline, only=None)
+        else:
+            grant = self._authorizer.admit(ref, verb, caller, deadline)
         return operation.run(self._service, grant, operation.read(incoming), deadline)

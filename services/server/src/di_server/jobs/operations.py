@@ -20,6 +20,8 @@ from di_server.jobs.idempotency import idempotency_key
 from di_server.jobs.requests import GENERATION, NODES_OF, WAIT, ReportRequest
 from di_server.jobs.scaling import ScalingRequest
 from di_server.jobs.service import JobService
+from di_server.jobs.shards import asked as shards_asked
+from di_server.jobs.shards.table import MAX_AT_ONCE
 from di_server.rest.incoming import Incoming
 from di_server.rest.operation import Operation, Shape
 
@@ -73,6 +75,10 @@ class JobOperation(Operation, Generic[T]):
     """Parses a request; raises Malformed or OutOfBounds with the field."""
     run: Callable[[JobService, Grant, T, Deadline], object]
     """Executes the operation; returns the data of the response."""
+    is_frequent: bool = False
+    """Whether each pod of the job sends it all the time: it then counts for the rate limit of its
+    pod, and whether the pod exists is known from the watch.
+    """
 
 
 def _nothing(_: Incoming) -> None:
@@ -288,6 +294,125 @@ SHOW_GROUP: Final = JobOperation(
     # It can wait for longer than the deadline of other operations.
     run=lambda service, grant, asked, _: service.group(grant, asked),
 )
+_INDEX: Final[Shape] = {"type": "integer", "minimum": 0}
+_INDEXES: Final[Shape] = {"type": "array", "items": _INDEX, "maxItems": MAX_AT_ONCE}
+_PLAN: Final[Shape] = {
+    "size": {"type": "integer", "minimum": 1, "description": "Records of the data set."},
+    "shardSize": {"type": "integer", "minimum": 1, "description": "Records of a shard; default 1."},
+    "epochs": {"type": "integer", "minimum": 1, "description": "Default 1."},
+    "shuffle": {"type": "boolean", "description": "Whether each epoch has an order of its own."},
+    "seed": {"type": "integer", "minimum": 0, "description": "Of these orders; default 0."},
+    "leaseSeconds": {
+        "type": "integer",
+        "description": "How long a worker has from its last request on; default 60.",
+    },
+    "records": {"type": "string", "description": "Digest of the names of records, if any."},
+}
+_POSITION: Final[Shape] = {
+    "after": {"type": "integer", "minimum": 0, "description": "First index never given out."},
+    "undone": {
+        "type": "string",
+        "description": "Ranges of the indexes below it that are not done, such as 0-3,7.",
+    },
+}
+_COUNTS: Final[Shape] = {
+    "generation": {"type": "integer", "description": "Grows with each restored position."},
+    "done": {"type": "integer"},
+    "total": {"type": "integer", "description": "Shards of all epochs."},
+}
+TAKE_SHARDS: Final = JobOperation(
+    name="takeShards",
+    method="POST",
+    resource="shards",
+    below="dataset",
+    verb="update",
+    summary="Report shards as done, and get the next ones.",
+    message="successfully take shards",
+    body={
+        "type": "object",
+        "required": ["size", "worker"],
+        "properties": {
+            **_PLAN,
+            "worker": {"type": "string", "description": "Of no other process, now or before."},
+            "generation": {"type": ["integer", "null"], "description": "Of the last answer."},
+            "done": _INDEXES,
+            "holds": {**_INDEXES, "description": "What the worker has, and has not done."},
+            "number": {**_INDEX, "maximum": MAX_AT_ONCE, "description": "Default 1."},
+            "leaves": {"type": "boolean", "description": "Give what it has to others."},
+        },
+    },
+    errors={422: "A value beyond its bound.", 409: "The data set is divided in another way."},
+    data={
+        "type": "object",
+        "required": ["generation", "shards", "lost", "done", "total", "finished", "retryAfter"],
+        "properties": {
+            **_COUNTS,
+            "shards": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["index", "epoch", "start", "end"],
+                    "properties": dict.fromkeys(("index", "epoch", "start", "end"), _INDEX),
+                },
+            },
+            "lost": {**_INDEXES, "description": "What it holds and others have by now."},
+            "finished": {"type": "boolean", "description": "Whether every shard is done."},
+            "retryAfter": {"type": "integer", "description": "Seconds, if there is no shard now."},
+        },
+    },
+    is_frequent=True,
+    read=lambda asked: shards_asked.take(asked.below, asked.body),
+    run=JobService.write_shards,
+)
+SHOW_SHARDS: Final = JobOperation(
+    name="showShards",
+    method="GET",
+    resource="shards",
+    below="dataset",
+    verb="get",
+    summary="The position in a data set, and how many shards each worker has.",
+    message="successfully get shards",
+    body=None,
+    errors={422: "No worker has asked for shards of it."},
+    data={
+        "type": "object",
+        "required": ["size", "after", "undone", "generation", "done", "total", "workers"],
+        "properties": {
+            **_PLAN,
+            **_POSITION,
+            **_COUNTS,
+            "epoch": {"type": "integer", "description": "Of the first shard that is not done."},
+            "workers": {"type": "object", "additionalProperties": _INDEX},
+            "slowWorkers": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+    is_frequent=True,
+    read=lambda asked: shards_asked.named(asked.below),
+    run=JobService.shards,
+)
+RESTORE_SHARDS: Final = JobOperation(
+    name="restoreShards",
+    method="PUT",
+    resource="shards",
+    below="dataset",
+    verb="update",
+    summary="Go on from a position, such as that of a checkpoint.",
+    message="successfully restore shards",
+    body={
+        "type": "object",
+        "required": ["size", "after"],
+        "properties": {**_PLAN, **_POSITION},
+    },
+    errors={422: "A value beyond its bound."},
+    data={
+        "type": "object",
+        "required": ["generation"],
+        "properties": {"generation": _COUNTS["generation"]},
+    },
+    is_frequent=True,
+    read=lambda asked: shards_asked.restore(asked.below, asked.body),
+    run=JobService.write_shards,
+)
 SCALING: Final = (ADD_REPLICAS, SET_REPLICAS, REMOVE_REPLICAS)
 """The operations that change the number of a job's pods."""
 OPERATIONS: Final[tuple[JobOperation[Any], ...]] = (
@@ -300,4 +425,7 @@ OPERATIONS: Final[tuple[JobOperation[Any], ...]] = (
     REPORT_PROFILINGS,
     SHOW_GROUP,
     SHOW_PROFILINGS,
+    TAKE_SHARDS,
+    SHOW_SHARDS,
+    RESTORE_SHARDS,
 )

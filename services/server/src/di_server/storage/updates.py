@@ -115,9 +115,17 @@ class JobUpdates:
         return policy.run(without_conflict, deadline) if policy else without_conflict()
 
     def update_status(
-        self, ref: JobRef, decide: Callable[[Object], Object | None], deadline: Deadline
+        self,
+        ref: JobRef,
+        decide: Callable[[Object], Object | None],
+        deadline: Deadline,
+        *,
+        check: Callable[[Object], None] = lambda _: None,
     ) -> None:
         """Write the RFC 7396 patch that is decided on the job as etcd has it; None: nothing.
+
+        Args:
+            check: called with the job as it was stored; can raise a Problem.
 
         Raises:
             Busy: the deadline passed, or the last attempt failed.
@@ -126,7 +134,7 @@ class JobUpdates:
         def attempt() -> None:
             patch = decide(self._jobs.get(ref, deadline))
             if patch is not None:
-                self._jobs.patch_status(ref, patch, deadline)
+                check(self._jobs.patch_status(ref, patch, deadline))
 
         self._retry_on_conflict(ref, attempt, deadline)
 
