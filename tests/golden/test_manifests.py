@@ -147,6 +147,33 @@ def node_checks() -> ClusterModel:
     return cluster
 
 
+def own_code() -> ClusterModel:
+    given: Object = {
+        "spec": {
+            "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+            "containers": [
+                {
+                    "name": "di-container",
+                    "image": "python:3.13-slim",
+                    "command": ["python3", "train.py"],
+                    "env": [
+                        {"name": "PYTHONPATH", "value": "/own"},
+                        {"name": "PIP_INDEX_URL", "value": "https://index.example.org"},
+                    ],
+                },
+                {"name": "sidecar", "image": "sidecar:1"},
+            ],
+        }
+    }
+    code: Object = {"configMap": "x-code-0000", "sha256": "0" * 64, "revision": "abc"}
+    return ClusterModel(
+        job(
+            task("learner", template=given, nodeCheck={"command": ["check"]}),
+            code={**code, "requirements": "requirements.txt"},
+        )
+    )
+
+
 def task_services() -> ClusterModel:
     ports: list[Object] = [
         {"name": "http", "port": 80, "targetPort": "score"},
@@ -263,6 +290,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
+        own_code,
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
         *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),
@@ -315,6 +343,12 @@ def test_the_documented_variables_are_those_that_pods_have() -> None:
     # It takes the allocator's placement: tests/unit/builders has it.
     missing = {each for each in documented if not any(re.fullmatch(each, own) for own in present)}
     assert missing == {"DI_NODE_KIND"}
-    of_pods = {name for name in present if name.startswith("DI_") and "NODE_CHECK" not in name}
+    of_pods = {
+        name
+        for name in present
+        if name.startswith("DI_") and not re.search("NODE_CHECK|DI_CODE_", name)
+    }
     undocumented = {own for own in of_pods if not any(re.fullmatch(e, own) for e in documented)}
-    assert undocumented == {"DI_NODE_NAME"}  # Of the node check alone, as is DI_NODE_CHECK_WAIT.
+    assert undocumented == {
+        "DI_NODE_NAME"
+    }  # Of init containers alone, as are DI_NODE_CHECK_WAIT and DI_CODE_*.

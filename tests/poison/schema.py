@@ -27,6 +27,7 @@ READ: Final = frozenset(
         *("phase", "conditions", "failures", "placement", "placementTime", "taskStatus"),
         *("groups", "generation", "state", "members", "since", "lastJoin", "processGroup"),
         *("framework", "elastic", "lastCallSeconds", "deadlineSeconds", "minReplicas"),
+        *("code", "configMap", "sha256", "requirements", "revision", "restartedAt"),
         *("checkpoint", "volume", "persistentVolumeClaim", "checkpointStep", "restoreSeconds"),
         *("nodeCheck", "avoidedNodes", "initContainerStatuses", "terminated", "message"),
         *("profilings", "progress", "startTime", "completionTimestamp"),

@@ -59,6 +59,7 @@ TORCH = {"framework": "torch"}
 JAX = {"framework": "jax"}
 ELASTIC = {"priorityClassName": "spot", "templatePatch": {}}
 CLAIM = {"persistentVolumeClaim": "claim"}
+CODE = {"configMap": "a", "sha256": "0" * 64}
 TIER = {"minReplicas": 1, "maxReplicas": 2, "elastic": ELASTIC}
 PROGRESS = {"timeoutSeconds": 10}
 TOPOLOGY = [{"tasks": ["first"], "required": "example.com/rack"}]
@@ -232,6 +233,13 @@ BROKEN: dict[str, tuple[Object, str]] = {
     "spec.checkpoint.path: ": (
         tasks(checkpoint={**CLAIM, "path": "/a/../b"}),
         "spec.checkpoint.path",
+    ),
+    "spec.code.configMap: ": (tasks(code={**CODE, "configMap": "-a"}), "spec.code.configMap"),
+    "spec.code.sha256: ": (tasks(code={**CODE, "sha256": "a"}), "spec.code.sha256"),
+    "spec.code.path: must": (tasks(code={**CODE, "path": "/a/../b"}), "spec.code.path"),
+    "spec.code.requirements: ": (
+        tasks(code={**CODE, "requirements": "/a"}),
+        "spec.code.requirements",
     ),
     "spec.failurePolicy.rules[]: growMemory": (
         failing(tasks=["first"], action="FailJob", avoidNode=True),

@@ -18,7 +18,7 @@ from di_api.spec.progress import ProgressAction
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import ones_of, whole_of
-from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_SPEC, OF_TASKS
+from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_CODE, OF_SPEC, OF_TASKS
 from di_api.validation.relations.of_task import OF_TASK
 from di_api.validation.relations.row import Relation, Whole
 from di_kube.config import KubeConfig
@@ -111,6 +111,18 @@ def checkpoints() -> st.SearchStrategy[Object]:
     )
 
 
+def codes() -> st.SearchStrategy[Object]:
+    paths = ("/code", "/a/b.c/..d", "/", "a", "/a/", "/a//b", "/a:b", "/a/../b", "/.")
+    files = ("a.txt", "a/b", "..a", "../a", "a/..", "/a", "a/", "a:b", "", ".")
+    return st.fixed_dictionaries(
+        {
+            "configMap": st.sampled_from(("a", "a.b-c", "", "A", "a..b")),
+            "sha256": st.sampled_from(("0" * 64, "A" * 64, "0" * 63)),
+        },
+        optional={"path": st.sampled_from(paths), "requirements": st.sampled_from(files)},
+    )
+
+
 def progress_policies() -> st.SearchStrategy[Object]:
     times = st.sampled_from((1, 2, 3))
     return st.fixed_dictionaries(
@@ -131,6 +143,7 @@ def specs() -> st.SearchStrategy[Object]:
             "tasks": st.lists(tasks(), min_size=1, max_size=3),
             "coordinated": st.just(coordinated),
             "checkpoint": checkpoints(),
+            "code": codes(),
             "preemptible": st.booleans(),
             "scheduling": st.fixed_dictionaries(
                 {},
@@ -156,7 +169,7 @@ def specs() -> st.SearchStrategy[Object]:
     )
 
 
-ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT)
+ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT, *OF_CODE)
 
 
 @pytest.fixture(scope="module")

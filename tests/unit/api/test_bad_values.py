@@ -24,6 +24,7 @@ ALMOST_ALL = job(
     failurePolicy={"rules": [{"tasks": ["learner"], "growMemory": {}}]},
     progressPolicy={"timeoutSeconds": 600, "action": "RestartTask", "tasks": ["learner"]},
     checkpoint={"persistentVolumeClaim": "a"},
+    code={"configMap": "cartpole-code", "sha256": "0" * 64, "requirements": "requirements.txt"},
     scheduling={"topology": [{"tasks": ["learner"], "required": "example.com/rack"}]},
     volumes=[{"name": "data"}],
 )
@@ -326,6 +327,23 @@ spec.checkpoint.graceSeconds: 0: must be 1 or more
   spec.checkpoint is mounted; give one of them another path
 spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operator calls the
   volume of spec.checkpoint
+spec.code.configMap: is required
+spec.code.configMap: "A": must be lower-case letters, digits, dashes and dots, as a ConfigMap's
+  name is
+spec.code.sha256: "ABC": must be 64 hexadecimal digits in lower case, as `di submit` and `di push`
+  write
+spec.code.path: "code": must be an absolute path such as /code, without . or .. or a colon
+spec.code.path: "/code/../etc": must be an absolute path such as /code, without . or .. or a colon
+spec.code.path: "/var/run/di-code/a": /var/run/di-code is where the operator puts its files; choose
+  another, such as /code
+spec.code.requirements: "../a.txt": must be the path of a file in the bundle such as
+  requirements.txt, without . or .. or a colon
+(code.path=/other) spec.tasks[0].template.spec.containers[0].volumeMounts[0].mountPath: "/other/":
+  is where spec.code is mounted; give one of them another path
+spec.tasks[0].template.spec.volumes[0].name: "di-code": is the name of a volume of spec.code; choose
+  another
+spec.tasks[0].template.spec.initContainers[0].name: "di-code": is the name of the container that
+  unpacks spec.code; choose another
 spec.tasks[0].nodeCheck.action: "Cordon": must be one of AvoidNode, Notify
 spec.tasks[0].nodeCheck.command: "check": must be a list
 spec.tasks[0].nodeCheck.command[1]: 1: must be a string

@@ -6,7 +6,7 @@ from typing import Any
 
 from di_api.crd.changes import finished_job, fixed_fields, fixed_in_items
 from di_api.crd.policy import validations
-from di_api.spec import Coordinated, JobSpec
+from di_api.spec import Code, Coordinated, JobSpec
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.declared import fields_of
 from di_api.validation.relations import of_job
@@ -25,7 +25,7 @@ def validation(message: str) -> dict[str, str]:
 
 def test_every_declared_rule_is_a_validation() -> None:
     rows: tuple[Relation[Any], ...] = (
-        *(*of_job.OF_SPEC, *of_job.OF_TASKS, *of_job.OF_CHECKPOINT),
+        *(*of_job.OF_SPEC, *of_job.OF_TASKS, *of_job.OF_CHECKPOINT, *of_job.OF_CODE),
         *OF_TASK,
     )
     declared = [
@@ -33,6 +33,7 @@ def test_every_declared_rule_is_a_validation() -> None:
         *fixed_fields(JobSpec),
         *fixed_in_items(fields_of(JobSpec)["tasks"]),
         *fixed_fields(Coordinated),
+        *fixed_fields(Code),
         *(rule for row in rows for rule in row.rules),
         *of_job.OF_FAILURE_RULE,
         *of_job.OF_EXIT_CODES,

@@ -70,6 +70,48 @@ def test_a_requested_restart_replaces_the_pods_once_and_counts_nothing(
     assert (replaced(cluster), cluster.counts, len(told(cluster))) == (pods, (0, 0), 2)
 
 
+CODE = {"configMap": "a", "sha256": "1" * 64}
+
+
+@pytest.mark.proves("dijob.md#spec/code-revision", "own-code.md#push")
+def test_a_change_of_the_code_replaces_the_pods_once_and_counts_nothing() -> None:
+    cluster = running(*TASKS, backoffLimit=0, code=CODE)
+    assert cluster.status["restartedAt"] == {"code": "1" * 64}
+    pushed = {"configMap": "b", "sha256": "2" * 64}
+    cluster.edit(code=pushed)
+    cluster.reconcile()
+    assert (cluster.phase, told(cluster)) == (
+        "Restarting",
+        [("RestartRequested", "spec.code was changed, 4 pods to replace")],
+    )
+    assert (replaced(cluster), cluster.phase, cluster.counts) == (ALL, "Running", (0, 0))
+    assert (replaced(cluster), cluster.status["restartedAt"]) == (set(), {"code": "2" * 64})
+    # A revision is only shown; requirements are part of what pods have.
+    cluster.edit(code={**pushed, "revision": "abc"})
+    assert replaced(cluster) == set()
+    cluster.edit(code={**pushed, "requirements": "a.txt"})
+    assert (replaced(cluster), cluster.counts) == (ALL, (0, 0))
+    assert cluster.status["restartedAt"] == {"code": f"{'2' * 64} a.txt"}
+
+
+def test_pods_that_wait_start_with_the_changed_code_without_a_restart() -> None:
+    cluster = running(*TASKS, code=CODE)
+    cluster.edit(suspend=True)
+    for _ in range(3):
+        cluster.settle().end_deleted()
+    cluster.edit(code={"configMap": "b", "sha256": "2" * 64})
+    cluster.settle()
+    cluster.edit(suspend=False)
+    cluster.settle()
+    bundles = {
+        volume["configMap"]["name"]
+        for pod in cluster.pods.values()
+        for volume in pod["spec"]["volumes"]
+        if volume["name"] == "di-code-bundle"
+    }
+    assert (bundles, told(cluster), len(cluster.pods)) == ({"b"}, [], 4)
+
+
 def test_no_new_pod_meets_an_old_one_of_its_task() -> None:
     cluster = running(*TASKS)
     ask(cluster)

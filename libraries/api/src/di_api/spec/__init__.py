@@ -7,6 +7,7 @@ A new field is an attribute of one of these dataclasses (see `di_api.spec.declar
 
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS, MAX_VACANT
 from di_api.spec.checkpoint import Checkpoint
+from di_api.spec.code import Code
 from di_api.spec.coordinated import Coordinated, Replica, Role
 from di_api.spec.drain import Drain
 from di_api.spec.elastic_tier import ElasticTier
@@ -43,6 +44,7 @@ __all__ = [
     "MAX_VACANT",
     "Checkpoint",
     "CleanPodPolicy",
+    "Code",
     "Colocate",
     "Coordinated",
     "Drain",

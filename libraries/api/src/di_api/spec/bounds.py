@@ -40,3 +40,5 @@ MAX_COMPANIONS: Final = 16
 """Maximum number of companions of a job."""
 MAX_RESTARTED_AT: Final = 64
 """Maximum length of the text that requests a restart: a time, or any other text."""
+MAX_CODE: Final = 320
+"""Maximum length of the text in the status for the code of the pods: hash and requirements."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_RESTARTED_AT, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
+from di_api.spec.code import Code
 from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import Declared
 from di_api.spec.failure import FailurePolicy
@@ -242,6 +243,14 @@ class JobSpec:
         Declared(
             kind=Struct(Checkpoint),
             about="Where learners store checkpoints, and the time for the last one.",
+        ),
+    ] = None
+    code: Annotated[
+        Code | None,
+        Declared(
+            kind=Struct(Code),
+            about="Source files that every pod gets before its program starts, so that no image "
+            "has to be built.",
         ),
     ] = None
     failure_policy: Annotated[

@@ -81,6 +81,13 @@ FEATURES: Final = (
         switch="`di`, `di run`",
     ),
     Feature(
+        name="Own code without an image",
+        stage=Stage.BETA,
+        page="how-to/own-code.md",
+        switch="`spec.code`; `di submit PROGRAM`, `di push`",
+        fields=("JobSpec.code",),
+    ),
+    Feature(
         name="Process groups, of fixed size and elastic",
         stage=Stage.BETA,
         page="how-to/process-groups.md",

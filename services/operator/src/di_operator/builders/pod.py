@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
-from di_api.spec import Task, TaskType, Topology
+from di_api.spec import Code, Task, TaskType, Topology
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.code import with_code
 from di_operator.builders.companion import naming_companions
 from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
@@ -53,6 +54,8 @@ class PodFrame:
     priority_class: str | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Checkpoints of the learners."""
+    code: Code | None = None
+    """Code that the pods unpack; None: their images have it."""
     avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
     """Nodes that the pods of a task are excluded from, by task."""
     checked: frozenset[str] = frozenset()
@@ -112,7 +115,7 @@ class PodRecipe:
             avoided=() if self.node else self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
-        return naming_companions(fit, self.frame.job)
+        return with_code(naming_companions(fit, self.frame.job), self.frame.code)
 
 
 def pod_body(

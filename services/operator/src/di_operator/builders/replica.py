@@ -9,9 +9,10 @@ from typing import Any
 from di_api import names
 from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.pods.main_container import main_container
-from di_api.spec import Replica, Role, Template
+from di_api.spec import Code, Replica, Role, Template
 from di_operator.builders.access import Access
 from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.code import with_code
 from di_operator.builders.companion import naming_companions
 from di_operator.builders.containers import with_amounts
 from di_operator.builders.fitting import fitted
@@ -44,6 +45,8 @@ class ReplicaFrame:
     """How often each role was restarted as a whole."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Checkpoints of the learners."""
+    code: Code | None = None
+    """Code that the pods unpack; None: their images have it."""
     keeps_last_words: bool = False
     """Whether the kubelet keeps the log tail of a container that fails."""
 
@@ -100,7 +103,7 @@ class ReplicaPodRecipe:
             avoided=self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
-        return naming_companions(fit, self.frame.job)
+        return with_code(naming_companions(fit, self.frame.job), self.frame.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

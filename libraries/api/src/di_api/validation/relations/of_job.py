@@ -16,6 +16,16 @@ from di_api.validation.checkpoint import (
     wrong_places,
     wrong_source,
 )
+from di_api.validation.code import (
+    FILE_DOTS_PATTERN,
+    FILE_PATTERN,
+    SHA256_PATTERN,
+    wrong_code_places,
+    wrong_config_map,
+    wrong_directory,
+    wrong_hash,
+    wrong_requirements,
+)
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.relations.row import Relation, Rule, Whole
@@ -303,6 +313,53 @@ OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
     Relation(errors=lambda whole: wrong_places(whole.spec, whole.tasks), is_all=False),
+)
+OF_CODE: Final[tuple[Relation[Whole], ...]] = (
+    Relation(
+        errors=lambda whole: wrong_config_map(whole.spec),
+        rules=(
+            {
+                "rule": f"self.configMap.matches(r'^{CLAIM_PATTERN}$')",
+                "message": "must be the name of a ConfigMap",
+                "fieldPath": ".configMap",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_hash(whole.spec),
+        rules=(
+            {
+                "rule": f"self.sha256.matches('^{SHA256_PATTERN}$')",
+                "message": "must be 64 hexadecimal digits in lower case",
+                "fieldPath": ".sha256",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_directory(whole.spec),
+        rules=(
+            {
+                "rule": f"self.path.matches('^{PATH_PATTERN}$') && "
+                f"!self.path.matches('{DOTS_PATTERN}')",
+                "message": "must be an absolute path such as /code, without . or .. or a colon",
+                "fieldPath": ".path",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_requirements(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.requirements) || "
+                f"self.requirements.matches('^{FILE_PATTERN}$') && "
+                f"!self.requirements.matches('{FILE_DOTS_PATTERN}')",
+                "message": "must be the path of a file in the bundle such as requirements.txt, "
+                "without . or .. or a colon",
+                "fieldPath": ".requirements",
+            },
+        ),
+    ),
+    Relation(errors=lambda whole: wrong_code_places(whole.spec, whole.tasks), is_all=False),
 )
 OF_EXIT_CODES: Final[tuple[Rule, ...]] = (
     {

@@ -27,10 +27,13 @@ def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
     is_all = tasks.issuperset(task.name for task in snapshot.tasks)
     noun = "task" if len(tasks) == 1 else "tasks"
     whose = "the job" if is_all else f"{noun} {', '.join(sorted(tasks))}"
+    what = f"a restart of {whose} was asked for"
+    if is_all and RestartRequests.of(snapshot.spec).has_other_code(snapshot.status.heeded):
+        what = "spec.code was changed"
     return Verdict(
         phase=Phase.RESTARTING,
         reason=Reason.RESTART_REQUESTED,
-        message=f"a restart of {whose} was asked for, {pods} to replace",
+        message=f"{what}, {pods} to replace",
         insist=True,
         restarted=tasks,
     )

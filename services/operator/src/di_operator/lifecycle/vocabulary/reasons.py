@@ -68,8 +68,8 @@ class Reason(_Declared):
     RESTART_REQUESTED = (
         "RestartRequested",
         "Normal",
-        "Restarting: `restartedAt` of the job or of a task was changed, and all of its "
-        "pods are being replaced; no restart is counted",
+        "Restarting: `code` of the job, or `restartedAt` of the job or of a task was changed, and "
+        "all of its pods are being replaced; no restart is counted",
     )
     JOB_SUCCEEDED = (
         "JobSucceeded",

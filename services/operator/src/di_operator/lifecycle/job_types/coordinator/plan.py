@@ -195,6 +195,7 @@ def _frame(snapshot: Snapshot, spec: JobSpec, settings: Settings) -> ReplicaFram
         access=Access(token_audience=settings.token_audience),
         attempts=snapshot.status.restart_attempts,
         checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        code=spec.code,
         keeps_last_words=spec.failure_policy is not None,
     )
 

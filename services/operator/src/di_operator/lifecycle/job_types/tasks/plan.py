@@ -259,6 +259,7 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
         kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(spec),
         checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        code=spec.code,
         avoided=snapshot.status.avoided_nodes,
         checked=checked_tasks(snapshot),
         keeps_last_words=policy is not None,

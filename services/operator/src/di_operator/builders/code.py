@@ -1,0 +1,121 @@
+"""The init container, volumes and variables by which pods get `spec.code`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from di_api import names
+from di_api.pods.main_container import main_container
+from di_api.spec import Code
+
+Object = Mapping[str, Any]
+
+_PYTHON_PATH: Final = "PYTHONPATH"
+
+
+def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
+    """Return a pod whose containers have the code; unchanged without one.
+
+    The init container goes before those of the template, which find the files too. It has the
+    image, resources and permissions of the main container: the pod requests no more and keeps its
+    QoS class, and the files belong to the user of the program. Only the main container starts in
+    the directory of the code, unless its template sets another.
+    """
+    spec: Object = body["spec"]
+    main = main_container(spec.get("containers") or ())
+    if code is None or main is None:
+        return body
+    init = list(spec.get("initContainers") or ())
+    # The check of a node comes first, as it does without code.
+    checks = [each for each in init if each.get("name") == names.NODE_CHECK]
+    others = [_reading(each, code) for each in init if each.get("name") != names.NODE_CHECK]
+    containers = [_reading(each, code) for each in spec["containers"]]
+    own = main_container(containers)
+    if own is not None:
+        own.setdefault("workingDir", code.path)
+    bundle = {
+        "name": code.config_map,
+        "items": [{"key": names.CODE_BUNDLE_KEY, "path": names.CODE_BUNDLE_KEY}],
+    }
+    volumes = [
+        *(spec.get("volumes") or ()),
+        {"name": names.CODE_VOLUME, "emptyDir": {}},
+        {"name": names.CODE_BUNDLE_VOLUME, "configMap": bundle},
+    ]
+    return {
+        **body,
+        "spec": {
+            **spec,
+            "initContainers": [*checks, _unpacking(main, code), *others],
+            "containers": containers,
+            "volumes": volumes,
+        },
+    }
+
+
+def _unpacking(main: Object, code: Code) -> dict[str, Any]:
+    same = ("image", "imagePullPolicy", "resources", "securityContext")
+    file = f"{names.CODE_BUNDLE_DIR}/{names.CODE_BUNDLE_KEY}"
+    env = {
+        "DI_CODE_BUNDLE": file,
+        "DI_CODE_SHA256": code.sha256,
+        "DI_CODE_DIRECTORY": code.path,
+        **({"DI_CODE_REQUIREMENTS": code.requirements} if code.requirements else {}),
+    }
+    return {
+        "name": names.CODE_CONTAINER,
+        **{key: main[key] for key in same if key in main},
+        "command": ["python3", "-c", _program()],
+        "env": [
+            # Those of the template include the index and the proxies of pip.
+            *({**each} for each in main.get("env") or () if _is_for_pip(each)),
+            *({"name": name, "value": value} for name, value in env.items()),
+        ],
+        "volumeMounts": [
+            _mount(code),
+            {
+                "name": names.CODE_BUNDLE_VOLUME,
+                "mountPath": names.CODE_BUNDLE_DIR,
+                "readOnly": True,
+            },
+        ],
+    }
+
+
+def _reading(container: Object, code: Code) -> dict[str, Any]:
+    """Return a container with the files, and the packages beside them on PYTHONPATH."""
+    path = f"{code.path}:{code.path}/{names.CODE_PACKAGES}"
+    given = container.get("env") or ()
+    env = [_extended(each, path) if each.get("name") == _PYTHON_PATH else each for each in given]
+    if not any(each.get("name") == _PYTHON_PATH for each in given):
+        env.append({"name": _PYTHON_PATH, "value": path})
+    mounts = [*(container.get("volumeMounts") or ()), _mount(code)]
+    return {**container, "env": env, "volumeMounts": mounts}
+
+
+def _extended(variable: Object, path: str) -> Object:
+    """Return the template's variable with our directories after its own; a variable that has a
+    source in place of a value is kept.
+    """
+    if "valueFrom" in variable:
+        return variable
+    value = variable.get("value")
+    return {**variable, "value": f"{value}:{path}" if value else path}
+
+
+def _is_for_pip(variable: Object) -> bool:
+    name = str(variable.get("name"))
+    return name.startswith("PIP_") or name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def _mount(code: Code) -> dict[str, Any]:
+    return {"name": names.CODE_VOLUME, "mountPath": code.path}
+
+
+@cache
+def _program() -> str:
+    # Read as text and never imported: it runs in the image of the task.
+    return (resources.files("di_unpack") / "program.py").read_text("utf-8")

@@ -1,0 +1,220 @@
+"""The program of the init container that unpacks `spec.code`; see docs/how-to/own-code.md.
+
+It runs in the task's image, on Python 3.8 or newer, and imports only the standard library. It reads
+a tar archive that gzip has compressed, checks its hash, and writes its files below one directory. A
+bundle is untrusted: nothing is written before every member has been checked, and any fault refuses
+the whole bundle. A file exists with its whole content or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import unicodedata
+import zlib
+
+BUNDLE = "DI_CODE_BUNDLE"
+"""Variable with the path of the bundle."""
+SHA256 = "DI_CODE_SHA256"
+"""Variable with the hash of the uncompressed bundle."""
+DIRECTORY = "DI_CODE_DIRECTORY"
+"""Variable with the directory to write to, which exists."""
+REQUIREMENTS = "DI_CODE_REQUIREMENTS"
+"""Variable with the file of requirements, relative to the directory; absent: none."""
+REPORT = "/dev/termination-log"
+PACKAGES = ".di-packages"
+"""Directory of Python packages, below the directory of the code."""
+PARTS = ".di-part"
+"""Directory of files that are not yet whole, below the directory of the code."""
+
+MOST_PACKED = 1 << 20
+"""Bytes of a bundle; a ConfigMap has no more."""
+MOST_BYTES = 64 << 20
+"""Bytes of an uncompressed bundle."""
+MOST_FILES = 10_000
+LONGEST_NAME = 1_024
+LONGEST_PART = 255
+"""Bytes of a path, and of a name in it."""
+EXECUTABLE = 0o100
+
+
+class BadBundle(Exception):
+    """A bundle that is refused."""
+
+
+def main() -> int:
+    """Unpack the bundle that the variables name; return the exit code."""
+    try:
+        directory = os.environ[DIRECTORY]
+        with open(os.environ[BUNDLE], "rb") as opened:
+            packed = opened.read(MOST_PACKED + 1)
+        count = unpack(packed, os.environ[SHA256], directory)
+        install(directory, os.environ.get(REQUIREMENTS, ""))
+    except (BadBundle, OSError) as error:
+        return _failed(f"code not unpacked: {error}")
+    except subprocess.CalledProcessError as error:
+        return _failed(f"requirements not installed: pip ended with exit code {error.returncode}")
+    print(f"di-code: {count} files in {directory}", flush=True)
+    return 0
+
+
+def unpack(packed: bytes, sha256: str, directory: str) -> int:
+    """Write the files of a bundle below a directory; return their number.
+
+    Raises:
+        BadBundle: the bundle is refused, and nothing was written.
+        OSError: a file cannot be written.
+    """
+    plain = unpacked(packed)
+    found = hashlib.sha256(plain).hexdigest()
+    if found != sha256:
+        raise BadBundle(f"its SHA-256 is {found}, and spec.code.sha256 is {sha256}")
+    files = members(plain)
+    parts = os.path.join(directory, PARTS)
+    shutil.rmtree(parts, ignore_errors=True)
+    os.makedirs(parts)
+    for number, (name, content, is_executable) in enumerate(files):
+        part = os.path.join(parts, str(number))
+        with open(part, "wb") as opened:
+            opened.write(content)
+        os.chmod(part, 0o755 if is_executable else 0o644)
+        place = os.path.join(directory, *name.split("/"))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.replace(part, place)
+    shutil.rmtree(parts)
+    return len(files)
+
+
+def unpacked(packed: bytes) -> bytes:
+    """Return the tar archive in a bundle. Raises BadBundle."""
+    if len(packed) > MOST_PACKED:
+        raise BadBundle(f"it has more than {MOST_PACKED} bytes")
+    reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        plain = reader.decompress(packed, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise BadBundle(f"it is not compressed by gzip: {error}") from error
+    if len(plain) > MOST_BYTES:
+        raise BadBundle(f"it has more than {MOST_BYTES} bytes when uncompressed")
+    if not reader.eof:
+        raise BadBundle("its end is missing")
+    if reader.unused_data:
+        raise BadBundle("it has data after its end")
+    return plain
+
+
+def members(plain: bytes) -> list[tuple[str, bytes, bool]]:
+    """Return the files of a tar archive: path, content, and whether it is executable.
+
+    Raises BadBundle for a member other than a plain file with its own place.
+    """
+    found: list[tuple[str, bytes, bool]] = []
+    places: dict[str, str] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+            for member in archive:
+                if len(found) >= MOST_FILES:
+                    raise BadBundle(f"it has more than {MOST_FILES} files")
+                if member.type != tarfile.REGTYPE or member.issparse():
+                    raise BadBundle(f"{shown(member.name)} is no plain file")
+                check_place(member.name, places)
+                opened = archive.extractfile(member)
+                content = b"" if opened is None else opened.read()
+                if len(content) != member.size:
+                    raise BadBundle(f"the end of {shown(member.name)} is missing")
+                found.append((member.name, content, bool(member.mode & EXECUTABLE)))
+    except (tarfile.TarError, ValueError, EOFError, OverflowError, RecursionError) as error:
+        raise BadBundle(f"it is no tar archive: {error}") from error
+    if not found:
+        raise BadBundle("it has no files")
+    return found
+
+
+def check_place(name: str, places: dict[str, str]) -> None:
+    """Add the path of a file, and its directories with a slash at the end, to the known places.
+
+    Raises BadBundle for a path that is unsafe, or equal to a known one except for its case.
+    """
+    fault = fault_of_name(name)
+    if fault:
+        raise BadBundle(f"{shown(name)} {fault}")
+    parts = name.split("/")
+    if parts[0] == PARTS:
+        raise BadBundle(f"{shown(name)} is a place of this program")
+    for depth in range(1, len(parts)):
+        above = "/".join(parts[:depth])
+        known = places.setdefault(folded(above), above + "/")
+        if known != above + "/":
+            raise BadBundle(f"{shown(name)} and {shown(known)} have one place")
+    known = places.setdefault(folded(name), "")
+    if known:
+        raise BadBundle(f"{shown(name)} and {shown(known)} have one place")
+    places[folded(name)] = name
+
+
+def folded(name: str) -> str:
+    """Return a path as a file system compares it that ignores case and Unicode forms."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def fault_of_name(name: str) -> str:
+    """Return what is wrong with the path of a file; empty if nothing is."""
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    if len(encoded) > LONGEST_NAME:
+        return f"is longer than {LONGEST_NAME} bytes"
+    if any(ord(letter) < 32 or letter in "\\\x7f" for letter in name):
+        return "has a backslash or a control character"
+    for part in name.split("/"):
+        if part in ("", ".", ".."):
+            return "is absolute, or has an empty part, . or .."
+        if len(part.encode()) > LONGEST_PART:
+            return f"has a part longer than {LONGEST_PART} bytes"
+    return ""
+
+
+def install(directory: str, requirements: str) -> None:
+    """Install a file of requirements beside the code; nothing if there is none.
+
+    Raises subprocess.CalledProcessError.
+    """
+    if not requirements:
+        return
+    temporary = os.path.join(directory, PARTS)
+    os.makedirs(temporary, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--no-input"]
+    target = ["--disable-pip-version-check", "--target", os.path.join(directory, PACKAGES)]
+    file = os.path.join(directory, *requirements.split("/"))
+    environment = {**os.environ, "TMPDIR": temporary, "HOME": temporary}
+    # The working directory is that of the file, for paths in it.
+    subprocess.run(
+        [*command, *target, "-r", file], check=True, env=environment, cwd=os.path.dirname(file)
+    )
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def shown(name: str) -> str:
+    """Return the name of a member as a message can show it."""
+    text = ascii(name)
+    return text if len(text) <= 100 else text[:100] + "..."
+
+
+def _failed(message: str) -> int:
+    print(f"di-code: {message}", file=sys.stderr, flush=True)
+    try:
+        with open(REPORT, "w", encoding="utf-8") as opened:
+            opened.write(message)
+    except OSError:
+        pass
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Pods that get their program from `spec.code`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from di_api.spec import Code
+from di_operator.builders.code import with_code
+from di_unpack import program
+from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
+from tests.unit.lifecycle.test_coordinated import coordinated
+
+CODE = {"configMap": "x-code-1", "sha256": "1" * 64}
+MAIN = {
+    "name": "di-container",
+    "image": "python:3.13-slim",
+    "imagePullPolicy": "Always",
+    "resources": {"limits": {"nvidia.com/gpu": 1}},
+    "securityContext": {"runAsUser": 5},
+}
+
+
+def pod_of(cluster: ClusterModel, name: str) -> dict[str, Any]:
+    cluster.settle()
+    spec: dict[str, Any] = cluster.pods[name]["spec"]
+    return spec
+
+
+def pod(*containers: dict[str, Any], code: dict[str, Any] = CODE) -> dict[str, Any]:
+    template = {"spec": {"containers": [dict(each) for each in containers]}}
+    return pod_of(ClusterModel(job(task("learner", template=template), code=code)), "x-learner-0")
+
+
+@pytest.mark.proves("dijob.md#spec/code-configmap", "dijob.md#spec/code-sha256")
+def test_an_init_container_like_the_program_gets_the_bundle_and_its_hash() -> None:
+    (init,) = pod({"name": "b", "image": "other"}, MAIN)["initContainers"]
+    command = init["command"]
+    assert command[:2] == ["python3", "-c"]
+    assert ast.dump(ast.parse(command[2])) == ast.dump(ast.parse(_text()))
+    same = {key: init[key] for key in MAIN if key != "name"}
+    assert (init["name"], same) == ("di-code", {k: v for k, v in MAIN.items() if k != "name"})
+    assert init["env"] == [
+        {"name": "DI_CODE_BUNDLE", "value": "/var/run/di-code/bundle.tar.gz"},
+        {"name": "DI_CODE_SHA256", "value": "1" * 64},
+        {"name": "DI_CODE_DIRECTORY", "value": "/code"},
+    ]
+
+
+@pytest.mark.proves("dijob.md#spec/code-path", "dijob.md#spec/code-requirements")
+def test_the_program_starts_in_the_directory_of_the_code_with_its_packages() -> None:
+    found = pod(MAIN, code={**CODE, "path": "/src", "requirements": "a/b.txt"})
+    (main,), (init,) = found["containers"], found["initContainers"]
+    path = {"name": "PYTHONPATH", "value": "/src:/src/.di-packages"}
+    assert (main["workingDir"], main["env"][-1]) == ("/src", path)
+    assert {"name": "di-code", "mountPath": "/src"} in main["volumeMounts"]
+    assert {"name": "DI_CODE_REQUIREMENTS", "value": "a/b.txt"} in init["env"]
+    names = [each["name"] for each in found["volumes"]]
+    assert names[-2:] == ["di-code", "di-code-bundle"]
+
+
+def test_a_template_keeps_its_directory_and_its_python_path() -> None:
+    own = {"name": "PYTHONPATH", "value": "/own"}
+    (main,) = pod({**MAIN, "workingDir": "/here", "env": [own]})["containers"]
+    paths = [each["value"] for each in main["env"] if each["name"] == "PYTHONPATH"]
+    assert (main["workingDir"], paths) == ("/here", ["/own:/code:/code/.di-packages"])
+
+
+def test_pip_gets_the_index_and_the_proxy_of_the_template_and_nothing_else() -> None:
+    given = [{"name": name, "value": "a"} for name in ("PIP_INDEX_URL", "https_proxy", "TOKEN")]
+    (init,) = pod({**MAIN, "env": given})["initContainers"]
+    names = [each["name"] for each in init["env"] if not each["name"].startswith("DI_CODE_")]
+    assert names == ["PIP_INDEX_URL", "https_proxy"]
+
+
+def test_the_code_comes_after_the_node_check_and_before_other_init_containers() -> None:
+    spec = {"containers": [MAIN], "initContainers": [{"name": "own", "image": "i"}]}
+    cluster = ClusterModel(
+        job(task("learner", template={"spec": spec}, nodeCheck={"command": ["a"]}), code=CODE)
+    )
+    names = [each["name"] for each in pod_of(cluster, "x-learner-0")["initContainers"]]
+    assert names == ["di-node-check", "di-code", "own"]
+
+
+def test_a_coordinator_gets_the_code_too() -> None:
+    cluster = coordinated()
+    cluster.job["spec"]["code"] = CODE
+    (init,) = pod_of(cluster, "x-coordinator")["initContainers"]
+    assert init["name"] == "di-code"
+
+
+def test_a_pod_without_containers_is_left_alone() -> None:
+    body = {"spec": {}}
+    assert with_code(body, Code(config_map="a", sha256="b")) is body
+    assert with_code(body, None) is body
+
+
+def _text() -> str:
+    with open(program.__file__, encoding="utf-8") as opened:
+        return opened.read()

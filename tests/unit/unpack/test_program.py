@@ -1,0 +1,178 @@
+"""The program of the init container: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from di_unpack import program
+from di_unpack.program import BadBundle, unpack
+from tests.unit.unpack.archives import hostile, member, packed, tar
+
+GOOD = tar(member("train.py", b"print(1)\n"), member("lib/run.sh", b"#!\n", mode=0o755))
+
+
+def digest(plain: bytes) -> str:
+    return hashlib.sha256(plain).hexdigest()
+
+
+def refusal(plain: bytes, folder: Path) -> str:
+    with pytest.raises(BadBundle) as refused:
+        unpack(packed(plain), digest(plain), str(folder))
+    assert not list(folder.iterdir())
+    return str(refused.value)
+
+
+def test_the_files_are_written_with_their_content_and_mode(tmp_path: Path) -> None:
+    assert unpack(packed(GOOD), digest(GOOD), str(tmp_path)) == 2
+    assert {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()} == {
+        "train.py",
+        "lib/run.sh",
+    }
+    assert (tmp_path / "train.py").read_bytes() == b"print(1)\n"
+    assert not os.access(tmp_path / "train.py", os.X_OK)
+    assert os.access(tmp_path / "lib/run.sh", os.X_OK)
+    # A second start of the container writes the same.
+    assert unpack(packed(GOOD), digest(GOOD), str(tmp_path)) == 2
+
+
+def test_a_bundle_with_another_hash_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadBundle, match=r"spec\.code\.sha256 is 0000"):
+        unpack(packed(GOOD), "0" * 64, str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thousand_hostile_archives_write_nothing(tmp_path: Path) -> None:
+    refused = [refusal(plain, tmp_path) for _, plain in hostile(1000)]
+    assert len(refused) == 1000
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/uncompressed-bytes")
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    bomb = packed(bytes(program.MOST_BYTES + 1))
+    assert len(bomb) < program.MOST_PACKED
+    with pytest.raises(BadBundle, match="when uncompressed"):
+        unpack(bomb, "0" * 64, str(tmp_path))
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/files")
+def test_more_names_than_allowed_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tar(*(member(str(number), b"") for number in range(program.MOST_FILES + 1)))
+    assert refusal(plain, tmp_path) == "it has more than 10000 files"
+    # A million names in all: reading stops at the limit.
+    monkeypatch.setattr(program, "MOST_BYTES", 1 << 30)
+    header = tar(member("a", b""))[:512]
+    seen: list[object] = []
+    monkeypatch.setattr(program, "check_place", lambda *given: seen.append(given))
+    with pytest.raises(BadBundle, match="more than 10000 files"):
+        program.members(header * 1_000_000 + bytes(1024))
+    assert len(seen) == program.MOST_FILES
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/bytes-in-a-path-and-in-each-part-of-it")
+def test_names_are_as_long_as_documented(tmp_path: Path) -> None:
+    fits = "/".join(["a" * 255] * 3 + ["b" * 254, "c"])
+    assert len(fits) == 1024
+    assert program.fault_of_name(f"{fits}") == ""
+    assert program.fault_of_name(f"{fits}c") == "is longer than 1024 bytes"
+    assert program.fault_of_name("a" * 256) == "has a part longer than 255 bytes"
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/compressed-bytes")
+@pytest.mark.parametrize(
+    ("bundle", "what"),
+    [
+        (b"", "its end is missing"),
+        (b"text", "not compressed by gzip"),
+        (packed(GOOD)[:-9], "its end is missing"),
+        (packed(GOOD) + b"more", "data after its end"),
+        (packed(b"text"), "no tar archive"),
+        (packed(bytes(10240)), "it has no files"),
+        (packed(GOOD[:514]), "is missing|no tar archive"),
+        (os.urandom(program.MOST_PACKED + 1), "more than 1048576 bytes"),
+    ],
+)
+def test_damaged_bundles_are_refused(bundle: bytes, what: str, tmp_path: Path) -> None:
+    with pytest.raises(BadBundle, match=what):
+        program.members(program.unpacked(bundle))
+
+
+def test_sparse_members_are_refused(tmp_path: Path) -> None:
+    sparse = member("a", b"x", pax_headers={"GNU.sparse.size": "9", "GNU.sparse.major": "0"})
+    old = member("a", b"", type=tarfile.GNUTYPE_SPARSE)
+    for plain in (tar(sparse), tar(old)):
+        assert "no plain file" in refusal(plain, tmp_path)
+
+
+def test_the_text_alone_unpacks_and_reports_its_refusal(tmp_path: Path) -> None:
+    bundle, target = tmp_path / "bundle", tmp_path / "code"
+    bundle.write_bytes(packed(GOOD))
+    target.mkdir()
+    text = Path(program.__file__).read_text()
+    given = {"DI_CODE_BUNDLE": str(bundle), "DI_CODE_DIRECTORY": str(target)}
+
+    def run(sha256: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", text.replace("/dev/termination-log", str(tmp_path / "report"))],
+            env={**os.environ, **given, "DI_CODE_SHA256": sha256},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run(digest(GOOD))
+    assert (done.returncode, done.stdout) == (0, f"di-code: 2 files in {target}\n")
+    refused = run("0" * 64)
+    message = (tmp_path / "report").read_text()
+    assert refused.returncode == 1
+    assert message.startswith(f"code not unpacked: its SHA-256 is {digest(GOOD)}")
+
+
+def test_requirements_are_installed_beside_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[list[str], str]] = []
+
+    def run(command: list[str], *, check: bool, env: dict[str, str], cwd: str) -> None:
+        assert check
+        assert Path(env["TMPDIR"]).is_dir()
+        ran.append((command, cwd))
+
+    monkeypatch.setattr("subprocess.run", run)
+    program.install(str(tmp_path), "")
+    assert not ran
+    program.install(str(tmp_path), "a/requirements.txt")
+    ((command, folder),) = ran
+    file = f"{tmp_path}/a/requirements.txt"
+    assert command[:4] == [sys.executable, "-m", "pip", "install"]
+    assert command[-4:] == ["--target", f"{tmp_path}/.di-packages", "-r", file]
+    assert (folder, list(tmp_path.iterdir())) == (f"{tmp_path}/a", [])
+
+
+def test_requirements_that_pip_refuses_end_the_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.write_bytes(packed(GOOD))
+
+    def run(command: list[str], **_: object) -> None:
+        raise subprocess.CalledProcessError(3, command)
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr(program, "REPORT", str(tmp_path / "report"))
+    monkeypatch.setenv("DI_CODE_BUNDLE", str(bundle))
+    monkeypatch.setenv("DI_CODE_SHA256", digest(GOOD))
+    monkeypatch.setenv("DI_CODE_DIRECTORY", str(tmp_path / "code"))
+    monkeypatch.setenv("DI_CODE_REQUIREMENTS", "requirements.txt")
+    (tmp_path / "code").mkdir()
+    assert program.main() == 1
+    report = (tmp_path / "report").read_text()
+    assert report == "requirements not installed: pip ended with exit code 3"
