@@ -181,6 +181,10 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal := self._world.refusals.get(("POST", key)):
             self._answer(refusal["code"], refusal)
             return
+        if key in self._world.objects:
+            message = f'"{body["metadata"]["name"]}" already exists'
+            self._answer(409, {"code": 409, "reason": "AlreadyExists", "message": message})
+            return
         if "dryRun" not in query:
             self._world.put(key, body, "ADDED")
         self._answer(201, body)
@@ -201,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
                 else:
                     owner[last] = operation["value"]
         else:
-            obj["spec"] = {**obj.get("spec", {}), **body.get("spec", {})}
+            obj = _merged(obj, body)
         if "dryRun" not in query:
             self._world.put(path, obj)
         self._answer(200, obj)
@@ -252,8 +256,21 @@ class _Handler(BaseHTTPRequestHandler):
 _COLLECTIONS = (
     *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
-    "/workloads",
+    *("/workloads", "/configmaps"),
 )
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    """JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(value) if isinstance(value, dict) else {}
+    for key, each in patch.items():
+        if each is None:
+            found.pop(key, None)
+        else:
+            found[key] = _merged(found.get(key), each)
+    return found
 
 
 def _is_in(path: str, key: str, obj: Object, query: Mapping[str, str]) -> bool:

@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "rollback": ("change.rollback", "rollback"),
     "suspend": ("change.suspend", "suspend"),
     "resume": ("change.suspend", "resume"),
+    "push": ("change.push", "push"),
     "restart": ("change.restart", "restart"),
     "delete": ("change.delete", "delete"),
     "exec": ("kubectl", "execute"),

@@ -68,6 +68,17 @@ def print_value(body: Any, output: Output) -> None:
     sys.stdout.write(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
+def print_manifests(objects: Sequence[Object], *, as_json: bool) -> None:
+    """Print objects for `kubectl apply`: documents of YAML, or a List of JSON."""
+    if as_json:
+        print_value({"apiVersion": "v1", "kind": "List", "items": [*objects]}, Output.JSON)
+        return
+    for number, each in enumerate(objects):
+        if number:
+            print_lines(["---"])
+        print_value(each, Output.YAML)
+
+
 def say(text: str) -> None:
     """Print what was done."""
     print_lines([text])

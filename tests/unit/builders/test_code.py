@@ -92,7 +92,7 @@ def test_a_coordinator_gets_the_code_too() -> None:
 
 
 def test_a_pod_without_containers_is_left_alone() -> None:
-    body = {"spec": {}}
+    body: dict[str, Any] = {"spec": {}}
     assert with_code(body, Code(config_map="a", sha256="b")) is body
     assert with_code(body, None) is body
 

@@ -25,6 +25,8 @@ WORDS: Final = {
     "logs": ["logs", "x"],
     "wait": ["wait", "x", "--timeout", "1"],
     "submit": ["submit", "job.yaml"],
+    "submit PROGRAM": ["submit", "train.py"],
+    "push": ["push", "coded"],
     "scale": ["scale", "x", "collector=3"],
     "set": ["set", "x", "priority=high"],
     "suspend": ["suspend", "x"],
@@ -41,7 +43,7 @@ WORDS: Final = {
     "bundle": ["bundle", "x", "--yes"],
 }
 """A line of each command in the table."""
-_ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w)?)` \| (.+) \|$", re.MULTILINE)
+_ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w| PROGRAM)?)` \| (.+) \|$", re.MULTILINE)
 _OF_KUBECTL: Final = {
     "exec": {"get pods", "create pods/exec"},
     "history": {"get deployments", "get pods", "create pods/portforward"},
@@ -50,7 +52,7 @@ _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-    *("selfsubjectrulesreviews", "workloads"),
+    *("selfsubjectrulesreviews", "workloads", "configmaps"),
 )
 
 
@@ -93,11 +95,29 @@ def test_a_command_uses_exactly_its_documented_rights(
     di.world.logs[name] = ["2026-03-01T11:00:00Z line"]
     about = {"involvedObject": {"kind": "DIJob", "name": "x"}}
     di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, **about})
+    (tmp_path / "train.py").write_text("print(1)")
+    _with_code(di)
     install(di)
     said = di(*WORDS[command])
     assert "a mistake of di" not in said.err
     asked = {right(method, path) for method, path, _ in di.world.requests if path != "/version"}
     assert asked == _rows()[command]
+
+
+def _with_code(di: Di) -> None:
+    """A job of `train.py` with more bundles than are kept."""
+    job = di.job("coded")
+    job["spec"]["code"] = {"configMap": "code-0", "sha256": "0" * 64}
+    di.world.put(f"{JOBS}/coded", job)
+    owner = {"kind": "DIJob", "name": "coded", "uid": "uid-coded"}
+    for number in range(8):
+        about = {
+            "name": f"code-{number}",
+            "labels": {"diengine/code-of": "coded"},
+            "annotations": {"diengine/code-source": "train.py"},
+            "ownerReferences": [owner],
+        }
+        di.world.put(f"/api/v1/namespaces/rl/configmaps/code-{number}", {"metadata": about})
 
 
 def right(method: str, path: str) -> str:

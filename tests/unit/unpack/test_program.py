@@ -157,6 +157,18 @@ def test_requirements_are_installed_beside_the_code(
     assert (folder, list(tmp_path.iterdir())) == (f"{tmp_path}/a", [])
 
 
+def test_fallback_packages_are_used_only_where_python_has_none(tmp_path: Path) -> None:
+    names = (".di-fallback/json/a.py", ".di-fallback/lacking/a.py", ".di-fallback/own/a.py")
+    plain = tar(*(member(name, b"fallback") for name in names), member(".di-packages/own/a.py"))
+    for _ in range(2):
+        unpack(packed(plain), digest(plain), str(tmp_path))
+        program.complete(str(tmp_path))
+        found = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.py")}
+        assert found == {".di-packages/lacking/a.py", ".di-packages/own/a.py"}
+        assert (tmp_path / ".di-packages/own/a.py").read_bytes() == b"x"
+    program.complete(str(tmp_path))
+
+
 def test_requirements_that_pip_refuses_end_the_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from di_cli.code.start import start
+from di_cli.code.submission import config_map, config_map_name
 from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace
+from di_cli.commands.run.program import Program, is_program, prepared
 from di_cli.edits.manifests import (
     Changes,
     ManifestError,
@@ -19,7 +23,7 @@ from di_cli.edits.manifests import (
 )
 from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
-from di_cli.output import say, suggest
+from di_cli.output import print_manifests, say, suggest
 from di_cli.session import Session, open_session
 from di_kube.errors import ApiError
 from di_kube.resources import DIJOBS, Resource
@@ -29,15 +33,24 @@ class DryRun(StrEnum):
     """Whether the job is stored."""
 
     NONE = "none"
+    CLIENT = "client"
     SERVER = "server"
+
+
+class Manifest(StrEnum):
+    """Format of a manifest."""
+
+    YAML = "yaml"
+    JSON = "json"
 
 
 def submit(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE|EXAMPLE...",
-            help="Manifests of DIJobs, or names of examples; - is stdin.",
+            metavar="FILE|EXAMPLE|PROGRAM|FOLDER...",
+            help="Manifests of DIJobs (- is stdin), names of examples, or one program or folder, "
+            "whose arguments follow after --.",
             autocompletion=complete_manifest,
         ),
     ],
@@ -51,36 +64,128 @@ def submit(
         list[str] | None,
         typer.Option(metavar="TASK=COUNT", help="Replicas of a task; repeatable."),
     ] = None,
+    entry: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File of a folder that is started.")
+    ] = None,
+    requirements: Annotated[
+        str | None,
+        typer.Option("--with", metavar="FILE", help="Requirements of a program, for pip."),
+    ] = None,
+    learners: Annotated[int, typer.Option(min=0, help="Learners of a program.")] = 1,
+    collectors: Annotated[int, typer.Option(min=0, help="Collectors of a program.")] = 0,
+    evaluators: Annotated[int, typer.Option(min=0, help="Evaluators of a program.")] = 0,
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each learner of a program.")] = 0,
     dry_run: Annotated[
-        DryRun, typer.Option(help="server: check everything, and store nothing.")
+        DryRun,
+        typer.Option(
+            help="server: check everything, and store nothing; client: only print the manifest."
+        ),
     ] = DryRun.NONE,
+    output: Annotated[
+        Manifest, typer.Option("--output", "-o", help="Format of --dry-run client.")
+    ] = Manifest.YAML,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Submit jobs; all files are read before the first is submitted."""
-    try:
-        changes = Changes(
+    """Submit jobs, of manifests or of a program; all files are read before the first is
+    submitted.
+    """
+    changes = _changes(name, image, replicas)
+    if is_program(files, entry):
+        program = Program(
+            path=Path(files[0]),
+            arguments=files[1:],
+            entry=entry,
+            requirements=requirements,
+            counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
+            gpus=gpus,
             name=name,
-            images=parse_images(image or ()),
-            replicas=parse_replicas(replicas or ()),
         )
+        _submit_program(
+            program,
+            changes,
+            dry_run=dry_run,
+            output=output,
+            namespace=namespace,
+            context=context,
+        )
+        return
+    if requirements is not None or gpus or collectors or evaluators or learners != 1:
+        raise CommandError(
+            "--with, --gpus, --learners, --collectors and --evaluators are for a program or folder",
+            remedy=f"di submit {files[0]} --replicas collector=4 changes a manifest",
+            code=ExitCode.USAGE,
+        )
+    try:
         jobs = [
             (file, changed(job, changes))
             for file in files
             for job in jobs_of(documents_of(file), file)
         ]
     except ManifestError as error:
-        raise CommandError(
-            "nothing was submitted", where=str(error), remedy="di submit --help"
-        ) from error
+        raise _not_submitted(error) from error
     if not jobs:
         raise CommandError(f"there is no DIJob in {', '.join(files)}")
     if name is not None and len(jobs) > 1:
         raise CommandError(f"{len(jobs)} jobs cannot all have the name {name}", code=ExitCode.USAGE)
+    if dry_run is DryRun.CLIENT:
+        print_manifests([job for _, job in jobs], as_json=output is Manifest.JSON)
+        return
     with open_session(namespace, context) as session:
         names = [_create(session, file, job, dry_run is DryRun.SERVER) for file, job in jobs]
     if dry_run is DryRun.NONE:
-        suggest(f"di watch {names[0]}", f"di logs {names[0]} -f", f"di why {names[0]}")
+        _suggest(names[0])
+
+
+def _submit_program(
+    program: Program,
+    changes: Changes,
+    *,
+    dry_run: DryRun,
+    output: Manifest,
+    namespace: str | None,
+    context: str | None,
+) -> None:
+    found = prepared(program)
+
+    def job(config_map: str) -> dict[str, Any]:
+        return changed(found.job(config_map), changes)
+
+    try:
+        name = str(job("unknown")["metadata"]["name"])
+    except ManifestError as error:
+        raise _not_submitted(error) from error
+    if dry_run is DryRun.CLIENT:
+        stored = config_map_name(name, found.bundle.sha256)
+        whole = [job(stored), config_map(stored, name, found.bundle, found.source)]
+        print_manifests(whole, as_json=output is Manifest.JSON)
+        return
+    with open_session(namespace, context) as session:
+        if dry_run is DryRun.SERVER:
+            _create(session, str(program.path), job("unknown"), True)
+            return
+        start(session, job, found.bundle, found.source)
+    say(f"dijob/{name} submitted")
+    _suggest(name)
+
+
+def _changes(name: str | None, images: list[str] | None, replicas: list[str] | None) -> Changes:
+    try:
+        return Changes(
+            name=name,
+            images=parse_images(images or ()),
+            replicas=parse_replicas(replicas or ()),
+        )
+    except ManifestError as error:
+        raise _not_submitted(error) from error
+
+
+def _not_submitted(error: ManifestError) -> CommandError:
+    return CommandError("nothing was submitted", where=str(error), remedy="di submit --help")
+
+
+def _suggest(name: str) -> None:
+    suggest(f"di watch {name}", f"di logs {name} -f", f"di why {name}")
 
 
 def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> str:

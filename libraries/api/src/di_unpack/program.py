@@ -9,6 +9,7 @@ the whole bundle. A file exists with its whole content or not at all.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -29,6 +30,8 @@ REQUIREMENTS = "DI_CODE_REQUIREMENTS"
 REPORT = "/dev/termination-log"
 PACKAGES = ".di-packages"
 """Directory of Python packages, below the directory of the code."""
+FALLBACK = ".di-fallback"
+"""Directory of Python packages that pods use only if the image and the requirements lack them."""
 PARTS = ".di-part"
 """Directory of files that are not yet whole, below the directory of the code."""
 
@@ -55,6 +58,7 @@ def main() -> int:
             packed = opened.read(MOST_PACKED + 1)
         count = unpack(packed, os.environ[SHA256], directory)
         install(directory, os.environ.get(REQUIREMENTS, ""))
+        complete(directory)
     except (BadBundle, OSError) as error:
         return _failed(f"code not unpacked: {error}")
     except subprocess.CalledProcessError as error:
@@ -198,6 +202,20 @@ def install(directory: str, requirements: str) -> None:
         [*command, *target, "-r", file], check=True, env=environment, cwd=os.path.dirname(file)
     )
     shutil.rmtree(temporary, ignore_errors=True)
+
+
+def complete(directory: str) -> None:
+    """Add the fallback packages that Python does not find otherwise."""
+    fallback = os.path.join(directory, FALLBACK)
+    packages = os.path.join(directory, PACKAGES)
+    if not os.path.isdir(fallback):
+        return
+    os.makedirs(packages, exist_ok=True)
+    for name in sorted(os.listdir(fallback)):
+        place = os.path.join(packages, name)
+        if not os.path.exists(place) and importlib.util.find_spec(name) is None:
+            os.replace(os.path.join(fallback, name), place)
+    shutil.rmtree(fallback)
 
 
 def shown(name: str) -> str:

@@ -1,0 +1,74 @@
+"""The DIJob of a program, made of the options of `di submit`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.names import API_VERSION, DI_CONTAINER, GPU_RESOURCE, KIND
+
+DEFAULT_IMAGE: Final = "python:3.13-slim"
+_LONGEST_NAME: Final = 20
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The options that describe a job.
+
+    Attributes:
+        entry: file that is started, below the directory of the code.
+        arguments: of the program.
+        counts: replicas by task type; a type with 0 has no task.
+        gpus: of each learner.
+    """
+
+    name: str
+    entry: str
+    arguments: Sequence[str]
+    counts: Mapping[str, int]
+    gpus: int = 0
+
+
+def job_of(wanted: Wanted, code: Object) -> Object:
+    """Return the job; all its pods start the same program."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": wanted.name},
+        "spec": {
+            "code": code,
+            "tasks": [
+                {
+                    "type": kind,
+                    "replicas": count,
+                    "template": {"spec": {"containers": [_container(wanted, kind)]}},
+                }
+                for kind, count in wanted.counts.items()
+                if count
+            ],
+        },
+    }
+
+
+def job_name(stem: str) -> str:
+    """Return the job name for a program or a folder."""
+    text = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    return text if text[:1].isalpha() else f"job-{text}".strip("-")
+
+
+def _container(wanted: Wanted, kind: str) -> Object:
+    is_python = wanted.entry.endswith(".py")
+    start = ["python3", wanted.entry] if is_python else [f"./{wanted.entry}"]
+    gpus = wanted.gpus if kind == "learner" else 0
+    return {
+        "name": DI_CONTAINER,
+        "image": DEFAULT_IMAGE,
+        "command": [*start, *wanted.arguments],
+        # Lines appear in the logs as they are printed.
+        "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
+        **({"resources": {"limits": {GPU_RESOURCE: str(gpus)}}} if gpus else {}),
+    }

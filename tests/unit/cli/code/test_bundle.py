@@ -1,0 +1,93 @@
+"""Bundles: the same files give the same bytes, and a pod's rules hold here already."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from di_cli.code.bundle import MOST_PACKED, contents, make
+from di_cli.code.files import File, packages
+from di_cli.errors import CommandError
+from di_unpack import program
+from di_unpack.program import BadBundle, complete, unpack
+from tests.unit.unpack.archives import hostile, packed
+
+FILES = {"train.py": File(b"a"), "lib/run.sh": File(b"b", is_executable=True)}
+
+
+def test_the_same_files_give_the_same_bytes() -> None:
+    first, again = make(FILES), make(dict(reversed(FILES.items())))
+    assert first == again
+    assert first.sha256 == hashlib.sha256(program.unpacked(first.packed)).hexdigest()
+    assert make({**FILES, "train.py": File(b"A")}).sha256 != first.sha256
+    assert make({**FILES, "train.py": File(b"a", is_executable=True)}).sha256 != first.sha256
+
+
+def test_a_pod_unpacks_what_was_bundled(tmp_path: Path) -> None:
+    bundle = make({**FILES, **packages()})
+    unpack(bundle.packed, bundle.sha256, str(tmp_path))
+    assert (tmp_path / "train.py").read_bytes() == b"a"
+    assert contents(bundle.packed) == {"train.py": b"a", "lib/run.sh": b"b"}
+
+
+def test_the_packages_of_a_bundle_work_in_a_bare_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = make({**FILES, **packages()})
+    unpack(bundle.packed, bundle.sha256, str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    complete(str(tmp_path))
+    path = f"{tmp_path}:{tmp_path}/.di-packages"
+    text = "import di_orchestrator, requests; print(requests.__file__, di_orchestrator.job())"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", text],
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"{tmp_path}/.di-packages/requests/")
+
+
+@pytest.mark.proves("own-code.md#size")
+def test_a_bundle_above_the_limit_names_the_largest_files() -> None:
+    large = {"data/a.bin": File(os.urandom(MOST_PACKED)), "b.bin": File(os.urandom(2048))}
+    with pytest.raises(CommandError) as refused:
+        make({**FILES, **large, ".di-fallback/a": File(b"x")})
+    what, *where = refused.value.lines()
+    assert "KiB when compressed, and a bundle has 700 KiB at most" in what
+    assert where[:2] == ["  700 KiB data/a.bin", "  2 KiB b.bin"]
+    assert "  1 KiB compressed of di_orchestrator and what it imports" in where
+    assert ".diignore" in where[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("Train.py", "have one place"),
+        ("a\nb", "control character"),
+        ("../a", "is absolute, or has an empty part"),
+        ("/a", "is absolute, or has an empty part"),
+        ("a" * 256, "longer than 255 bytes"),
+        (".di-part/a", "is a place of this program"),
+        ("train.py/a", "have one place"),
+    ],
+)
+def test_names_that_a_pod_refuses_are_refused_before(name: str, what: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        make({**FILES, name: File(b"x")})
+    assert what in refused.value.where
+
+
+def test_a_thousand_hostile_archives_are_refused_by_the_client() -> None:
+    count = 0
+    for _, plain in hostile(1000, seed=2):
+        with pytest.raises(BadBundle):
+            contents(packed(plain))
+        count += 1
+    assert count == 1000

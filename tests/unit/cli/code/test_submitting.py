@@ -1,0 +1,235 @@
+"""`di submit` of a program or a folder: the ConfigMap, the job, and their order."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from di_api.defaults import with_defaults
+from di_api.validation import validate_job
+from di_cli.code.bundle import contents
+from di_cli.code.job import job_name
+from di_cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import JOBS, Di
+
+pytestmark = pytest.mark.usefixtures("light")
+MAPS = "/api/v1/namespaces/rl/configmaps"
+
+
+def writes(di: Di) -> list[str]:
+    """Method and collection of each request that stores something."""
+    return [
+        f"{method} {path.partition('?')[0].split('/')[-1 if method == 'POST' else -2]}"
+        for method, path, _ in di.world.requests
+        if method != "GET" and "dryRun" not in path
+    ]
+
+
+def stored(di: Di, kind: str = "dijobs") -> dict[str, Any]:
+    (found,) = (obj for path, obj in di.world.objects.items() if f"/{kind}/" in path)
+    return found
+
+
+@pytest.mark.proves("own-code.md#submit")
+def test_a_program_is_submitted_with_its_files_and_options(di: Di, folder: Path) -> None:
+    (folder / "requirements.txt").write_text("numpy\n")
+    options = ["--collectors", "4", "--image", "python:3.12", "--gpus", "1"]
+    said = di("submit", "train.py", *options, "--with", "requirements.txt", "--", "--lr", "3e-4")
+    assert (said.code, said.out) == (0, "dijob/train submitted\n")
+    assert said.err == "code: 2 files, 1 KiB\n"
+    job, found = stored(di), stored(di, "configmaps")
+    packed = base64.b64decode(found["binaryData"]["bundle.tar.gz"])
+    assert set(contents(packed)) == {"train.py", "requirements.txt"}
+    sha256 = job["spec"]["code"]["sha256"]
+    name = f"train-code-{sha256[:12]}"
+    assert found["metadata"]["name"] == name
+    assert found["immutable"] is True
+    assert job["spec"]["code"] == {
+        "configMap": name,
+        "sha256": sha256,
+        "requirements": "requirements.txt",
+    }
+    learner, collector = job["spec"]["tasks"]
+    container = {
+        "name": "di-container",
+        "image": "python:3.12",
+        "command": ["python3", "train.py", "--lr", "3e-4"],
+        "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
+    }
+    assert collector["template"]["spec"]["containers"] == [container]
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    assert learner["template"]["spec"]["containers"] == [{**container, **limits}]
+    assert (learner["type"], learner["replicas"]) == ("learner", 1)
+    assert (collector["type"], collector["replicas"]) == ("collector", 4)
+    assert not validate_job(with_defaults(job))
+
+
+def test_the_config_map_comes_first_and_gets_its_owner_last(di: Di, folder: Path) -> None:
+    assert di("submit", "train.py").code == 0
+    assert writes(di) == ["POST configmaps", "POST dijobs", "PATCH configmaps"]
+    (owner,) = stored(di, "configmaps")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("DIJob", "train")
+
+
+def test_a_refused_job_leaves_no_config_map(di: Di, folder: Path) -> None:
+    message = "spec.tasks[0].replicas: must be 1 or more"
+    di.world.refusals["POST", JOBS] = {"code": 422, "reason": "Invalid", "message": message}
+    said = di("submit", "train.py")
+    assert said.code != 0
+    assert "must be 1 or more" in said.err
+    assert not di.world.objects
+
+
+@pytest.mark.parametrize("crash", [1, 2, 3])
+def test_a_second_try_repairs_what_a_crash_left(
+    di: Di, folder: Path, monkeypatch: pytest.MonkeyPatch, crash: int
+) -> None:
+    done: list[str] = []
+    with monkeypatch.context() as patch:
+        for verb in ("create", "patch"):
+            patch.setattr(f"di_kube.verbs.Verbs.{verb}", _crashing(verb, done, crash))
+        assert di("submit", "train.py").code == ExitCode.INTERRUPTED
+    assert len(done) == crash
+    said = di("submit", "train.py")
+    # With the job the first try was complete but for the owner.
+    assert said.code == (1 if crash == 3 else 0)
+    assert stored(di, "configmaps")["metadata"]["ownerReferences"]
+    assert stored(di)["metadata"]["name"] == "train"
+
+
+def _crashing(verb: str, done: list[str], count: int) -> Any:
+    from di_kube.verbs import Verbs  # noqa: PLC0415
+
+    real = getattr(Verbs, verb)
+
+    def call(self: Any, resource: Any, *given: Any, **named: Any) -> Any:
+        if len(done) == count:
+            raise KeyboardInterrupt
+        done.append(verb)
+        return real(self, resource, *given, **named)
+
+    return call
+
+
+def test_a_job_with_the_name_of_another_is_refused_with_a_remedy(di: Di, folder: Path) -> None:
+    di.job("train")
+    said = di("submit", "train.py")
+    assert said.err.splitlines()[1:] == [
+        "error: dijob/train exists already",
+        "  nothing was submitted",
+        "  try: di push train",
+    ]
+    assert writes(di) == []
+
+
+@pytest.mark.proves("own-code.md#bundles-of-a-job")
+def test_a_config_map_of_an_earlier_job_is_not_used_again(di: Di, folder: Path) -> None:
+    assert di("submit", "train.py").code == 0
+    name = stored(di, "configmaps")["metadata"]["name"]
+    owner = {"kind": "DIJob", "name": "train", "uid": "uid-earlier"}
+    old = stored(di, "configmaps")
+    di.world.put(
+        f"{MAPS}/{name}", {**old, "metadata": {**old["metadata"], "ownerReferences": [owner]}}
+    )
+    di.world.remove(f"{JOBS}/train")
+    assert di("submit", "train.py").code == 0
+    assert stored(di)["spec"]["code"]["configMap"] == f"{name}-1"
+    assert f"{MAPS}/{name}-1" in di.world.objects
+
+
+@pytest.mark.proves("own-code.md#folders")
+def test_a_folder_starts_its_entry(di: Di, folder: Path) -> None:
+    (folder / "lib").mkdir()
+    (folder / "lib" / "run.sh").write_text("#!/bin/sh\n")
+    assert di("submit", ".").code == 0
+    job = stored(di)
+    assert job["metadata"]["name"] == "cartpole"
+    assert (
+        job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] == "python:3.13-slim"
+    )
+    di.world.objects.clear()
+    assert di("submit", ".", "--entry", "lib/run.sh", "--name", "other").code == 0
+    (container,) = stored(di)["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    assert container["command"] == ["./lib/run.sh"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["nothing.py"], "there is no file or folder nothing.py"),
+        (["."], "which file of . starts the program is not clear"),
+        ([".", "--entry", "none.py"], "--entry none.py: is not among the files of ."),
+        (["train.py", "--entry", "a.py"], "--entry a.py: is for a folder"),
+        ([".", "--entry", "train.py", "--with", "r.txt"], "--with r.txt: is not among the files"),
+        (["train.py", "--with", "r.txt"], "there is no file r.txt"),
+        (["train.py", "--replicas", "x=2"], "nothing was submitted"),
+        (["train.py", "--replicas", "x"], "nothing was submitted"),
+        (["cartpole", "--gpus", "1"], "--with, --gpus, --learners, --collectors and --evaluators"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_sent(
+    di: Di, folder: Path, words: list[str], what: str
+) -> None:
+    (folder / "second.py").touch()
+    said = di("submit", *words)
+    assert f"error: {what}" in said.err
+    assert (said.code != 0, di.world.requests) == (True, [])
+
+
+def test_messages_name_what_is_left_out(
+    di: Di, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(7):
+        (folder / f"{number}.key").touch()
+    (folder / "out").symlink_to("/etc/hostname")
+    monkeypatch.setattr("di_cli.commands.run.program.packages", dict)
+    said = di("submit", ".")
+    assert said.err.splitlines() == [
+        "code: 1 file, 1 KiB",
+        "left out, because they may be secrets: 0.key, 1.key, 2.key, 3.key, 4.key and 2 more",
+        "left out, because they are no files of the folder: out",
+        "the package di-orchestrator is not installed here, so the image has to have it: pip "
+        "install di-orchestrator",
+    ]
+
+
+def test_a_program_that_imports_its_neighbours_is_told_of_the_folder(di: Di, folder: Path) -> None:
+    (folder / "train.py").write_text("import model\n")
+    (folder / "model.py").touch()
+    assert di("submit", "train.py").err.startswith(
+        "train.py imports model, which is beside it and not taken: "
+        "di submit . --entry train.py takes the folder\n"
+    )
+
+
+@pytest.mark.proves("own-code.md#a-manifest-to-keep")
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_the_manifest_is_printed_without_a_cluster(di: Di, folder: Path, output: str) -> None:
+    said = di("submit", "train.py", "--dry-run", "client", "-o", output)
+    found = list(yaml.safe_load_all(said.out))
+    job, config_map = found if output == "yaml" else found[0]["items"]
+    assert (job["kind"], config_map["kind"]) == ("DIJob", "ConfigMap")
+    assert job["spec"]["code"]["configMap"] == config_map["metadata"]["name"]
+    assert di.world.requests == []
+
+
+def test_a_manifest_is_printed_with_its_changes(di: Di, folder: Path) -> None:
+    said = di("submit", "cartpole", "--image", "mine", "--dry-run", "client")
+    (job,) = yaml.safe_load_all(said.out)
+    images = {t["template"]["spec"]["containers"][0]["image"] for t in job["spec"]["tasks"]}
+    assert (images, di.world.requests) == ({"mine"}, [])
+
+
+def test_a_dry_run_at_the_server_stores_nothing(di: Di, folder: Path) -> None:
+    said = di("submit", "train.py", "--dry-run", "server")
+    assert said.out == "dijob/train would be taken (dry run)\n"
+    assert not di.world.objects
+
+
+def test_names_of_jobs_come_from_names_of_files() -> None:
+    names = [job_name(each) for each in ("My_Train", "3d", "---", "a" * 30)]
+    assert names == ["my-train", "job-3d", "job", "a" * 20]
