@@ -52,7 +52,7 @@ MANY: Object = {
     "scheduling": {"gang": False},
     "successPolicy": {"tasks": ["learner"]},
     "checkpoint": {"volume": "data"},
-    "code": {"configMap": "a", "sha256": "0" * 64},
+    "code": {"configMap": "a", "sha256": "0" * 64, "path": "/code"},
     "failurePolicy": {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]},
     "activeDeadlineSeconds": 100,
     "pendingTimeoutSeconds": 100,
@@ -103,7 +103,13 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
     "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
     "code": (
-        {"configMap": "b", "sha256": "1" * 64, "requirements": "a.txt", "revision": "b"},
+        {
+            "configMap": "b",
+            "sha256": "1" * 64,
+            "path": "/code",
+            "requirements": "a.txt",
+            "revision": "b",
+        },
         {"configMap": "a", "sha256": "0" * 64, "path": "/other"},
         None,
     ),

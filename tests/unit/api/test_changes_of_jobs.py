@@ -43,6 +43,19 @@ def test_a_field_may_change_while_the_job_runs(path: str, value: Any) -> None:
     assert validate_update(old, changed(old, path, value)) == []
 
 
+def test_the_code_of_a_job_may_change_but_not_its_directory() -> None:
+    code = {"configMap": "a", "sha256": "0" * 64, "path": "/code"}
+    pushed = {**code, "configMap": "b", "sha256": "1" * 64, "requirements": "a", "revision": "b"}
+    old, plain = job(code=code) | RUNS, job() | RUNS
+    assert validate_update(old, job(code=pushed) | RUNS) == []
+    moved = validate_update(old, job(code={**pushed, "path": "/b"}) | RUNS)
+    assert [str(error) for error in moved] == [f'spec.code.path: "/b": {FIXED}']
+    for before, after in ((old, plain), (plain, old)):
+        assert [error.path for error in validate_update(before, after)] == ["spec.code"]
+    ended = {"status": {"phase": "Succeeded"}}
+    assert FINISHED in str(validate_update(old | ended, job(code=pushed) | ended)[0])
+
+
 IMAGE = "spec.tasks[0].template.spec.containers[0].image"
 LEADERS = "spec.tasks[0].leaderTemplatePatch.spec.containers[0].image"
 RUNS = {"status": {"phase": "Running"}}

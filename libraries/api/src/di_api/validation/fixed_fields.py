@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from di_api.difference import first_difference
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
-from di_api.spec.coordinated import Coordinated
 from di_api.spec.declared import fields_of
 from di_api.spec.job import JobSpec
+from di_api.spec.kinds import Struct
 from di_api.spec.task import Task
 
 _LONGEST_PATH: Final = 500
@@ -35,10 +35,8 @@ def changed_fixed_fields(
         has_started: whether pods were created from the templates of its tasks. If not, these can
             change while the job is suspended, when no pods are created.
     """
-    one, other = before.get("coordinated"), after.get("coordinated")
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        yield from _fixed("spec.coordinated", Coordinated, one, other)
-        yield from _fixed("spec", JobSpec, before, after, apart_from=("coordinated",))
+    if _are_objects(before.get("coordinated"), after.get("coordinated")):
+        yield from _fixed("spec", JobSpec, before, after)
         return
     yield from _fixed("spec", JobSpec, before, after, apart_from=("tasks",))
     old_tasks, new_tasks = items(before.get("tasks")), items(after.get("tasks"))
@@ -76,12 +74,21 @@ def _fixed(
 ) -> Iterator[FieldError]:
     declared = fields_of(owner)
     for name in sorted({*before, *after}.difference(apart_from)):
-        if name in declared and declared[name].declared.may_change:
+        field, one, other = declared.get(name), before.get(name), after.get(name)
+        if field is not None and field.declared.may_change:
             continue
-        changed = first_difference(before.get(name), after.get(name))
+        if field is not None and not field.is_fixed and _are_objects(one, other):
+            assert isinstance(field.kind, Struct)
+            yield from _fixed(child(path, name), field.kind.of, mapping(one), mapping(other))
+            continue
+        changed = first_difference(one, other)
         if changed is not None:
             where, value = located(child(path, name), changed, after.get(name, ABSENT))
             yield FieldError(where, value, _FIXED)
+
+
+def _are_objects(one: object, other: object) -> bool:
+    return isinstance(one, Mapping) and isinstance(other, Mapping)
 
 
 def located(path: str, below: tuple[str | int, ...], value: object) -> tuple[str, object]:
