@@ -185,7 +185,7 @@ def training(
         observations: `run.observations` of the restored checkpoint.
         samples_from: name of the task whose replicas are advised on and scaled.
         reports: whether this process reports, and `rescale` scales collectors; by default only the
-            first pod of the task.
+            first process of the group, or the first pod of the task.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
@@ -195,7 +195,7 @@ def training(
     here = job()
     sender = rescaling = None
     found = connection(here)
-    if found is not None and (here.is_leader if reports is None else reports):
+    if found is not None and (here.is_first_process if reports is None else reports):
         client = Client(*found)
         sender = Sender(_reporting(*found, task=here.task))
         rescaling = Rescaling(

@@ -216,6 +216,19 @@ class Job:
             read.number("RANK") if "RANK" in self.environment else None,
         )
 
+    @property
+    def is_first_process(self) -> bool:
+        """Return whether this process saves and reports: rank 0 of the process group, or without
+        one the first pod of the task. With `podsPerReplica` it is in the first replica.
+
+        Raises:
+            BadEnvironment: the variables of the process group are not those of the operator.
+        """
+        group = self.process_group
+        if group is None or group.rank is None:
+            return self.is_leader
+        return group.rank == 0 and not (self.replica_leader and self.replica_index)
+
     def world(self) -> World | None:
         """Return the present world of this pod's group from its file; None before the file exists.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,3 +129,68 @@ def test_a_bad_step_or_name_is_refused() -> None:
         Checkpoints.of({names.ENV_RESTORE_STEP: "x"})
     with pytest.raises(ValueError, match="letters, digits"):
         Checkpoints(name="../x")
+
+
+SAVES = """
+import sys
+from pathlib import Path
+from di_orchestrator.training_run.checkpoint import Checkpoints
+
+def write(path):
+    path.mkdir()
+    for index in range(3):
+        (path / str(index)).write_text("x")
+
+checkpoints = Checkpoints(Path(sys.argv[1]))
+print(flush=True)
+sys.stdin.readline()
+for step in range(1, 60):
+    checkpoints.save(step, write)
+"""
+
+
+def test_two_processes_save_the_same_steps_at_once(tmp_path: Path) -> None:
+    saving = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVES, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    for each in saving:
+        assert each.stdout is not None
+        each.stdout.readline()
+    for each in saving:
+        each.communicate(b"\n")
+    assert [each.returncode for each in saving] == [0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-58", "checkpoint-59"]
+    assert sorted(path.name for path in (tmp_path / "checkpoint-59").iterdir()) == ["0", "1", "2"]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE, check=True
+    )
+    ended = int(done.stdout)
+    host = socket.gethostname()
+    kept = {f".checkpoint-1.{host}.{os.getppid()}.part", f".checkpoint-1.elsewhere.{ended}.part"}
+    for name in (*kept, f".checkpoint-1.{host}.{ended}.part"):
+        (tmp_path / name).write_text("half")
+    of(tmp_path).save(2, lambda path: path.write_text("whole"))
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, "checkpoint-2"}
+
+
+@pytest.mark.proves(
+    "sdk.md#reference/saved-step-record-a-checkpoint-that-the-program-or",
+    "sdk.md#reference/passed",
+)
+def test_a_checkpoint_of_a_library_begins_a_new_interval(clock: Clock) -> None:
+    checkpoints = Checkpoints(every_seconds=10, clock=clock)
+    clock.pass_(10)
+    checkpoints.saved(7)
+    assert (checkpoints.is_due, checkpoints.saved_step) == (False, 7)
+    clock.pass_(10)
+    assert checkpoints.is_due
+    checkpoints.passed()
+    assert (checkpoints.is_due, checkpoints.saved_step) == (False, 7)

@@ -123,6 +123,27 @@ def test_a_process_group_is_read_for_each_framework() -> None:
         _ = Job.of({**LEARNER, **jax, names.ENV_JAX_COORDINATOR: "m"}).process_group
 
 
+@pytest.mark.proves("sdk.md#reference/is-first-process")
+def test_the_first_process_of_the_group_saves_and_reports() -> None:
+    torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "2"}
+    replica = {
+        names.ENV_REPLICA_INDEX: "1",
+        names.ENV_REPLICA_LEADER: "m",
+        names.ENV_REPLICA_SIZE: "2",
+    }
+    told: list[dict[str, str]] = [
+        {},
+        {names.ENV_TASK_RANK: "1"},
+        {**torch, "RANK": "1"},
+        # torchrun gives rank 0 to any member of an elastic group.
+        {**torch, "RANK": "0", names.ENV_TASK_RANK: "1"},
+        {**torch, **replica, "RANK": "0"},
+    ]
+    found = [Job.of({**LEARNER, **each}).is_first_process for each in told]
+    assert found == [True, False, False, True, False]
+    assert Job.of({}).is_first_process
+
+
 @pytest.mark.proves("sdk.md#who-am-i-who-are-the-others/job-world", "sdk.md#reference/world")
 def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     told = tmp_path / "groups.learner"

@@ -376,6 +376,49 @@ def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     assert (tmp_path / "checkpoint-41").read_text() == "weights"
 
 
+GROUP = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "10314", "WORLD_SIZE": "2"}
+
+
+@pytest.mark.parametrize(("rank", "written"), [("0", ["checkpoint-3"]), ("1", [])])
+def test_the_first_process_of_a_group_writes_a_checkpoint(
+    clock: Clock, tmp_path: Path, rank: str, written: list[str]
+) -> None:
+    environment = {**LEARNER, **GROUP, "RANK": rank}
+    checkpoints = Checkpoints(tmp_path, every_seconds=10, clock=clock)
+    run = make(clock, Told(), environment, checkpoint=checkpoints)
+    clock.pass_(10)
+    if not written:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", lambda _: pytest.fail("another process writes"))
+            assert run.save(lambda path: path.write_text("weights"))
+    else:
+        run.report(3)
+        assert run.save(lambda path: path.write_text("weights"))
+    assert not run.checkpoint.is_due
+    assert [path.name for path in tmp_path.iterdir()] == written
+
+
+@pytest.mark.usefixtures("learner")
+def test_one_process_of_a_pod_reports(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in GROUP.items():
+        monkeypatch.setenv(name, value)
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        with di.training() as run:
+            run.report(int(rank) + 5)
+    assert harness.job()["status"]["profilings"]["step"] == 5
+
+
+@pytest.mark.proves("sdk.md#reference/saved-step-report-a-checkpoint-that-a-library-has")
+def test_a_checkpoint_that_a_library_saved_is_reported(clock: Clock) -> None:
+    told = Told()
+    with make(clock, told, checkpoint=Checkpoints(every_seconds=10, clock=clock)) as run:
+        clock.pass_(10)
+        run.saved(7)
+        assert not run.checkpoint.is_due
+    assert told.reports[0]["checkpointStep"] == 7
+
+
 def test_a_signal_during_a_wait_is_noticed(clock: Clock) -> None:
     """As one that another thread has, or one right before the wait begins, does not."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +18,9 @@ KEPT = 2
 """Number of newest checkpoints per name that are kept: the job may have reported the
 previous one.
 """
+ATTEMPTS = 8
+"""Times that a checkpoint gives way to one of the same step by another process."""
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR)
 
 
 class Checkpoints:
@@ -97,23 +102,30 @@ class Checkpoints:
 
         Returns whether it was saved: False without a directory.
         """
-        self._last, self._is_asked = self._clock(), False
+        self.passed()
         if self.folder is None:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".{self._name}-{step}.part"
+        # A name of its own: another process may be saving the same step.
+        part = self.folder / f".{self._name}-{step}.{self._writer}.part"
         _remove(part)
         write(part)
         _flush(part)
-        goal = self.folder / f"{self._name}-{step}"
-        _remove(goal)
-        # One atomic rename: whenever the pod ends, a complete checkpoint exists.
-        part.replace(goal)
-        _flush_folder(self.folder)
-        self.saved_step = step
-        for _, old in self._found()[:-KEPT]:
-            _remove(old)
+        self._publish(part, step)
         return True
+
+    def saved(self, step: int) -> None:
+        """Record a checkpoint that the program, or a library, has saved by itself.
+
+        Args:
+            step: of the checkpoint; reported as saved from now on.
+        """
+        self.passed()
+        self.saved_step = step
+
+    def passed(self) -> None:
+        """Begin a new interval of `every_seconds`: another process of the group saves."""
+        self._last, self._is_asked = self._clock(), False
 
     def restore(self) -> Path | None:
         """Return the checkpoint to restore; None at the first start, even if an earlier job left
@@ -140,6 +152,29 @@ class Checkpoints:
         """
         return None if (path := self.restore()) is None else int(path.name.rpartition("-")[2])
 
+    def _publish(self, part: Path, step: int) -> None:
+        """Give a complete checkpoint its final name, and remove what it replaces."""
+        assert self.folder is not None
+        _replace(part, self.folder / f"{self._name}-{step}")
+        _flush_folder(self.folder)
+        self.saved_step = step
+        for _, old in self._found()[:-KEPT]:
+            _remove(old)
+        for left in self._left_behind():
+            _remove(left)
+
+    @property
+    def _writer(self) -> str:
+        return f"{socket.gethostname()}.{os.getpid()}"
+
+    def _left_behind(self) -> list[Path]:
+        """Return incomplete checkpoints of processes of this pod that have ended."""
+        assert self.folder is not None
+        host = re.escape(socket.gethostname())
+        form = re.compile(rf"\.{self._name}-[0-9]+\.{host}\.([0-9]+)\.part")
+        found = ((form.fullmatch(path.name), path) for path in self.folder.iterdir())
+        return [path for match, path in found if match and not _is_another(int(match[1]))]
+
     def _found(self) -> list[tuple[int, Path]]:
         """Return steps and paths, the newest last."""
         if self.folder is None or not self.folder.is_dir():
@@ -149,11 +184,54 @@ class Checkpoints:
         return sorted((int(match[1]), path) for match, path in matches if match)
 
 
+def _replace(part: Path, goal: Path) -> None:
+    """Rename in one atomic step: whenever the pod ends, a complete checkpoint exists.
+
+    Another process that saves the same step can be faster; a folder cannot replace its folder.
+    """
+    for left in range(ATTEMPTS, -1, -1):
+        _remove(goal)
+        try:
+            part.replace(goal)
+        except OSError as error:
+            if not left or error.errno not in _TAKEN:
+                raise
+        else:
+            return
+
+
+def _is_another(process: int) -> bool:
+    """Return whether this is a running process other than the present one."""
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # of another user
+    return True
+
+
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    for left in range(ATTEMPTS, -1, -1):
+        error = _removal_error(path)
+        if error is None:
+            return
+        # Another process removes or replaces it, too.
+        if not left or error.errno not in (*_TAKEN, errno.ENOENT):
+            raise error
+
+
+def _removal_error(path: Path) -> OSError | None:
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        return error
+    return None
 
 
 def _flush(path: Path) -> None:

@@ -72,6 +72,7 @@ class Training:
         self.samples_from = samples_from
         self._rescaling = rescaling
         self._job = job
+        self._follows = job.process_group is not None and not job.is_first_process
         self._sender = sender
         self._nodes = nodes
         self._batch: int | None = None
@@ -237,12 +238,19 @@ class Training:
     def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
         """Save a checkpoint (see `Checkpoints.save`), and report its step.
 
+        In a process group only the first process calls `write`.
+
         Args:
             step: by default the last reported one.
+
+        Returns whether it was saved, or, in the other processes of a group, is by the first one.
 
         Raises:
             ValueError: no step is known.
         """
+        if self._follows:
+            self.checkpoint.passed()
+            return self.checkpoint.folder is not None
         found = step if step is not None else self._values.get("step", self._values.get("envSteps"))
         if found is None:
             raise ValueError("a checkpoint is of a step: give one, or report one before")
@@ -250,6 +258,15 @@ class Training:
             return False
         self._tell()
         return True
+
+    def saved(self, step: float) -> None:
+        """Report a checkpoint that a library has saved by itself; `checkpoint.is_due` begins again.
+
+        Args:
+            step: of the checkpoint, which a new pod gets as `DI_RESTORE_STEP`.
+        """
+        self.checkpoint.saved(int(step))
+        self._tell()
 
     # ------------------------------------------------------------ what it says back
     @property
