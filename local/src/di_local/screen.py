@@ -10,8 +10,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from di_api.field_error import items, mapping
-from di_api.metric_names import RETURN, find_metric
 from di_api.phase import Phase
+from di_api.profilings import RETURN, find_metric
 from di_api.spec.coordinated import Role
 from di_local.api.objects import Change
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from di_api.metric_names import RETURN, find_metric, spelled
+from di_api.profilings import RETURN, find_metric, spelled
 
 Point = tuple[float, float]
 Points = Mapping[str, Sequence[Point]]

@@ -10,8 +10,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from di_api.field_error import mapping
-from di_api.metric_names import RETURN, find_metric
 from di_api.phase import Phase
+from di_api.profilings import RETURN, find_metric
 from di_cli.views.ends import End
 from di_cli.views.jobs import Row, row
 from di_dashboard.cluster_cache.entry import Entry

@@ -7,7 +7,8 @@ a report with an invalid one, and the operator ignores one that bypassed di-serv
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -21,6 +22,18 @@ MAX_FAULTS: Final = 64
 _LONGEST_KIND: Final = 63
 """Maximum length of a label value."""
 _LONGEST_PHASE: Final = 63
+RETURN: Final = "episodeReturn"
+"""The return of an episode, under the name that the project's own hooks use."""
+
+_RETURNS: Final = frozenset(
+    {
+        *("episodereturn", "episodereward", "episodicreturn", "episodicreward"),
+        *("episodereturnmean", "episoderewardmean", "meanepisodereturn", "meanepisodereward"),
+        *("epreturn", "epreward", "eprewmean", "epretmean", "meanreturn", "meanreward"),
+    }
+)
+"""The return as Stable-Baselines3, RLlib, CleanRL, Spinning Up and DI-engine name it."""
+_SEPARATORS: Final = re.compile(r"[^0-9a-z]")
 
 
 def read_profilings(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -213,3 +226,23 @@ def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
         wrong.append(f"{path}: must be a time, such as 2026-01-02T03:04:05Z")
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def spelled(name: str) -> str:
+    """Return a name without case, separators and the section before the last slash."""
+    return _SEPARATORS.sub("", name.rpartition("/")[2].lower())
+
+
+def find_metric(names: Iterable[str], wanted: str) -> str | None:
+    """Return the name of a number among those of a report, in whatever spelling; None without one.
+
+    The exact name comes first, then another spelling of it, then another name of the return.
+    """
+    found = [*names]
+    if wanted in found:
+        return wanted
+    word = spelled(wanted)
+    others = [name for name in found if spelled(name) == word]
+    if not others and wanted == RETURN:
+        others = [name for name in found if spelled(name) in _RETURNS]
+    return min(others, default=None)

@@ -31,8 +31,7 @@ from di_api.names import (
 )
 from di_api.quantity import fault_of_amount, quantity_schema
 from di_api.spec.bounds import MAX_INT32, MAX_INT64
-from di_api.spec.number_range import RANGE, read_numbers
-from di_api.spec.raw import invalid, object_of, text_of
+from di_api.spec.raw import RANGE, invalid, object_of, read_numbers, text_of
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -107,7 +106,7 @@ class Whole:
 @dataclass(frozen=True, slots=True)
 class WholeOrRange:
     """A whole number, or a text of two for all from one to the other: `128-255`; see
-    `di_api.spec.number_range`."""
+    `di_api.spec.raw`."""
 
     minimum: int
     maximum: int

@@ -10,7 +10,7 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.quantity import fault_of_amount, read_quantity
 from di_api.spec.coordinated import Role
 from di_api.spec.failure import ExitCodeOperator, FailureAction
-from di_api.spec.number_range import read_numbers
+from di_api.spec.raw import read_numbers
 from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from di_api.metric_names import RETURN, find_metric
+from di_api.profilings import RETURN, find_metric
 
 
 @pytest.mark.parametrize(
