@@ -23,6 +23,14 @@ GPU: Final = "nvidia.com/gpu"
 _FILLS_MEMORY: Final = "x = bytearray(96 << 20); x[::4096] = b'x' * len(x[::4096])"
 _SMALL: Final = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "48Mi"}}
 _FALSE: Final = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+_OF_ANOTHER_PROCESSOR: Final = (
+    "printf '\\177ELF\\002\\001' > /tmp/learner && chmod +x /tmp/learner && exec /tmp/learner"
+)
+_ENDS_WELL_ON_SIGTERM: Final = f"""
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+{FOREVER}
+"""
 _ENDS_WITH_7: Final = ["python3", "-c", "raise SystemExit(7)"]
 _REPORTS_ONCE: Final = f"""
 import json, os, ssl, time, urllib.request
@@ -176,6 +184,12 @@ SEEDS: Final[Mapping[str, Seed]] = {
         says="couldn't find key level in ConfigMap",
         container=_env("configMapKeyRef", "empty", "level"),
         beside=[_object("ConfigMap", "empty", data={"other": "1"})],
+    ),
+    "secret-key": Seed(
+        cause=Cause.CONFIG_MISSING,
+        says="couldn't find key token in Secret",
+        container=_env("secretKeyRef", "of-another-key", "token"),
+        beside=[_object("Secret", "of-another-key", stringData={"other": "1"})],
     ),
     "config-map-volume": Seed(
         cause=Cause.CONFIG_MISSING,
@@ -376,7 +390,35 @@ SEEDS: Final[Mapping[str, Seed]] = {
     "readiness": Seed(
         cause=Cause.PROBE, says="Readiness probe failed", container={"readinessProbe": _FALSE}
     ),
+    "killed-with-exit-code-0": Seed(
+        cause=Cause.PROBE,
+        says="Liveness probe failed",
+        program=_ENDS_WELL_ON_SIGTERM,
+        container={"livenessProbe": {**_FALSE, "initialDelaySeconds": 2}},
+        spec=_AT_ONCE,
+    ),
+    "module": Seed(
+        cause=Cause.BACKOFF_LIMIT,
+        says="ModuleNotFoundError: No module named 'torch'",
+        program="import torch",
+        spec=_AT_ONCE,
+    ),
+    "host-name": Seed(
+        cause=Cause.BACKOFF_LIMIT,
+        says="host name learner-0.nowhere could not be resolved: socket.gaierror",
+        program="import socket; socket.create_connection(('learner-0.nowhere', 80))",
+        spec=_AT_ONCE,
+    ),
+    "processor": Seed(
+        cause=Cause.CANNOT_EXECUTE,
+        says="is for another processor than that of its node",
+        container={"command": ["sh", "-c", _OF_ANOTHER_PROCESSOR]},
+        spec=_AT_ONCE,
+    ),
     # The job as a whole.
+    "at-once": Seed(
+        cause=Cause.SUCCEEDED, says="at-once-learner-0 ended with exit code 0 after", program=""
+    ),
     "deadline": Seed(cause=Cause.DEADLINE, says="3 seconds", spec={"activeDeadlineSeconds": 3}),
     "pending": Seed(
         cause=Cause.PENDING_TIMEOUT,

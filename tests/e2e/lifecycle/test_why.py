@@ -6,6 +6,7 @@ All jobs are there at once, and are asked about until each is explained, then on
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 from di_api.explain import Cause
 from di_cli.main import run
+from di_cluster.nodes.simulated import NODE_LABEL, NODE_TAINT
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.seeded import SEEDS, WRONG_NAME
+from tests.e2e.seeded import SEEDS, WRONG_NAME, Seed
 from tests.waiting import wait_until
 
 # What a cluster shows of each cause is explained in tests/unit/api/explain/test_causes_*.py.
@@ -55,6 +57,92 @@ def test_why_finds_the_cause_of_what_is_wrong(
     with capsys.disabled():
         print("", f"di why: {right} of {len(EXPECTED)} causes right", *complaints, sep="\n")
     assert right >= RIGHT * len(EXPECTED)
+
+
+@pytest.fixture
+def first_line(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, str], str]:
+    """The first line that the command prints for a job of a namespace."""
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+
+    def asked(name: str, namespace: str) -> str:
+        capsys.readouterr()
+        run(["why", name, "--namespace", namespace])
+        return capsys.readouterr().out.partition("\n")[0]
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("LimitRange", "maximum cpu usage per Container is 100m, but limit is 1"),
+        ("PodSecurity", 'seccompProfile.type to "RuntimeDefault" or "Localhost"'),
+    ],
+)
+def test_why_shows_a_refusal_of_the_namespace_as_a_whole(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    *,
+    first_line: Callable[[str, str], str],
+    rule: str,
+    words: str,
+) -> None:
+    if rule == "LimitRange":
+        limits = [{"type": "Container", "max": {"cpu": "100m"}}]
+        _apply(kubectl, namespace, _object("LimitRange", "of-the-team", spec={"limits": limits}))
+    else:
+        level = "pod-security.kubernetes.io/enforce=restricted"
+        kubectl("label", "namespace", namespace, level, "--overwrite")
+    seed = Seed(cause=Cause.REFUSED, says=words, container={"resources": {"limits": {"cpu": "1"}}})
+    _apply(kubectl, namespace, seed.manifest("refused", namespace=namespace, image=python_image))
+    wait_until(lambda: words in first_line("refused", namespace), what=words)
+
+
+def test_why_names_who_suspended_a_job_and_what_holds_a_deleted_one(
+    kubectl: Kubectl, namespace: str, python_image: str, first_line: Callable[[str, str], str]
+) -> None:
+    seed = SEEDS["suspended"]
+    _apply(kubectl, namespace, seed.manifest("held", namespace=namespace, image=python_image))
+    wait_until(lambda: "its spec was last changed by" in first_line("held", namespace))
+    finalizers = json.dumps({"metadata": {"finalizers": ["example.org/hold"]}})
+    of_job = ("--namespace", namespace, "patch", "dijob", "held", "--type", "merge", "--patch")
+    kubectl(*of_job, finalizers)
+    kubectl("--namespace", namespace, "delete", "dijob", "held", "--wait=false")
+    try:
+        wait_until(lambda: "held by finalizer example.org/hold" in first_line("held", namespace))
+    finally:
+        kubectl(*of_job, json.dumps({"metadata": {"finalizers": None}}))
+
+
+def test_why_names_the_cordoned_nodes(
+    kubectl: Kubectl,
+    namespace: str,
+    python_image: str,
+    gpu_nodes: list[str],
+    first_line: Callable[[str, str], str],
+) -> None:
+    # A toleration of everything would tolerate the cordon too.
+    tolerations = [{"key": NODE_TAINT["key"], "operator": "Exists"}]
+    taken = {"nodeSelector": {NODE_LABEL[0]: NODE_LABEL[1]}, "tolerations": tolerations}
+    seed = Seed(cause=Cause.CORDONED, says="", pod=taken)
+    kubectl("cordon", *gpu_nodes)
+    try:
+        _apply(kubectl, namespace, seed.manifest("away", namespace=namespace, image=python_image))
+        words = "are cordoned (taint node.kubernetes.io/unschedulable:NoSchedule)"
+        wait_until(lambda: words in first_line("away", namespace), what=words)
+    finally:
+        kubectl("uncordon", *gpu_nodes)
+
+
+def _apply(kubectl: Kubectl, namespace: str, manifest: dict[str, Any]) -> None:
+    kubectl("--namespace", namespace, "apply", "--filename", "-", stdin=json.dumps(manifest))
+
+
+def _object(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
 
 
 def _sow(kubectl: Kubectl, namespace: str, image: str) -> None:

@@ -70,6 +70,32 @@ def test_the_history_as_json_is_complete(di: Di, service: Service) -> None:
     assert json.loads(di("history", "cartpole", "-n", "rl", "-o", "json").out) == KEPT
 
 
+def test_ended_jobs_and_earlier_runs_are_listed_with_their_uids(di: Di, service: Service) -> None:
+    run = {**KEPT["job"], "uid": "u1", "completed": "2026-03-01T11:19:00.000Z"}
+    service.answers["/v1/jobs"] = {"jobs": [run]}
+    listed = [
+        "JOB       PHASE   CREATED              ENDED                BY              UID",
+        "cartpole  Failed  2026-03-01 09:00:00  2026-03-01 11:19:00  kubectl-create  u1",
+    ]
+    for words, query in (
+        ((), "namespace=rl&over=true"),
+        (("cartpole", "--runs"), "namespace=rl&name=cartpole"),
+    ):
+        assert di("history", *words, "-n", "rl").lines == listed
+        assert service.asked[-1][0] == f"/v1/jobs?{query}"
+    assert json.loads(di("history", "-n", "rl", "-o", "json").out) == [run]
+    assert di("history", "--pods").code == ExitCode.USAGE
+
+
+def test_the_logs_of_an_earlier_run_are_chosen_by_its_uid(di: Di, service: Service) -> None:
+    assert di("logs", "cartpole", "-n", "rl", "--ended", "--uid", "u1", "--rank", "0").code == 0
+    assert [path for path, _ in service.asked] == [
+        "/v1/jobs/rl/cartpole?uid=u1",
+        "/v1/jobs/rl/cartpole/logs/cartpole-learner-0?uid=u1",
+    ]
+    assert di("logs", "cartpole", "--uid", "u1").code == ExitCode.USAGE
+
+
 @pytest.mark.parametrize(
     ("status", "code", "hint"),
     [

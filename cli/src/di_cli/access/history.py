@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 import urllib3
 
+from di_api.field_error import items, mapping
 from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -63,6 +64,11 @@ class History:
         """
         found: Object = json.loads(self._ask(namespace, job, rest, query))
         return found
+
+    def jobs(self, namespace: str, **query: str) -> list[Object]:
+        """Return the stored jobs of a namespace, the newest first; raises as `json` does."""
+        raw = self.get("/jobs", {"namespace": namespace, **query}, namespace)
+        return [dict(each) for each in map(mapping, items(json.loads(raw).get("jobs")))]
 
     def text(self, namespace: str, job: str, rest: str, **query: str) -> str:
         """Return a log of a job's pod; raises as `json` does."""

@@ -40,6 +40,12 @@ def _complete_context(incomplete: str) -> list[str]:
 JobName = Annotated[
     str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)
 ]
+JobOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[JOB]", help="The job's name; absent: all ended ones.", autocompletion=complete_job
+    ),
+]
 Namespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", help="Namespace; absent: that of the context."),

@@ -11,6 +11,7 @@ from di_cli.views.times import local
 
 TIMELINE: Final = ("TIME", "WHAT", "DETAILS")
 REVISIONS: Final = ("REVISION", "TIME", "BY")
+RUNS: Final = ("JOB", "PHASE", "CREATED", "ENDED", "BY", "UID")
 PLACEMENTS: Final = ("POD", "NODE", "FROM", "UNTIL", "OUTCOME")
 _LONGEST: Final = 160
 Object = Mapping[str, Any]
@@ -41,6 +42,21 @@ def revisions(found: Object) -> list[tuple[str, ...]]:
     return [
         (str(each.get("number")), _time(each.get("at")), str(each.get("who") or ""))
         for each in map(mapping, items(found.get("revisions")))
+    ]
+
+
+def runs(jobs: Iterable[Object]) -> list[tuple[str, ...]]:
+    """Return a row for each job that the history has, the newest first."""
+    return [
+        (
+            str(each.get("name") or ""),
+            str(each.get("phase") or ""),
+            _time(each.get("created")),
+            _time(each.get("completed") or each.get("deleted")),
+            str(each.get("owner") or ""),
+            str(each.get("uid") or ""),
+        )
+        for each in jobs
     ]
 
 

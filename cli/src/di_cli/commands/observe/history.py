@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from di_api.names import HISTORY_NAME
 from di_cli.access.credentials import authority_pem
 from di_cli.access.history import SERVER_VARIABLE, History, reached
-from di_cli.commands.options import Context, Format, JobName, Namespace
+from di_cli.commands.options import Context, Format, JobOrNone, Namespace
 from di_cli.output import Output, print_table, print_value, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import Session, open_session
+from di_cli.views import history as views
 from di_cli.views.history import (
     PLACEMENTS,
     REVISIONS,
+    RUNS,
     TIMELINE,
     head,
     placements,
@@ -51,8 +53,11 @@ TlsServerName = Annotated[
 
 
 def history(
-    name: JobName,
+    name: JobOrNone = None,
     *,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="List all jobs that had the name, with their UIDs.")
+    ] = False,
     revision: Annotated[
         int | None, typer.Option(help="Print the job's manifest at this revision.", min=0)
     ] = None,
@@ -68,7 +73,9 @@ def history(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Say what happened to a job, also when it is gone."""
+    """Say what happened to a job, also when it is gone; without a name list ended jobs."""
+    if name is None and (runs or revision is not None or pods or uid):
+        raise typer.BadParameter("--runs, --revision, --pods and --uid go with a name")
     chosen = {"uid": uid} if uid else {}
     with (
         open_session(namespace, context) as session,
@@ -81,6 +88,10 @@ def history(
             context=context,
         ) as kept,
     ):
+        if name is None or runs:
+            of_name = {"over": "true"} if name is None else {"name": name}
+            _print_runs(kept.jobs(session.namespace, **of_name), output)
+            return
         if revision is not None:
             path = f"/revisions/{revision}"
             form = Output.YAML if output.is_table else output
@@ -97,6 +108,16 @@ def history(
         say("")
         print_table(Table(header=REVISIONS, rows=revisions(found)))
         suggest(f"di logs {name} --ended", f"di history {name} --revision 1", f"di why {name}")
+
+
+def _print_runs(jobs: list[dict[str, Any]], output: Output) -> None:
+    if not output.is_table:
+        print_value(jobs, output)
+        return
+    print_table(Table(header=RUNS, rows=views.runs(jobs)))
+    if jobs:
+        name, uid = jobs[0].get("name"), jobs[0].get("uid")
+        suggest(f"di history {name} --uid {uid}", f"di logs {name} --ended --uid {uid}")
 
 
 @contextmanager

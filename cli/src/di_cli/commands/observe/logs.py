@@ -81,6 +81,9 @@ def logs(
             "--whole", help="With --ended: whole logs from the object storage, pod by pod."
         ),
     ] = False,
+    uid: Annotated[
+        str | None, typer.Option(help="With --ended: UID, if several jobs had the name.")
+    ] = None,
     server: Server = None,
     account: Account = "default",
     authority: Authority = None,
@@ -92,10 +95,12 @@ def logs(
     """Show the logs of all pods of a job together, in order of time."""
     if whole and (not ended or tail is not None):
         raise typer.BadParameter("--whole goes with --ended, and without --tail")
+    if uid and not ended:
+        raise typer.BadParameter("--uid goes with --ended")
     if ended:
         if follow or previous or since or all_containers or timestamps or save:
             raise typer.BadParameter(
-                "--ended goes with --task, --rank, --container, --tail and --whole alone"
+                "--ended goes with --task, --rank, --container, --tail, --whole and --uid alone"
             )
         with (
             open_session(namespace, context) as session,
@@ -117,6 +122,7 @@ def logs(
                 container=container,
                 tail=tail,
                 whole=whole,
+                uid=uid,
             )
         return
     if (all_containers and container) or (save is not None and follow):
@@ -262,8 +268,10 @@ def _print_ended(
     container: str,
     tail: int | None,
     whole: bool,
+    uid: str | None,
 ) -> None:
-    pods = ended_pods(kept.json(namespace, name), task, rank, whole=whole)
+    chosen = {"uid": uid} if uid else {}
+    pods = ended_pods(kept.json(namespace, name, **chosen), task, rank, whole=whole)
     if not pods:
         raise CommandError(
             f"no {'whole ' if whole else ''}log of a pod of {name} is kept",
@@ -272,7 +280,7 @@ def _print_ended(
         )
     if len(pods) > MOST_PODS:
         note(f"of {len(pods)} pods the first {MOST_PODS}; --task and --rank choose others")
-    query = {"container": container} if container else {}
+    query = {**chosen, **({"container": container} if container else {})}
     if whole:
         for pod in pods[:MOST_PODS]:
             for line in kept.lines(namespace, name, f"/logs/{pod}", whole="true", **query):

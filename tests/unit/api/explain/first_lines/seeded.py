@@ -22,9 +22,11 @@ from tests.unit.api.explain.cluster import (
     node,
     pod,
     seen,
+    time,
     unhealthy,
     unscheduled,
 )
+from tests.unit.api.explain.first_lines import programs, starting
 from tests.unit.api.explain.first_lines.case import Case
 from tests.unit.api.explain.first_lines.nodes import unfit
 from tests.unit.api.explain.first_lines.programs import ended
@@ -121,6 +123,7 @@ _STATES: Final[Mapping[str, Facts]] = {
     "config-map-key": waits(
         "CreateContainerConfigError", "couldn't find key level in ConfigMap rl/empty"
     ),
+    "secret-key": waits("CreateContainerConfigError", "couldn't find key token in Secret rl/x"),
     "config-map-volume": creating(
         "FailedMount", 'MountVolume.SetUp failed for volume "data" : configmap "none" not found'
     ),
@@ -201,6 +204,21 @@ _STATES: Final[Mapping[str, Facts]] = {
         events=unhealthy("Liveness", UID),
     ),
     "readiness": _unready(event("Unhealthy", "Readiness probe failed: ", uid=UID)),
+    "killed-with-exit-code-0": starting.CASES["liveness-and-exit-code-0"].facts,
+    "module": programs.CASES["module"].facts,
+    "host-name": programs.CASES["name"].facts,
+    "processor": ended("sh: 1: exec: /tmp/learner: Exec format error", code=126),
+    "at-once": seen(
+        "Succeeded",
+        "JobSucceeded",
+        "task learner succeeded",
+        pod(
+            "at-once-learner-0",
+            phase="Succeeded",
+            node="gpu-1",
+            ended={"exitCode": 0, "reason": "Completed", "startedAt": time(44)},
+        ),
+    ),
     "deadline": seen("Failed", "DeadlineExceeded", "active for longer than 3 seconds"),
     "pending": seen(
         "Failed", "PendingTimeout", "task learner has 0 of at least 1 pod ready for 5 seconds"
