@@ -186,8 +186,8 @@ FAILURE_CAUSES: Final = (
         sources=_SAID,
         unless=r"Insufficient",
         summary="the volume of {pod} is bound to other nodes than those that could take it",
-        remedy="kubectl get pv -o wide shows where the volume is: have the pod run there, or use a "
-        "storage class with volumeBindingMode WaitForFirstConsumer",
+        remedy="have the pod run where the volume is (kubectl get pv -o wide), or use a storage "
+        "class with volumeBindingMode WaitForFirstConsumer",
     ),
     FailureCause(
         cause=Cause.VOLUME,
@@ -203,8 +203,8 @@ FAILURE_CAUSES: Final = (
         pattern=r"persistentvolumeclaim",
         sources=_SAID,
         summary="a volume of {pod} is not available",
-        remedy="correct what the message names; kubectl get pvc -n {namespace} shows the claims: "
-        "create the one that is missing, or give it a storage class that provides it",
+        remedy="correct what the message names: create the claim that is missing, or give it a "
+        "storage class that provides it (kubectl get pvc -n {namespace})",
     ),
     FailureCause(
         cause=Cause.NOT_PREPARED,
@@ -288,8 +288,8 @@ FAILURE_CAUSES: Final = (
         sources=_SAID,
         unless=r"Insufficient",
         summary="no node takes {pod}: {cordoned}",
-        remedy="kubectl uncordon the node when its maintenance is over: the pod starts by itself "
-        "then",
+        remedy="kubectl uncordon {cordoned_node}, when its maintenance is over: the pod starts by "
+        "itself then",
     ),
     FailureCause(
         cause=Cause.NODE_LOST,
@@ -297,8 +297,8 @@ FAILURE_CAUSES: Final = (
         sources=_SAID,
         unless=r"Insufficient",
         summary="no node takes {pod}: a node is not ready, or short of memory, disk or processes",
-        remedy="kubectl describe node shows what it lacks: the pod starts by itself when a node is "
-        "ready",
+        remedy="the pod starts by itself when a node is ready; see what it lacks: kubectl describe "
+        "nodes",
     ),
     FailureCause(
         cause=Cause.TAINT,

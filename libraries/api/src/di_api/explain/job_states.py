@@ -30,8 +30,8 @@ _OF_KUBERNETES: Final = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers that the garbage collector removes once the pods are gone."""
 _SUCCESS: Final = "SuccessCriteriaMet"
 _OPERATOR: Final = (
-    "kubectl get pods -A -l app.kubernetes.io/name=di-orchestrator shows whether di-operator runs, "
-    "and for which namespaces: report it to the cluster's administrators"
+    "report it to the cluster's administrators; see whether di-operator runs, and for which "
+    "namespaces: kubectl get pods -A -l app.kubernetes.io/name=di-orchestrator"
 )
 
 

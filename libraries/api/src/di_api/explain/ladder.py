@@ -68,7 +68,7 @@ def _no_such_job(job: Job) -> Explanation | None:
         return None
     close = difflib.get_close_matches(facts.name, facts.jobs, n=1)
     others = ", ".join(sorted(facts.jobs)[:_NAMES_SHOWN]) or "none"
-    remedy = f"did you mean {close[0]}?" if close else "di list -A shows those of all namespaces"
+    remedy = f"did you mean {close[0]}?" if close else "those of all namespaces: di list -A"
     return Explanation(
         cause=Cause.WRONG_NAME,
         summary=f"there is no job {facts.name} in namespace {facts.namespace}",
@@ -405,13 +405,15 @@ def _state(job: Job, *, was: bool) -> str:
 
 
 def _values(job: Job, sign: Sign) -> dict[str, str]:
+    nodes = cordoned(_pod(job, sign), job.facts.nodes)
     return {
         "job": job.facts.name,
         "namespace": job.facts.namespace,
         "pod": sign.pod or "a pod",
         "node": sign.node or _node_in(sign.text) or "of a pod",
         "container": sign.container or "di-container",
-        "cordoned": cordoned_text(cordoned(_pod(job, sign), job.facts.nodes)),
+        "cordoned": cordoned_text(nodes),
+        "cordoned_node": name_of(nodes[0]) if nodes else "NODE",
         "logs": log_command(job, sign),
     }
 

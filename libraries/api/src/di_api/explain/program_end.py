@@ -78,7 +78,7 @@ class ProgramEnd:
             )
         for pattern, remedy in _REMEDIES:
             if found := re.search(pattern, self.error):
-                more = f"; {logs} has more" if logs.startswith("di logs") else ""
+                more = f"; its log has more: {logs}" if logs.startswith("di logs") else ""
                 return f"{remedy.format(*found.groups())}{more}"
         return otherwise
 

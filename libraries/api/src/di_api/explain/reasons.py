@@ -66,7 +66,7 @@ REASONS: Final[Mapping[str, Row]] = {
     "NodeListsTooLong": Row(
         Cause.INVALID_SPEC,
         "{job} gets no pods: its lists of nodes would not fit their ConfigMap",
-        "di scale {job} to fewer replicas",
+        "scale it to fewer replicas: di scale --help",
     ),
     "JobQueued": Row(
         Cause.QUEUE,

@@ -82,7 +82,7 @@ _ROWS: Final[tuple[tuple[int | None, str, Cause, str, str], ...]] = (
         "",
         Cause.WRONG_NAME,
         "{what}: there is none of that name",
-        "di list shows those there are; -n chooses another namespace",
+        "see those that exist: di list; -n chooses another namespace",
     ),
     (
         409,
