@@ -5,18 +5,21 @@ pages.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Final
 
 from di_api.field_error import mapping
+from di_api.names import LABEL_JOB
 from di_cli.access.kubeconfig import Access
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
 from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, ClusterCache
 from di_dashboard.cluster_cache.feed import Feed, OpenPages
+from di_dashboard.cluster_cache.usage import Usage
 from di_dashboard.cluster_cache.watcher import Watcher
 from di_dashboard.forecast.allocator import outlook
 from di_dashboard.forecast.outlook import Outlooks
@@ -27,6 +30,7 @@ from di_dashboard.logs.last_lines import LastLines
 from di_dashboard.pages.parts import Parts
 from di_dashboard.pages.stories import Stories
 from di_kube.errors import ApiError
+from di_kube.resources import POD_METRICS
 from di_kube.server_time import ServerTime
 from di_kube.sync import SyncKubeClient
 
@@ -111,6 +115,7 @@ def looking(
             client=client,
             log_client=log_client,
             last_lines=LastLines(_reader(client, access, clock)),
+            usage=Usage(partial(_metrics, client), clock=time.monotonic),
             now=clock.now,
             place=access.context or access.config.server,
             namespace=scope,
@@ -152,6 +157,10 @@ def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask 
         yield asking
     finally:
         asking.close()
+
+
+def _metrics(client: SyncKubeClient, namespace: str, job: str) -> Sequence[Mapping[str, Any]]:
+    return client.list(POD_METRICS, namespace, label_selector=f"{LABEL_JOB}={job}")[0]
 
 
 def _reader(

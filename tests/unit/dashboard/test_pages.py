@@ -90,6 +90,20 @@ def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, worl
     assert reads == again, "what was read of a pod that has not changed is remembered"
 
 
+def test_the_table_of_pods_shows_what_they_use(page: Page, world: StandIn) -> None:
+    usage = [{"usage": {"cpu": "3850m", "memory": "9Gi"}}]
+    metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/grpo-7b-learner-0"
+    labels = {"diengine/job": "grpo-7b"}
+    world.put(
+        metrics,
+        {"metadata": {"name": "grpo-7b-learner-0", "labels": labels}, "containers": usage},
+    )
+    page.enter()
+    table = page.get("/jobs/rl/grpo-7b").text.partition("Memory used")[2]
+    assert "3.85" in table
+    assert "9216Mi" in table
+
+
 def test_a_jobs_curves_are_downloaded_as_csv(page: Page, world: StandIn) -> None:
     page.enter()
     first = world.objects[f"{JOBS}/grpo-7b"]

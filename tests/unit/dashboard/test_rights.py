@@ -35,6 +35,7 @@ def documented() -> set[str]:
     "dashboard.md#rights/jobs",
     "dashboard.md#rights/pods-why-what-happened",
     "dashboard.md#rights/nodes",
+    "dashboard.md#rights/what-pods-use",
     "dashboard.md#rights/logs-last-words-of-pods-that-failed",
     "dashboard.md#rights/shares-expected-starts",
     "dashboard.md#rights/scaling-suspending-resuming",

@@ -58,12 +58,23 @@ def rows(pods: Iterable[Object], metrics: Iterable[Object]) -> list[tuple[str, .
     return found
 
 
-def _use(pod: Object, metrics: Object) -> _Sum:
+def used(metrics: Object) -> tuple[str, str]:
+    """Return the cores and the memory that a pod uses, as text."""
+    cpu, _, memory, _ = _measured(metrics).cells()
+    return cpu, memory
+
+
+def _measured(metrics: Object) -> _Sum:
     total = _Sum()
     for container in map(mapping, items(metrics.get("containers"))):
         usage = mapping(container.get("usage"))
         total.cpu += _amount(usage.get("cpu"))
         total.memory += _amount(usage.get("memory"))
+    return total
+
+
+def _use(pod: Object, metrics: Object) -> _Sum:
+    total = _measured(metrics)
     for container in map(mapping, items(mapping(pod.get("spec")).get("containers"))):
         asked = mapping(mapping(container.get("resources")).get("requests"))
         total.cpu_asked += _amount(asked.get("cpu"))

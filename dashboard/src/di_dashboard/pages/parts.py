@@ -15,6 +15,7 @@ from di_api.explain import Explanation, Facts, explain
 from di_api.field_error import mapping
 from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.cluster_cache.feed import Feed, OpenPages
+from di_dashboard.cluster_cache.usage import Usage
 from di_dashboard.forecast.outlook import Outlooks
 from di_dashboard.history.kept import Kept
 from di_dashboard.history.seen import History, Object
@@ -36,6 +37,7 @@ class Parts:
         outlooks: forecasts of waiting jobs.
         client: has the user's permissions.
         log_client: the same; logs keep their connections open while they are read.
+        usage: what pods use, as far as it is measured.
         now: by the API server's clock.
         place: name of the cluster.
         namespace: the only one that is shown; None means all.
@@ -56,6 +58,7 @@ class Parts:
     client: SyncKubeClient
     log_client: SyncKubeClient
     last_lines: LastLines
+    usage: Usage
     now: Callable[[], datetime]
     place: str
     namespace: str | None

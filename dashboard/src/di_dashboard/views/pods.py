@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.names import index_of_pod
 from di_api.pods.main_container import all_statuses, main_first
+from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
 from di_dashboard.views.desired_pods import MissingPod
@@ -37,6 +39,8 @@ class Cell:
         mood: "good", "waits", "over", "leaving" or "bad".
         sign: the same as a character, for readers who see no color.
         restarts: of its containers, in place.
+        gpus: number that it requests.
+        cpu, memory: what it uses; empty if it is not measured.
         exists: whether the cluster has the pod; without it there is no log.
     """
 
@@ -51,6 +55,9 @@ class Cell:
     restarts: int
     node: str
     age: str
+    gpus: int = 0
+    cpu: str = ""
+    memory: str = ""
     exists: bool = True
 
 
@@ -68,12 +75,15 @@ class TaskLine:
 
 
 def grid(
-    pods: Iterable[Object], now: datetime, missing: Iterable[MissingPod] = ()
+    pods: Iterable[Object],
+    now: datetime,
+    missing: Iterable[MissingPod] = (),
+    usage: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> list[TaskLine]:
     """Return a line for each task, in the order of their first ranks, with the pods to be."""
     lines: dict[str, list[Cell]] = {}
     for pod in in_order(pods)[:MOST_PODS]:
-        lines.setdefault(task_of(pod), []).append(_cell(pod, now))
+        lines.setdefault(task_of(pod), []).append(_cell(pod, now, usage))
     room = MOST_PODS - sum(map(len, lines.values()))
     touched = set()
     for each in islice(missing, room):
@@ -129,7 +139,8 @@ def _ended(who: str, ended: Object) -> str:
     return f"{who} ended with exit code {ended.get('exitCode')}{more}{last}"
 
 
-def _cell(pod: Object, now: datetime) -> Cell:
+def _cell(pod: Object, now: datetime, usage: Mapping[str, tuple[str, str]]) -> Cell:
+    cpu, memory = usage.get(name_of(pod), ("", ""))
     state, metadata = state_of(pod), mapping(pod.get("metadata"))
     mood = _mood(state)
     restarts = [each.get("restartCount") for each in all_statuses(pod)]
@@ -146,6 +157,9 @@ def _cell(pod: Object, now: datetime) -> Cell:
         restarts=sum(each for each in restarts if isinstance(each, int)),
         node=str(mapping(pod.get("spec")).get("nodeName") or ""),
         age=age(metadata.get("creationTimestamp"), now),
+        gpus=gpus_of(mapping(pod.get("spec"))),
+        cpu=cpu,
+        memory=memory,
     )
 
 

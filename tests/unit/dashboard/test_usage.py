@@ -1,0 +1,56 @@
+"""What the pods of a job use is read from metrics-server once for each measurement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from di_dashboard.cluster_cache.usage import Usage
+from di_kube.errors import NotFound
+
+Object = dict[str, Any]
+METRICS = {
+    "metadata": {"name": "x-learner-0"},
+    "containers": [
+        {"usage": {"cpu": "250m", "memory": "512Mi"}},
+        {"usage": {"cpu": "1", "memory": "1Gi"}},
+    ],
+}
+
+
+class _Server:
+    """Counts how often it is read; `answers` is the next answer."""
+
+    def __init__(self) -> None:
+        self.now, self.reads = 0.0, 0
+        self.answers: list[Object] | None = [METRICS]
+
+    def read(self, namespace: str, job: str) -> list[Object]:
+        self.reads += 1
+        if self.answers is None:
+            raise NotFound(kind="PodMetrics", message="not installed")
+        return self.answers
+
+
+def test_the_use_of_all_containers_is_read_once_for_each_measurement() -> None:
+    server = _Server()
+    usage = Usage(server.read, lambda: server.now)
+    assert usage.of("rl", "x") == {"x-learner-0": ("1.25", "1536Mi")}
+    server.now = 14.0
+    usage.of("rl", "x")
+    assert server.reads == 1
+    server.now = 15.0
+    usage.of("rl", "x")
+    usage.of("rl", "y")
+    assert server.reads == 3
+
+
+def test_without_a_metrics_server_nothing_is_shown_and_it_is_asked_rarely() -> None:
+    server = _Server()
+    server.answers = None
+    usage = Usage(server.read, lambda: server.now)
+    assert usage.of("rl", "x") == {}
+    server.now = 59.0
+    assert usage.of("rl", "x") == {}
+    assert server.reads == 1
+    server.now, server.answers = 60.0, [METRICS]
+    assert usage.of("rl", "x")
