@@ -31,7 +31,8 @@ _VALUES = {
 def _remedies() -> list[str]:
     return [
         *(explain(case.facts).remedy for case in CASES.values()),
-        *(row.remedy.format_map(_VALUES) for row in (*FAILURE_CAUSES, *REASONS.values())),
+        *(cause.remedy.format_map(_VALUES) for cause in FAILURE_CAUSES),
+        *(row.remedy.format_map(_VALUES) for row in REASONS.values()),
         *(
             explain_refusal("x", code=code, reason="", message="").remedy
             for code in (0, 400, 401, 403, 404, 409, 422, 429)

@@ -1,4 +1,4 @@
-"""What pods use, as metrics-server measures it: read for a job page, and kept for a while."""
+"""CPU and memory that pods use: read from metrics-server for a job page, and kept a while."""
 
 from __future__ import annotations
 
