@@ -134,6 +134,25 @@ def test_another_user_of_the_machine_reaches_no_run(command: Command) -> None:
         process.stdout.read()
 
 
+@pytest.mark.proves("sdk.md#data-shards")
+def test_the_pods_of_a_run_share_the_records_of_a_data_set(command: Command) -> None:
+    program = """
+import di_orchestrator as di
+
+with di.shards("prompts", size=12, shard_size=2, epochs=2, shuffle=True) as shards:
+    for shard in shards:
+        for record in shard:
+            print(f"epoch {shard.epoch} record {record}.", flush=True)
+"""
+    learner = task(program, replicas=3)
+    learner["template"]["spec"]["containers"][0]["command"] = [sys.executable, "-c", program]
+    code, said = command.run("-f", command.manifest(job(learner)))
+    assert code == 0, said
+    found = re.findall(r"epoch (\d+) record (\d+)\.", said)
+    every = [(str(epoch), str(record)) for epoch in range(2) for record in range(12)]
+    assert sorted(found) == sorted(every)
+
+
 @pytest.mark.parametrize("kind", ["sync", "asyncio"])
 def test_a_program_follows_its_peers_as_they_come_and_go(command: Command, kind: str) -> None:
     """By requests that wait at the di-server of the run, not by polling."""
