@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,71 @@ def test_a_restored_position_makes_other_workers_begin_again() -> None:
     assert sorted(set(found)) == [*range(14)]
 
 
+def learn(steps: int, save_at: int) -> list[int]:
+    """Do so many shards as a training that saves once; return their indexes."""
+    seen: list[int] = []
+    with di.training() as run, di.shards("prompts", **SET) as shards:
+        shards.resume(run)
+        for step, shard in enumerate(shards, 1):
+            seen.append(shard.index)
+            if step == save_at:
+                assert run.save(shards.saving(lambda path: path.write_text("x")), step=step)
+            if step == steps:
+                break
+    return seen
+
+
+@pytest.mark.proves("sdk.md#data-shards")
+@pytest.mark.parametrize("kind", ["job", "outside"])
+def test_a_training_resumes_at_the_records_of_its_checkpoint(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    if kind == "job":
+        request.getfixturevalue("learner")
+    monkeypatch.setenv("DI_CHECKPOINT_DIR", str(tmp_path))
+    assert learn(6, save_at=4) == [0, 1, 2, 3, 4, 5]
+    monkeypatch.setenv("DI_RESTORE_STEP", "4")
+    # The fourth shard was not done when the checkpoint was saved.
+    assert learn(99, save_at=7) == [*range(3, 14)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint-4",
+        "checkpoint-4.shards-prompts.json",
+        "checkpoint-7",
+        "checkpoint-7.shards-prompts.json",
+    ]
+
+
+def test_positions_of_removed_checkpoints_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DI_CHECKPOINT_DIR", str(tmp_path))
+    with di.training() as run, di.shards("prompts", **SET) as shards:
+        for step in range(1, 6):
+            run.save(shards.saving(lambda path: path.mkdir()), step=step)
+    steps = sorted(path.name.split(".")[0] for path in tmp_path.glob("*.json"))
+    # The third one's is removed with the next save.
+    assert steps == ["checkpoint-3", "checkpoint-4", "checkpoint-5"]
+
+
+def test_a_checkpoint_without_its_position_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DI_CHECKPOINT_DIR", str(tmp_path))
+    with di.training() as run, di.shards("prompts", **SET) as shards:
+        run.save(lambda path: path.write_text("x"), step=1)
+        monkeypatch.setenv("DI_RESTORE_STEP", "1")
+    with di.training() as run, di.shards("prompts", **SET) as shards:
+        with pytest.raises(di.CheckpointLost, match="has no position of prompts beside it"):
+            shards.resume(run)
+        run.save(shards.saving(lambda path: path.write_text("x")), step=1)
+    other = di.shards("prompts", size=21)
+    with di.training() as run, pytest.raises(ValueError, match="has a position of prompts as"):
+        other.resume(run)
+
+
 @pytest.mark.usefixtures("learner")
 def test_a_shard_that_is_done_by_hand_stays_until_then(harness: Harness) -> None:
     with di.shards("prompts", by_hand=True, **SET) as shards:
@@ -123,20 +189,20 @@ def test_a_shard_that_is_done_by_hand_stays_until_then(harness: Harness) -> None
 
 @pytest.mark.usefixtures("learner")
 def test_lost_answers_lose_no_shard(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Every write takes effect, and the answer to every other one is lost.
+    # Every write takes effect, and the answers to the first and the third are lost.
     write, counts = harness.kube.patch, [0]
 
     def patch(*about: Any, **more: Any) -> Any:
         found = write(*about, **more)
         counts[0] += 1
-        if counts[0] % 2:
+        if counts[0] in (1, 3):
             raise Unavailable(kind="DIJob", code=503)
         return found
 
     monkeypatch.setattr(harness.kube, "patch", patch)
-    with di.shards("prompts", **SET) as shards:
+    with di.shards("prompts", size=5) as shards:
         found = [shard.index for shard in shards]
-    assert found == [*range(14)]
+    assert found == [*range(5)]
 
 
 @pytest.mark.usefixtures("learner")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any
 
 from di_orchestrator.data_shards.requests import Local, Piece, Plan, Remote
+from di_orchestrator.data_shards.saved import Saving, saved_position, writer
 from di_orchestrator.data_shards.worker import Worker
 from di_orchestrator.job import Job
 from di_orchestrator.server.connect import connection
@@ -45,8 +47,15 @@ class Shards:
     """
 
     def __init__(
-        self, worker: Worker, plan: Plan, names: Sequence[Any] | None, *, by_hand: bool
+        self,
+        name: str,
+        worker: Worker,
+        plan: Plan,
+        *,
+        names: Sequence[Any] | None = None,
+        by_hand: bool = False,
     ) -> None:
+        self._name = name
         self._worker = worker
         self._plan = plan
         self._names = names
@@ -95,6 +104,34 @@ class Shards:
         """Go on from a position, for all workers; call it in one of them."""
         self._last = None
         self._worker.restore(position)
+
+    def saving(self, write: Callable[[Path], object]) -> Callable[[Path], None]:
+        """Return a function for `Training.save` that saves the position with the checkpoint.
+
+        Args:
+            write: writes the checkpoint itself, as for `Training.save`.
+        """
+
+        def read() -> dict[str, Any]:
+            return {"plan": self._plan.body(), **self.position()}
+
+        return writer(write, self._name, read)
+
+    def resume(self, run: Saving) -> None:
+        """Go on from the position of the checkpoint that a training restores, for all workers; call
+        it in the process that saves. At the first start it does nothing.
+
+        Raises:
+            CheckpointLost: the checkpoint was saved without a position.
+            ValueError: its data set was divided in another way.
+        """
+        found = run.checkpoint.restore()
+        if found is None:
+            return
+        position = saved_position(found, self._name)
+        if (before := position.pop("plan")) != self._plan.body():
+            raise ValueError(f"{found} has a position of {self._name} as {before}")
+        self.restore(position)
 
     def close(self) -> None:
         """Give the shards that are not done to other workers, at once."""
@@ -153,9 +190,10 @@ def shards(
     if found is None:
         source: Any = Local(plan)
     else:
-        worker = f"{here.pod}.{uuid.uuid4().hex[:8]}"[-127:].lstrip("-._")
-        source = Remote.of(here.id, name, plan, worker=worker, send=found[1])
-    return Shards(Worker(source, lease_seconds=lease_seconds), plan, records, by_hand=by_hand)
+        own = f"{here.pod}.{uuid.uuid4().hex[:8]}"[-127:].lstrip("-._")
+        source = Remote.of(here.id, name, plan, worker=own, send=found[1])
+    worker = Worker(source, lease_seconds=lease_seconds)
+    return Shards(name, worker, plan, names=records, by_hand=by_hand)
 
 
 def _digest(records: Sequence[str] | None) -> str:
