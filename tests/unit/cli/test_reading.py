@@ -81,6 +81,15 @@ def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
     assert text.index("cartpole-learner-0") < text.index("cartpole-collector-0")
 
 
+def test_a_description_has_the_data_shards(di: Di) -> None:
+    lease = {"until": "2026-03-01T12:00:50Z", "shards": "12-14"}
+    shards = {"done": 12, "total": 30, "epochs": 3, "epoch": 1, "leases": {"w": lease}}
+    di.job(shards={"prompts": {**shards, "leaseSeconds": 60}})
+    line = "Shards prompts  12 of 30 done, epoch 2 of 3, 3 with 1 worker\n"
+    text = di("describe", "cartpole").out
+    assert line in text, text
+
+
 def test_events_of_job_and_pods_are_sorted_by_time(di: Di) -> None:
     di.job()
     _event(di, "Pulled", "image is there", name="cartpole-learner-0", kind="Pod", at="11:59:00")

@@ -126,6 +126,15 @@ def test_a_jobs_curves_are_downloaded_as_csv(page: Page, world: StandIn) -> None
     assert page.get("/jobs/rl/nobody/curves.csv").status_code == 404
 
 
+def test_a_jobs_page_has_its_data_shards(page: Page, world: StandIn) -> None:
+    shards = {"prompts": {"done": 12, "total": 30, "epochs": 3, "epoch": 1}}
+    world.put(f"{JOBS}/sharded", job("sharded", "Running", shards=shards))
+    page.enter()
+    wait_until(lambda: page.get("/jobs/rl/sharded").status_code == 200)
+    text = page.get("/jobs/rl/sharded").text
+    assert "<dt>Shards prompts</dt><dd>12 of 30 done, epoch 2 of 3</dd>" in text
+
+
 def test_names_are_escaped(page: Page, world: StandIn) -> None:
     nasty = "</script><script>alert(1)</script>"
     body = job("nasty", "Running", profilings={nasty: 1.0})

@@ -130,6 +130,17 @@ def test_the_metrics_of_a_job_are_those_of_its_status() -> None:
     )
 
 
+@pytest.mark.proves("metrics.md#operator/di-job-shards")
+def test_data_shards_have_their_total_and_those_that_are_done() -> None:
+    shards = {"prompts": {"total": 30, "done": 12}, "odd": {"total": "many"}, "x" * 64: {"done": 1}}
+    found = [line for line in lines(job(shards=shards)) if "shards" in line]
+    which = 'dataset="prompts",dijob="cartpole",namespace="rl"'
+    assert sorted(found) == [
+        f'di_job_shards{{{which},state="done"}} 12.0',
+        f'di_job_shards{{{which},state="total"}} 30.0',
+    ]
+
+
 @pytest.mark.proves("metrics.md#operator/di-job-queue-wait-seconds")
 @pytest.mark.parametrize(
     ("status", "seconds"),

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.shard_counts import read_shard_counts
 from di_api.timestamps import parse_time
 from di_cli.views.jobs import bar, gpus_of, row
 from di_cli.views.times import age, local
@@ -31,6 +32,7 @@ def head(job: Object, now: datetime) -> list[str]:
         "Message": message,
         "Ready": f"{ready} of {wanted} pods",
         "Progress": bar(found.progress),
+        **{f"Shards {each.name}": str(each) for each in read_shard_counts(status, now)},
         "Restarts": f"{found.restarts} of {spec.get('backoffLimit', 3)}",
         "Reschedules": str(found.reschedules) if found.reschedules else "",
         "Priority": str(spec.get("priority") or ""),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
+from di_api.shard_counts import read_shard_counts
 from di_api.wording import span
 from di_cli.hints import with_options
 from di_cli.views import events as event_rows
@@ -78,6 +79,7 @@ def job(namespace: str, name: str) -> str:
         job=found,
         uid=uid_of(found),
         row=shown,
+        shards=read_shard_counts(mapping(found.get("status")), now),
         mood=mood_of(shown.phase, shown.reason),
         why=why,
         remedy=with_options(why.remedy, f"-n {namespace}"),

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from di_api.shard_counts import MAX_SETS
 from di_kube.errors import Unavailable
 from di_kube.resources import DIJOBS
 from di_server.jobs.shards import writing
@@ -208,7 +209,7 @@ def test_a_bad_name_of_a_data_set_is_refused(harness: Harness, name: str, method
 
 
 def test_a_job_has_a_bounded_number_of_data_sets(harness: Harness) -> None:
-    for number in range(writing.MAX_SETS):
+    for number in range(MAX_SETS):
         path = PATH.replace("prompts", f"s{number}")
         assert harness.ask(path, {**SET, "worker": "a"})[0] == 200
     assert take(harness)[0] == 422

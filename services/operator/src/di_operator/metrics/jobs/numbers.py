@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.shard_counts import FIELD, MAX_SETS
 from di_api.spec.bounds import MAX_TASKS
 from di_api.timestamps import parse_time
 
@@ -40,6 +41,7 @@ class Family(NamedTuple):
 PODS: Final = "di_job_pods"
 READY: Final = "di_job_ready_pods"
 PROGRESS: Final = "di_job_progress_ratio"
+SHARDS: Final = "di_job_shards"
 HUNG: Final = "di_job_hung"
 COMPLETION: Final = "di_job_expected_completion_timestamp_seconds"
 START: Final = "di_job_expected_start_timestamp_seconds"
@@ -59,6 +61,10 @@ FAMILIES: Final[Mapping[str, Family]] = {
     PODS: Family("Pods that a task is to have, by their phase.", ("task", "phase")),
     READY: Family("Pods that are ready."),
     PROGRESS: Family("Share of the steps that are done."),
+    SHARDS: Family(
+        "Data shards of a data set in all epochs: total, and those that are done.",
+        ("dataset", "state"),
+    ),
     WAIT: Family("How long a Pending job has been waiting."),
     HUNG: Family("1 for a job whose reported step does not grow."),
     COMPLETION: Family(
@@ -161,6 +167,10 @@ def _read(status: Object) -> Iterator[tuple[str, tuple[str, ...], object]]:
     step, total = _number(progress.get("step")), _number(progress.get("totalSteps"))
     if step is not None and total is not None and total > 0:
         yield PROGRESS, (), min(1.0, max(0.0, step / total))
+    for name, raw in islice(mapping(status.get(FIELD)).items(), MAX_SETS):
+        counts = mapping(raw)
+        for field in ("total", "done") if len(name) <= LONGEST_NAME else ():
+            yield SHARDS, (name, field), counts.get(field)
     hung = _condition(status, "Hung")
     if hung is not None:
         yield HUNG, (), float(hung.get("status") == "True")

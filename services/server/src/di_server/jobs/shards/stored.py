@@ -18,7 +18,6 @@ from di_server.jobs.shards.table import (
     Table,
 )
 
-FIELD: Final = "shards"
 LEASES: Final = (5, 3600)
 """Shortest and longest lease in seconds."""
 UID_KEPT: Final = 8

@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 
 from di_api.field_error import mapping
+from di_api.shard_counts import FIELD, MAX_SETS
 from di_server.jobs.profilings import difference
 from di_server.jobs.shards.asked import Restore, Take
 from di_server.jobs.shards.ranges import to_text
 from di_server.jobs.shards.stored import (
-    FIELD,
     UID_KEPT,
     plan_fields,
     read_table,
@@ -25,8 +25,6 @@ from di_server.jobs.shards.table import Lease, Plan, Table
 from di_server.model.job import check_active
 from di_server.problems import Busy, NotNow, OutOfBounds, Problem
 
-MAX_SETS: Final = 8
-"""Maximum number of data sets of a job."""
 MAX_BYTES: Final = 192 * 1024
 """Bytes of `status.shards` as compact JSON from which on workers get no more shards. Every watcher
 of the job gets them.
