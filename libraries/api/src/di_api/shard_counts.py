@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from typing_extensions import override
+
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
 
@@ -40,6 +42,7 @@ class ShardCounts:
     epochs: int
     slow: tuple[str, ...]
 
+    @override
     def __str__(self) -> str:
         text = f"{self.done} of {self.total} done, epoch {self.epoch} of {self.epochs}"
         if self.workers:
