@@ -10,8 +10,10 @@ from di_grpo.model.problems import (
     ANSWER,
     HELD_OUT,
     LENGTH,
+    TRAINING,
     answers,
     held_out_problems,
+    nth_training_problems,
     prompts,
     training_problems,
 )
@@ -46,6 +48,8 @@ def test_held_out_problems_are_not_trained_on() -> None:
     held = held_out_problems(HELD_OUT)
     assert len(set(held.tolist())) == HELD_OUT
     assert not set(held.tolist()) & set(training_problems(RNG(0), 50_000).tolist())
+    training = nth_training_problems(range(TRAINING)).tolist()
+    assert sorted([*training, *held_out_problems(HELD_OUT).tolist()]) == [*range(100 * 100)]
     assert (held_out_problems(10) == held[:10]).all()
 
 

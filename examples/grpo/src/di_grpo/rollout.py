@@ -12,7 +12,7 @@ import numpy as np
 
 import di_orchestrator as di
 from di_grpo.engine import Engine, rewards_of
-from di_grpo.model.problems import prompts, training_problems
+from di_grpo.model.problems import TRAINING, nth_training_problems, prompts
 from di_grpo.samples import GROUP
 from di_orchestrator.arrays import pack
 
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 PROMPTS = 8
 """Prompts of a batch."""
+EPOCHS = 1000
+"""More than any training takes: it ends at its target."""
 
 
 def run(job: di.Job, leaving: threading.Event, *, port: int) -> None:
@@ -43,24 +45,34 @@ def run(job: di.Job, leaving: threading.Event, *, port: int) -> None:
 
 
 def _sample(job: di.Job, learner: str, here: di.Rollout, is_enough: Callable[[], bool]) -> int:
-    """How many batches were begun, and delivered."""
+    """Return how many batches were begun and delivered.
+
+    The engines share the problems: those of an engine that is gone are given to another one.
+    """
     rng, engine = np.random.default_rng(), Engine(job)
     batches, load = 0, 0.0
-    while not is_enough():
-        here.has(engine.version, load=load)
-        batches += 1
-        began = time.monotonic()
-        asked = np.repeat(prompts(training_problems(rng, PROMPTS)), GROUP, axis=0)
-        samples = engine.sampler.sample(asked, rng)
-        sampled = time.monotonic() - began
-        batch = pack(
-            version=engine.version,
-            texts=samples.texts,
-            rewards=rewards_of(samples.texts, job),
-            log_probabilities=samples.log_probabilities,
-        )
-        di.call("POST", f"{learner}/samples?who={job.pod}&batch={batches}", batch)
-        engine.fetch()
-        # The rest of its time it waits for judge and learner.
-        load = round(sampled / (time.monotonic() - began), 2)
+    here.has(engine.version, load=load)
+    with _problems() as shards:
+        while not is_enough():
+            problems = nth_training_problems(next(shards).records)
+            batches += 1
+            began = time.monotonic()
+            asked = np.repeat(prompts(problems), GROUP, axis=0)
+            samples = engine.sampler.sample(asked, rng)
+            sampled = time.monotonic() - began
+            batch = pack(
+                version=engine.version,
+                texts=samples.texts,
+                rewards=rewards_of(samples.texts, job),
+                log_probabilities=samples.log_probabilities,
+            )
+            di.call("POST", f"{learner}/samples?who={job.pod}&batch={batches}", batch)
+            engine.fetch()
+            # The rest of its time it waits for judge and learner.
+            load = round(sampled / (time.monotonic() - began), 2)
+            here.has(engine.version, load=load)
     return batches
+
+
+def _problems() -> di.Shards:
+    return di.shards("problems", size=TRAINING, shard_size=PROMPTS, epochs=EPOCHS, shuffle=True)

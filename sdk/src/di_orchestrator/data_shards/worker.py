@@ -57,7 +57,7 @@ class Worker:
         self._waiting = 0
         self._is_closing = False
         self._last: float | None = None
-        self._seconds = WORK_SECONDS
+        self._seconds: float | None = None
         self._thread: threading.Thread | None = None
         self._warnings = Warnings()
 
@@ -133,15 +133,18 @@ class Worker:
     def _measure(self) -> None:
         """Follow how long a shard takes; the last few count most."""
         if self._last is not None:
-            self._seconds += (self._clock() - self._last - self._seconds) / 4
+            took = self._clock() - self._last
+            before = took if self._seconds is None else self._seconds
+            self._seconds = before + (took - before) / 4
 
     def _wanted(self) -> int:
         """Return how many shards to ask for; 0: none."""
         if self._is_over():
             return 0
-        if self._seconds > SLOW_PART * self._lease:
+        seconds = WORK_SECONDS if self._seconds is None else self._seconds
+        if seconds > SLOW_PART * self._lease:
             return int(bool(self._waiting and not self._ahead))
-        most = max(1, min(AT_ONCE, int(WORK_SECONDS / max(self._seconds, 0.001))))
+        most = max(1, min(AT_ONCE, int(WORK_SECONDS / max(seconds, 0.001))))
         return most if len(self._ahead) <= most // 2 else 0
 
     def _run(self) -> None:

@@ -15,6 +15,9 @@ LENGTH = PROMPT + ANSWER
 HELD_OUT = 1000
 """So many of the ten thousand problems are for evaluation alone."""
 
+TRAINING = 100 * 100 - HELD_OUT
+"""So many of them may be trained on."""
+
 Tokens = NDArray[np.uint8]
 """Texts as places in the alphabet, one a row."""
 Problems = NDArray[np.int64]
@@ -26,6 +29,11 @@ _ORDER = np.random.default_rng(0).permutation(100 * 100)
 def training_problems(rng: np.random.Generator, count: int) -> Problems:
     """Draw from those that may be trained on."""
     return rng.choice(_ORDER[HELD_OUT:], size=count)
+
+
+def nth_training_problems(places: Sequence[int]) -> Problems:
+    """Return those at some places, of TRAINING, among the ones that may be trained on."""
+    return _ORDER[HELD_OUT:][list(places)]
 
 
 def held_out_problems(count: int) -> Problems:
