@@ -17,18 +17,24 @@ from rich.console import Console
 from rich.text import Text
 
 from di_api.field_error import mapping
+from di_api.names import job_name_of
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
 from di_local.addresses import NoAddress
 from di_local.engine import KNOWN, Engine, NoEngine, find_engine
 from di_local.images import BadImages
-from di_local.manifest import BadManifest, Manifest, job_name, made_of_flags, read_manifest
+from di_local.manifest import BadManifest, Manifest, made_of_flags, read_manifest
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 from di_local.screen import replicas
 from di_service.logs import configure_logs, formatter
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _CONSOLE: Final = Console(highlight=False, soft_wrap=True)
+_OF_CLUSTERS: Final = {
+    "--with": "install the requirements yourself, here the packages of this machine are used",
+    "--gpus": "every process here sees all GPUs",
+}
+"""Options of `di submit` that change nothing here, and why."""
 _MANIFESTS: Final = (".yaml", ".yml", ".json")
 
 
@@ -69,7 +75,12 @@ def parser() -> argparse.ArgumentParser:
         description="Run a DIJob as processes here, or in containers.",
         epilog="What stands after -- is for the program.",
     )
-    each.add_argument("file", type=Path, help="a manifest (YAML, JSON), or a Python program")
+    each.add_argument(
+        "file", type=Path, help="a manifest (YAML, JSON), a program, or a folder with --entry"
+    )
+    each.add_argument("--entry", metavar="FILE", help="file of a folder that is started")
+    for word, about in _OF_CLUSTERS.items():
+        each.add_argument(word, metavar="VALUE", help=f"as in di submit; {about}")
     for kind in TaskType:
         if kind is not TaskType.NONE:
             one = kind is TaskType.LEARNER
@@ -117,8 +128,17 @@ def _manifest(arguments: argparse.Namespace) -> Manifest:
     path: Path = arguments.file
     if path.suffix in _MANIFESTS:
         return read_manifest(path)
+    directory, name = Path.cwd(), job_name_of(path.stem)
+    if path.is_dir():
+        directory, name = path.resolve(), job_name_of(path.resolve().name)
+        path = _entry(path, arguments.entry)
+    elif arguments.entry is not None:
+        raise BadManifest(f"--entry {arguments.entry}: is for a folder, and {path} is none")
     if not path.is_file():
         raise BadManifest(f"{path}: there is no such file")
+    for word, about in _OF_CLUSTERS.items():
+        if getattr(arguments, word.removeprefix("--")) is not None:
+            _CONSOLE.print(f"{word}: {about}")
     counts: dict[TaskType, int] = {
         kind: getattr(arguments, f"{kind}s") for kind in TaskType if kind is not TaskType.NONE
     }
@@ -126,9 +146,17 @@ def _manifest(arguments: argparse.Namespace) -> Manifest:
     return made_of_flags(
         [*interpreter, str(path.resolve()), *arguments.rest],
         counts=counts,
-        name=arguments.name or job_name(path),
-        directory=Path.cwd(),
+        name=arguments.name or name,
+        directory=directory,
     )
+
+
+def _entry(folder: Path, entry: str | None) -> Path:
+    """Return the program of a folder, by the rule of `di submit`."""
+    programs = sorted(folder.glob("*.py"))
+    if entry is None and len(programs) != 1:
+        raise BadManifest(f"{folder}: which file starts is not clear; name it with --entry")
+    return folder / entry if entry is not None else programs[0]
 
 
 def _options(arguments: argparse.Namespace) -> Options:

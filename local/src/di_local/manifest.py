@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,11 +100,6 @@ def made_of_flags(
         "spec": {"tasks": tasks},
     }
     return Manifest(job=_placed(job), beside=(), directory=directory)
-
-
-def job_name(path: Path) -> str:
-    """Return the job name for a program."""
-    return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:20].strip("-") or "job"
 
 
 def _placed(document: Object) -> Object:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from di_api.names import job_name_of
 from di_local.addresses import MAX_NAMES, Names, Network, NoAddress, take_network
 from di_local.images import BadImages, Images, read_images, short_name
-from di_local.manifest import BadManifest, job_name, read_manifest
+from di_local.manifest import BadManifest, read_manifest
 from di_local.pods.environment import Missing, expanded, field_value, inherited, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.status import Container, pod_status, terminated, waiting
@@ -225,7 +226,7 @@ def test_a_bad_manifest_is_refused(tmp_path: Path, text: str, message: str) -> N
     ("program", "name"), [("train.py", "train"), ("My_Run.2.py", "my-run-2"), ("__.py", "job")]
 )
 def test_a_job_is_named_for_its_program(program: str, name: str) -> None:
-    assert job_name(Path(program)) == name
+    assert job_name_of(Path(program).stem) == name
 
 
 def _status(*containers: Container, before: Any = None) -> Any:

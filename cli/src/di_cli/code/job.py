@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +9,6 @@ from typing import Any, Final
 from di_api.names import API_VERSION, DI_CONTAINER, GPU_RESOURCE, KIND
 
 DEFAULT_IMAGE: Final = "python:3.13-slim"
-_LONGEST_NAME: Final = 20
 
 Object = dict[str, Any]
 
@@ -52,12 +50,6 @@ def job_of(wanted: Wanted, code: Object) -> Object:
             ],
         },
     }
-
-
-def job_name(stem: str) -> str:
-    """Return the job name for a program or a folder."""
-    text = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:_LONGEST_NAME].strip("-")
-    return text if text[:1].isalpha() else f"job-{text}".strip("-")
 
 
 def _container(wanted: Wanted, kind: str) -> Object:

@@ -477,6 +477,12 @@ def longest_job_name(suffixes: Iterable[str]) -> int:
     return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])
 
 
+def job_name_of(program: str) -> str:
+    """Return the name of the job for a program or a folder, given its name without suffix."""
+    name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:20].strip("-")
+    return name or "job"
+
+
 def is_dns_label(text: object) -> bool:
     """Return whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
     # The length is checked first, so the expression never sees a long text.

@@ -12,7 +12,6 @@ import yaml
 from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from di_cli.code.bundle import contents
-from di_cli.code.job import job_name
 from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import JOBS, Di
 
@@ -228,8 +227,3 @@ def test_a_dry_run_at_the_server_stores_nothing(di: Di, folder: Path) -> None:
     said = di("submit", "train.py", "--dry-run", "server")
     assert said.out == "dijob/train would be taken (dry run)\n"
     assert not di.world.objects
-
-
-def test_names_of_jobs_come_from_names_of_files() -> None:
-    names = [job_name(each) for each in ("My_Train", "3d", "---", "a" * 30)]
-    assert names == ["my-train", "job-3d", "job", "a" * 20]

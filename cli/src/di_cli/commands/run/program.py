@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from di_api.names import job_name_of
 from di_cli.code.bundle import Bundle, make
 from di_cli.code.files import Taken, packages, take
-from di_cli.code.job import Wanted, job_name, job_of
+from di_cli.code.job import Wanted, job_of
 from di_cli.code.local_imports import left_behind
 from di_cli.code.submission import FOLDER, code_of
 from di_cli.errors import CommandError
@@ -67,7 +68,7 @@ def prepared(program: Program) -> Prepared:
             f"di submit {path.parent} --entry {path.name} takes the folder"
         )
     bundle = bundle_of(taken)
-    name = program.name or job_name(path.resolve().name if path.is_dir() else path.stem)
+    name = program.name or job_name_of(path.resolve().name if path.is_dir() else path.stem)
     wanted = Wanted(
         name=name,
         entry=entry,

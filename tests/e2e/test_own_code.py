@@ -1,0 +1,81 @@
+"""Own code without an image, on a real node: submitted, changed, and pushed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
+from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
+
+PROGRAM = """
+import pathlib, time
+import di_orchestrator as di
+from lib import words
+print(words.FIRST, di.job().task_type, di.job().rank, pathlib.Path.cwd(), flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.usefixtures("release")
+@pytest.mark.proves("own-code.md#submit")
+def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
+    kubectl: Kubectl,
+    *,
+    namespace: str,
+    python_image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "train.py").write_text(PROGRAM)
+    words = tmp_path / "lib" / "words.py"
+    words.write_text("FIRST = 'before'\n")
+
+    def said(*line: str) -> str:
+        capsys.readouterr()
+        code = run([*line, "--namespace", namespace])
+        captured = capsys.readouterr()
+        assert code == ExitCode.DONE, captured.err
+        return captured.out
+
+    def lines(first: str) -> Callable[[], bool]:
+        wanted = [f"{first} collector {rank} /code" for rank in (1, 2, 3)]
+        wanted += [f"{first} learner 0 /code"]
+
+        def is_there() -> bool:
+            capsys.readouterr()
+            if run(["logs", "own", "--namespace", namespace]) != ExitCode.DONE:
+                return False
+            found = [line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()]
+            return sorted(found) == wanted
+
+        return is_there
+
+    begun = time.monotonic()
+    words_of_submit = ("--name", "own", "--collectors", "3", "--image", python_image)
+    assert said("submit", ".", "--entry", "train.py", *words_of_submit) == "dijob/own submitted\n"
+    wait_until(lines("before"))
+    submitted = time.monotonic()
+    words.write_text("FIRST = 'after'\n")
+    assert said("push", "own") == "dijob/own restarts with new code: lib/words.py\n"
+    wait_until(lines("after"))
+    print(f"submit {submitted - begun:.1f} s, push {time.monotonic() - submitted:.1f} s")
+    status = kubectl.get("dijob", "own", namespace=namespace)["status"]
+    assert (status.get("restarts", 0), status["phase"]) == (0, "Running")
+    said("delete", "own")
+
+    def is_clean() -> bool:
+        names = kubectl("get", "configmaps", "--namespace", namespace, "--output", "name")
+        return "own-code" not in str(names)
+
+    # The job owns its bundles, which the garbage collector deletes with it.
+    wait_until(is_clean)
