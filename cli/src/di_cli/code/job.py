@@ -43,13 +43,19 @@ def job_of(wanted: Wanted, code: Object) -> Object:
                 {
                     "type": kind,
                     "replicas": count,
-                    "template": {"spec": {"containers": [_container(wanted, kind)]}},
+                    "template": {"spec": _pod(wanted, kind)},
                 }
                 for kind, count in wanted.counts.items()
                 if count
             ],
         },
     }
+
+
+def _pod(wanted: Wanted, kind: str) -> Object:
+    # The kernel ignores SIGTERM for process 1 without a handler, and such a program would take its
+    # whole grace period to end at each push. Here process 1 is the pod's own.
+    return {"shareProcessNamespace": True, "containers": [_container(wanted, kind)]}
 
 
 def _container(wanted: Wanted, kind: str) -> Object:

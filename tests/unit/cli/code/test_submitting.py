@@ -62,6 +62,8 @@ def test_a_program_is_submitted_with_its_files_and_options(di: Di, folder: Path)
     assert collector["template"]["spec"]["containers"] == [container]
     limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     assert learner["template"]["spec"]["containers"] == [{**container, **limits}]
+    # SIGTERM ends a program without a handler only if it is not process 1.
+    assert learner["template"]["spec"]["shareProcessNamespace"] is True
     assert (learner["type"], learner["replicas"]) == ("learner", 1)
     assert (collector["type"], collector["replicas"]) == ("collector", 4)
     assert not validate_job(with_defaults(job))
