@@ -185,6 +185,9 @@ class _Handler(BaseHTTPRequestHandler):
             message = f'"{body["metadata"]["name"]}" already exists'
             self._answer(409, {"code": 409, "reason": "AlreadyExists", "message": message})
             return
+        if "/namespaces/" in path:
+            own = {"namespace": path.split("/namespaces/")[1].split("/", maxsplit=1)[0]}
+            body = {**body, "metadata": {**own, **body["metadata"]}}
         if "dryRun" not in query:
             self._world.put(key, body, "ADDED")
         self._answer(201, body)

@@ -24,6 +24,9 @@ class ExitCode(IntEnum):
     NOT_ALLOWED = 4, "the API server does not know you, or you have no permission"
     UNAVAILABLE = 5, "the API server, di-server or di-history does not respond"
     TIMED_OUT = 6, "`di wait`: the timeout has passed"
-    ENDED_OTHERWISE = 7, "`di wait`, `di logs -f`: the job ended without reaching the goal"
+    ENDED_OTHERWISE = (
+        7,
+        "`di wait`, `di logs -f`, `di submit -f`: the job ended without reaching the goal",
+    )
     FAULTS_FOUND = 8, "`di doctor`: something does not work"
     INTERRUPTED = 130, "Ctrl-C"

@@ -42,6 +42,7 @@ class Followed:
         asked: which part of the present logs. Later containers are shown whole.
         choose: which containers.
         on_none: called for a container without a log, with the reason.
+        on_job: called with the job at each change, by a thread.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Followed:
         choose: Choice,
         *,
         on_none: Callable[[Source, str], None],
+        on_job: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
         self._session = session
         self._job = job
         self._asked = asked
         self._choose = choose
         self._on_none = on_none
+        self._on_job = on_job
         self._lines: queue.Queue[Line | ApiError | None] = queue.Queue(maxsize=_WAITING_LINES)
         self._lock = threading.Lock()
         self._threads: dict[tuple[str, str, int], threading.Thread] = {}
@@ -106,6 +109,7 @@ class Followed:
         namespace = self._session.namespace
         for jobs in follow(self._session, namespace=namespace, name=self._job):
             job = jobs.get((namespace, self._job))
+            self._on_job(job or {})
             phase = mapping((job or {}).get("status")).get("phase")
             if job is None or phase in (Phase.SUCCEEDED, Phase.FAILED):
                 # The watch of the pods may be behind that of the job.

@@ -73,7 +73,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         namespace=str(metadata.get("namespace") or ""),
         name=name,
         phase=phase or "-",
-        progress=_progress(mapping(status.get("progress"))),
+        progress=progress_share(mapping(status.get("progress"))),
         ready=(_count(status.get("readyReplicas")), _wanted(job)),
         waiting=_waiting(mapping(status.get("profilings"))),
         restarts=_count(status.get("restarts")),
@@ -192,7 +192,8 @@ def _wanted(job: Object) -> int:
     )
 
 
-def _progress(progress: Object) -> float | None:
+def progress_share(progress: Object) -> float | None:
+    """Return the reported share of the steps, 0 to 1; None if it is unknown."""
     step, total = progress.get("step"), progress.get("totalSteps")
     if not is_number(step) or not is_number(total) or total <= 0:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from di_cli.code.bundle import contents
 from di_cli.exit_codes import ExitCode
-from tests.unit.cli.conftest import JOBS, Di
+from di_cli.views.followed import state_of
+from tests.unit.cli.conftest import JOBS, PODS, Di
+from tests.unit.cli.conftest import pod as a_pod
 
 pytestmark = pytest.mark.usefixtures("light")
 MAPS = "/api/v1/namespaces/rl/configmaps"
@@ -229,3 +232,65 @@ def test_a_dry_run_at_the_server_stores_nothing(di: Di, folder: Path) -> None:
     said = di("submit", "train.py", "--dry-run", "server")
     assert said.out == "dijob/train would be taken (dry run)\n"
     assert not di.world.objects
+
+
+def _ends(di: Di, phase: str) -> None:
+    """End the job when it is there, as the operator does."""
+    while f"{JOBS}/train" not in di.world.objects:
+        with di.world.changed:
+            di.world.changed.wait(0.1)
+    job = di.world.objects[f"{JOBS}/train"]
+    pod = f"{PODS}/train-learner-0"
+    running = {"name": "di-container", "state": {"running": {}}}
+    found = a_pod("train", "learner", 0, 0, containerStatuses=[running])
+    di.world.logs["train-learner-0"] = ["2026-03-01T11:00:00Z first line"]
+    di.world.put(pod, found)
+    progress = {"step": 62, "totalSteps": 100}
+    for state in ("Running", phase):
+        status = {"phase": state, "replicas": 1, "readyReplicas": 1, "progress": progress}
+        di.world.put(f"{JOBS}/train", {**job, "status": status})
+
+
+@pytest.mark.proves("own-code.md#follow")
+@pytest.mark.parametrize(
+    ("phase", "code"), [("Succeeded", ExitCode.DONE), ("Failed", ExitCode.ENDED_OTHERWISE)]
+)
+def test_a_followed_job_gives_its_lines_and_the_way_it_ended(
+    di: Di, folder: Path, phase: str, code: ExitCode
+) -> None:
+    ends = threading.Thread(target=_ends, args=(di, phase))
+    ends.start()
+    said = di("submit", "train.py", "--follow")
+    ends.join()
+    assert said.code == code
+    assert said.lines == ["dijob/train submitted", "train-learner-0  first line"]
+    assert f"dijob/train: {phase}  1/1 ready  60 %" in said.err.splitlines()
+    assert f"dijob/train is {phase}" in said.err
+
+
+def test_ctrl_c_leaves_a_followed_job_alone(
+    di: Di, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("di_cli.logs.followed.Followed.lines", interrupted)
+    said = di("submit", "train.py", "--follow")
+    assert said.code == ExitCode.INTERRUPTED
+    assert "dijob/train goes on; di logs train -f follows it again" in said.err
+    assert not [method for method, _, _ in di.world.requests if method == "DELETE"]
+
+
+def test_only_one_job_that_is_stored_can_be_followed(di: Di, folder: Path) -> None:
+    said = di("submit", "train.py", "--follow", "--dry-run", "client")
+    assert "error: --follow goes without --dry-run" in said.err
+    assert "error: --follow is for one job" in di("submit", "ray", "jax", "--follow").err
+    assert di.world.requests == []
+
+
+def test_the_state_of_a_followed_job_is_short() -> None:
+    assert state_of({}) == ""
+    assert state_of({"status": {"phase": "Pending", "replicas": 0}}) == "Pending"
+    progress = {"step": 99, "totalSteps": 100}
+    running = {"phase": "Running", "replicas": 4, "readyReplicas": 3, "progress": progress}
+    assert state_of({"status": running}) == "Running  3/4 ready  90 %"

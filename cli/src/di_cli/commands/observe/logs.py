@@ -25,6 +25,7 @@ from di_cli.logs.read import Asked
 from di_cli.logs.sources import Source, containers_of, sources_of
 from di_cli.output import note, on_terminal, say, suggest
 from di_cli.session import Session, open_session
+from di_cli.views.followed import state_of
 from di_cli.views.history import ended_pods, merged
 from di_cli.views.pods import in_order, rank_of, task_of
 from di_kube.errors import Unavailable
@@ -166,6 +167,32 @@ def logs(
             if tail is None and has_more:
                 note(f"the last {most} lines of each log; --tail -1 shows all, --save writes files")
             suggest(f"di logs {name} -f", f"di why {name}")
+
+
+def follow_job(name: str, namespace: str | None, context: str | None) -> None:
+    """Show all logs of a job and its state on stderr, until it has ended.
+
+    Raises CommandError if it did not succeed. Ctrl-C leaves the job alone.
+    """
+    last = ""
+
+    def on_job(job: Mapping[str, Any]) -> None:
+        nonlocal last
+        state = state_of(job)
+        if state and state != last:
+            note(f"dijob/{name}: {state}")
+            last = state
+
+    def choose(pods: Iterable[Mapping[str, Any]]) -> list[Source]:
+        return sources_of(pods, container="", all_containers=False)
+
+    try:
+        with open_session(namespace, context, connections=MOST_PODS + 3) as session:
+            followed = Followed(session, name, Asked(), choose, on_none=_no_log, on_job=on_job)
+            _follow(session, name, followed, [], timestamps=False)
+    except KeyboardInterrupt:
+        note(f"dijob/{name} goes on; di logs {name} -f follows it again, di delete {name} ends it")
+        raise
 
 
 def _show(session: Session, sources: list[Source], asked: Asked, *, timestamps: bool) -> bool:

@@ -11,6 +11,7 @@ import typer
 from di_cli.code.start import start
 from di_cli.code.submission import config_map, config_map_name
 from di_cli.commands.manifest import complete_manifest, documents_of
+from di_cli.commands.observe.logs import follow_job
 from di_cli.commands.options import Context, Namespace
 from di_cli.commands.run.program import Program, is_program, prepared
 from di_cli.edits.manifests import (
@@ -81,6 +82,14 @@ def submit(
             help="server: check everything, and store nothing; client: only print the manifest."
         ),
     ] = DryRun.NONE,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Show logs and progress until the job ends; Ctrl-C leaves the job alone.",
+        ),
+    ] = False,
     output: Annotated[
         Manifest, typer.Option("--output", "-o", help="Format of --dry-run client.")
     ] = Manifest.YAML,
@@ -91,6 +100,8 @@ def submit(
     submitted.
     """
     changes = _changes(name, image, replicas)
+    if follow and dry_run is not DryRun.NONE:
+        raise CommandError("--follow goes without --dry-run", code=ExitCode.USAGE)
     if is_program(files, entry):
         program = Program(
             path=Path(files[0]),
@@ -101,7 +112,7 @@ def submit(
             gpus=gpus,
             name=name,
         )
-        _submit_program(
+        submitted = _submit_program(
             program,
             changes,
             dry_run=dry_run,
@@ -109,6 +120,7 @@ def submit(
             namespace=namespace,
             context=context,
         )
+        _after(submitted, namespace, context, follow=follow)
         return
     if requirements is not None or gpus or collectors or evaluators or learners != 1:
         raise CommandError(
@@ -128,13 +140,18 @@ def submit(
         raise CommandError(f"there is no DIJob in {', '.join(files)}")
     if name is not None and len(jobs) > 1:
         raise CommandError(f"{len(jobs)} jobs cannot all have the name {name}", code=ExitCode.USAGE)
+    if follow and len(jobs) > 1:
+        raise CommandError(
+            f"--follow is for one job, and there are {len(jobs)}", code=ExitCode.USAGE
+        )
     if dry_run is DryRun.CLIENT:
         print_manifests([job for _, job in jobs], as_json=output is Manifest.JSON)
         return
     with open_session(namespace, context) as session:
         names = [_create(session, file, job, dry_run is DryRun.SERVER) for file, job in jobs]
     if dry_run is DryRun.NONE:
-        _suggest(names[0])
+        own = (jobs[0][1].get("metadata") or {}).get("namespace")
+        _after(names[0], own or namespace, context, follow=follow)
 
 
 def _submit_program(
@@ -145,7 +162,8 @@ def _submit_program(
     output: Manifest,
     namespace: str | None,
     context: str | None,
-) -> None:
+) -> str | None:
+    """Submit the job of a program; return its name, or None if none was stored."""
     found = prepared(program)
 
     def job(config_map: str) -> dict[str, Any]:
@@ -159,14 +177,14 @@ def _submit_program(
         stored = config_map_name(name, found.bundle.sha256)
         whole = [job(stored), config_map(stored, name, found.bundle, found.source)]
         print_manifests(whole, as_json=output is Manifest.JSON)
-        return
+        return None
     with open_session(namespace, context) as session:
         if dry_run is DryRun.SERVER:
             _create(session, str(program.path), job("unknown"), True)
-            return
+            return None
         start(session, job, found.bundle, found.source)
     say(f"dijob/{name} submitted")
-    _suggest(name)
+    return name
 
 
 def _changes(name: str | None, images: list[str] | None, replicas: list[str] | None) -> Changes:
@@ -184,8 +202,12 @@ def _not_submitted(error: ManifestError) -> CommandError:
     return CommandError("nothing was submitted", where=str(error), remedy="di submit --help")
 
 
-def _suggest(name: str) -> None:
-    suggest(f"di watch {name}", f"di logs {name} -f", f"di why {name}")
+def _after(name: str | None, namespace: str | None, context: str | None, *, follow: bool) -> None:
+    """Follow a submitted job to its end, or suggest what to do next."""
+    if name is not None and follow:
+        follow_job(name, namespace, context)
+    elif name is not None:
+        suggest(f"di watch {name}", f"di logs {name} -f", f"di why {name}")
 
 
 def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> str:
