@@ -13,7 +13,7 @@ from di_cli.edits.rollback import difference, patch_to
 from di_cli.exit_codes import ExitCode
 from di_cli.views.history import ended_pods, merged
 from tests.fakes.history import KEPT, Service, answering
-from tests.unit.cli.conftest import Di, job
+from tests.unit.cli.conftest import JOBS, Di, job
 
 Object = dict[str, Any]
 TOKENS = "/api/v1/namespaces/rl/serviceaccounts/default/token"
@@ -189,6 +189,29 @@ def test_a_rollback_does_what_its_dry_run_shows(di: Di, service: Service) -> Non
     assert patches[-1][1][0]["op"] == "test"
     # Of this job, and of none before it that had its name.
     assert "uid=uid-cartpole" in service.asked[0][0]
+
+
+def test_a_rollback_brings_code_back_unless_its_bundle_was_deleted(
+    di: Di, service: Service
+) -> None:
+    found = di.job()
+    now = {"configMap": "code-2", "sha256": "2" * 64}
+    then = {"configMap": "code-1", "sha256": "1" * 64, "revision": "abc-dirty"}
+    di.world.put(f"{JOBS}/cartpole", {**found, "spec": {**found["spec"], "code": now}})
+    spec = {**found["spec"], "code": then}
+    service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": spec}
+    words = ("rollback", "cartpole", "-n", "rl", "--to", "1", "--yes")
+    said = di(*words)
+    assert said.err.splitlines() == [
+        "error: dijob/cartpole was not rolled back: the code of that revision was deleted",
+        "  ConfigMap rl/code-1",
+        "  try: git checkout abc; di -n rl push cartpole",
+    ]
+    assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["code"] == now
+    maps = "/api/v1/namespaces/rl/configmaps"
+    di.world.put(f"{maps}/code-1", {"metadata": {"name": "code-1"}})
+    assert di(*words).code == 0
+    assert di.world.objects[f"{JOBS}/cartpole"]["spec"]["code"] == then
 
 
 def test_a_declined_rollback_changes_nothing(

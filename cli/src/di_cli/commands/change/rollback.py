@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
+from di_api.field_error import mapping
 from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError
 from di_cli.output import print_lines, say, suggest
 from di_cli.session import Session, open_session
-from di_kube.errors import Invalid
-from di_kube.resources import DIJOBS
+from di_kube.errors import Invalid, NotFound
+from di_kube.resources import CONFIGMAPS, DIJOBS
 from di_kube.wire import JSON_PATCH
 
 _MANAGER = "di-rollback"
@@ -59,6 +60,7 @@ def rollback(
         if not lines:
             say(f"dijob/{name} has the spec of revision {to} already")
             return
+        _check_bundle(session, job, tried)
         print_lines(lines)
         if dry_run:
             say(f"dijob/{name} would be rolled back to revision {to} (dry run)")
@@ -78,6 +80,24 @@ def rollback(
             )
         say(f"dijob/{name} rolled back to revision {to}")
         suggest(f"di watch {name}", f"di history {name}")
+
+
+def _check_bundle(session: Session, job: Mapping[str, Any], tried: Mapping[str, Any]) -> None:
+    """Refuse a revision whose bundle was deleted, because its pods would wait for it forever."""
+    now, then = (mapping(mapping(each.get("spec")).get("code")) for each in (job, tried))
+    bundle = then.get("configMap")
+    if not bundle or bundle == now.get("configMap"):
+        return
+    try:
+        session.client.get(CONFIGMAPS, str(bundle), session.namespace)
+    except NotFound as error:
+        name, commit = job["metadata"]["name"], str(then.get("revision") or "")
+        checkout = f"git checkout {commit.removesuffix('-dirty')}; " if commit else ""
+        raise CommandError(
+            f"dijob/{name} was not rolled back: the code of that revision was deleted",
+            where=f"ConfigMap {session.namespace}/{bundle}",
+            remedy=f"{checkout}di push {name}",
+        ) from error
 
 
 @contextmanager
