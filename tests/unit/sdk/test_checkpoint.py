@@ -12,7 +12,8 @@ import pytest
 
 from di_api import names
 from di_orchestrator.errors import BadEnvironment, CheckpointLost
-from di_orchestrator.training_run.checkpoint import KEPT, Checkpoints
+from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.checkpoint_files import KEPT
 from tests.unit.sdk.conftest import Clock
 
 

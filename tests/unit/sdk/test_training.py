@@ -359,7 +359,7 @@ def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
     "sdk.md#stopping-and-going-on",
     "sdk.md#reference/stopping",
     "sdk.md#reference/leaving",
-    "sdk.md#reference/save-write-step-none",
+    "sdk.md#reference/save-write-step-none-shards-false",
 )
 def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     told = Told()
@@ -379,6 +379,7 @@ def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
 GROUP = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "10314", "WORLD_SIZE": "2"}
 
 
+@pytest.mark.proves("sdk.md#several-processes/run-save-write")
 @pytest.mark.parametrize(("rank", "written"), [("0", ["checkpoint-3"]), ("1", [])])
 def test_the_first_process_of_a_group_writes_a_checkpoint(
     clock: Clock, tmp_path: Path, rank: str, written: list[str]
@@ -398,6 +399,7 @@ def test_the_first_process_of_a_group_writes_a_checkpoint(
     assert [path.name for path in tmp_path.iterdir()] == written
 
 
+@pytest.mark.proves("sdk.md#several-processes/run-report")
 @pytest.mark.usefixtures("learner")
 def test_one_process_of_a_pod_reports(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GROUP.items():

@@ -103,7 +103,7 @@ class Hub:
         door = _Door(secret, frozenset(public), drain)
         sources = _Sources(UNPROVEN if secret is None else STRANGERS)
         self._served = _Served(answer, most_bytes, self._in_hand, door, sources)
-        listener = _listening(port)
+        listener = listening(port)
         self.port: int = listener.getsockname()[1]
         self._lobby = Lobby(listener, self._begin)
         threading.Thread(target=self._lobby.serve, daemon=True, name="di-hub").start()
@@ -162,7 +162,8 @@ class _NotOfThisJob(Exception):
     """The request has no proof, or one of another job."""
 
 
-def _listening(port: int) -> socket.socket:
+def listening(port: int) -> socket.socket:
+    """Return a socket that listens on all addresses of both families; port 0 is any free one."""
     # With the usual short queue, a client that finds it full retries a second later.
     backlog = 1024
     try:

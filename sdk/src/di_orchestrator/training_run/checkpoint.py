@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import shutil
-import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from di_orchestrator.errors import BadEnvironment, CheckpointLost
 from di_orchestrator.server.exchange import Clock
-
-KEPT = 2
-"""Number of newest checkpoints per name that are kept: the job may have reported the
-previous one.
-"""
-ATTEMPTS = 8
-"""Times that a checkpoint gives way to one of the same step by another process."""
-_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR)
+from di_orchestrator.training_run.checkpoint_files import CheckpointFiles
 
 
 class Checkpoints:
@@ -30,6 +19,10 @@ class Checkpoints:
         folder: the directory, None without one.
         restored_step: the step that the job has reported as saved, None at the first start.
         saved_step: the step that this process saved last, None before.
+        files: the checkpoints in the directory, None without one.
+        is_asked: whether a checkpoint was requested, and not saved since.
+        agree: decides for a whole process group whether one is due; gets what this process would
+            decide.
     """
 
     def __init__(
@@ -44,13 +37,15 @@ class Checkpoints:
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise ValueError(f"name {name!r}: a checkpoint is called by letters, digits and _")
         self.folder = folder
+        self.files = None if folder is None else CheckpointFiles(folder, name)
         self.restored_step = restored_step
         self.saved_step: int | None = None
         self._every = every_seconds
         self._name = name
         self._clock = clock
         self._last = clock()
-        self._is_asked = False
+        self.is_asked = False
+        self.agree: Callable[[bool], bool] | None = None
 
     @classmethod
     def of(
@@ -84,14 +79,17 @@ class Checkpoints:
 
     @property
     def is_due(self) -> bool:
-        """Return whether to save now: after `every_seconds`, or when the pod has to leave."""
-        if self._is_asked:
-            return True
-        return self._every is not None and self._clock() - self._last >= self._every
+        """Return whether to save now: after `every_seconds`, or when the pod has to leave.
+
+        In a process group all processes get the answer of the first one.
+        """
+        is_over = self._every is not None and self._clock() - self._last >= self._every
+        own = self.is_asked or is_over
+        return own if self.agree is None else self.agree(own)
 
     def ask(self) -> None:
         """Request a checkpoint as soon as the program can save one."""
-        self._is_asked = True
+        self.is_asked = True
 
     def save(self, step: int, write: Callable[[Path], object]) -> bool:
         """Save a checkpoint; it gets its final name only when it is complete.
@@ -103,15 +101,10 @@ class Checkpoints:
         Returns whether it was saved: False without a directory.
         """
         self.passed()
-        if self.folder is None:
+        if self.files is None:
             return False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # A name of its own: another process may be saving the same step.
-        part = self.folder / f".{self._name}-{step}.{self._writer}.part"
-        _remove(part)
-        write(part)
-        _flush(part)
-        self._publish(part, step)
+        self.files.save(step, write)
+        self.saved_step = step
         return True
 
     def saved(self, step: int) -> None:
@@ -125,7 +118,7 @@ class Checkpoints:
 
     def passed(self) -> None:
         """Begin a new interval of `every_seconds`: another process of the group saves."""
-        self._last, self._is_asked = self._clock(), False
+        self._last, self.is_asked = self._clock(), False
 
     def restore(self) -> Path | None:
         """Return the checkpoint to restore; None at the first start, even if an earlier job left
@@ -134,9 +127,9 @@ class Checkpoints:
         Raises:
             CheckpointLost: the job has saved a step, and neither that nor a later one exists.
         """
-        if self.folder is None or self.restored_step is None:
+        if self.files is None or self.restored_step is None:
             return None
-        found = self._found()
+        found = self.files.found()
         if not found or found[-1][0] < self.restored_step:
             raise CheckpointLost(
                 f"{self.folder} does not have {self._name} of step {self.restored_step}, which the "
@@ -151,99 +144,3 @@ class Checkpoints:
         reported one.
         """
         return None if (path := self.restore()) is None else int(path.name.rpartition("-")[2])
-
-    def _publish(self, part: Path, step: int) -> None:
-        """Give a complete checkpoint its final name, and remove what it replaces."""
-        assert self.folder is not None
-        _replace(part, self.folder / f"{self._name}-{step}")
-        _flush_folder(self.folder)
-        self.saved_step = step
-        for _, old in self._found()[:-KEPT]:
-            _remove(old)
-        for left in self._left_behind():
-            _remove(left)
-
-    @property
-    def _writer(self) -> str:
-        return f"{socket.gethostname()}.{os.getpid()}"
-
-    def _left_behind(self) -> list[Path]:
-        """Return incomplete checkpoints of processes of this pod that have ended."""
-        assert self.folder is not None
-        host = re.escape(socket.gethostname())
-        form = re.compile(rf"\.{self._name}-[0-9]+\.{host}\.([0-9]+)\.part")
-        found = ((form.fullmatch(path.name), path) for path in self.folder.iterdir())
-        return [path for match, path in found if match and not _is_another(int(match[1]))]
-
-    def _found(self) -> list[tuple[int, Path]]:
-        """Return steps and paths, the newest last."""
-        if self.folder is None or not self.folder.is_dir():
-            return []
-        form = re.compile(rf"{self._name}-([0-9]{{1,18}})")
-        matches = ((form.fullmatch(path.name), path) for path in self.folder.iterdir())
-        return sorted((int(match[1]), path) for match, path in matches if match)
-
-
-def _replace(part: Path, goal: Path) -> None:
-    """Rename in one atomic step: whenever the pod ends, a complete checkpoint exists.
-
-    Another process that saves the same step can be faster; a folder cannot replace its folder.
-    """
-    for left in range(ATTEMPTS, -1, -1):
-        _remove(goal)
-        try:
-            part.replace(goal)
-        except OSError as error:
-            if not left or error.errno not in _TAKEN:
-                raise
-        else:
-            return
-
-
-def _is_another(process: int) -> bool:
-    """Return whether this is a running process other than the present one."""
-    if process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # of another user
-    return True
-
-
-def _remove(path: Path) -> None:
-    for left in range(ATTEMPTS, -1, -1):
-        error = _removal_error(path)
-        if error is None:
-            return
-        # Another process removes or replaces it, too.
-        if not left or error.errno not in (*_TAKEN, errno.ENOENT):
-            raise error
-
-
-def _removal_error(path: Path) -> OSError | None:
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        return error
-    return None
-
-
-def _flush(path: Path) -> None:
-    for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if each.is_file():
-            with each.open("rb") as file:
-                os.fsync(file.fileno())
-
-
-def _flush_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,8 @@ from di_orchestrator.server.exchange import Clock
 from di_orchestrator.termination import Leaving, seconds_since_start
 from di_orchestrator.training_run.advice import wanted_collectors
 from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.group import Group
+from di_orchestrator.training_run.place import Place
 from di_orchestrator.training_run.report import keyed
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
@@ -72,7 +74,6 @@ class Training:
         self.samples_from = samples_from
         self._rescaling = rescaling
         self._job = job
-        self._follows = job.process_group is not None and not job.is_first_process
         self._sender = sender
         self._nodes = nodes
         self._batch: int | None = None
@@ -80,6 +81,7 @@ class Training:
         self._is_test = is_test
         self._clock = clock
         self._leaving = Leaving(checkpoint.ask)
+        self._group = Group(job, Place.of(job), checkpoint, self._leaving)
         self._stopwatch = Stopwatch(clock)
         self._window = Window()
         self._observations = Observations(observations)
@@ -100,6 +102,7 @@ class Training:
     # ------------------------------------------------------------ its life
     def __enter__(self) -> Training:
         self._leaving.listen()
+        self._group.join()
         return self
 
     def __exit__(
@@ -110,7 +113,13 @@ class Training:
     ) -> None:
         if (lap := self._stopwatch.stop()) is not None:
             self._count(lap)
-        self._leaving.restore()
+        try:
+            self._end_reports()
+            self._group.end(has_failed=error is not None)
+        finally:
+            self._leaving.restore()
+
+    def _end_reports(self) -> None:
         if self._rescaling is not None and self._rescaling.is_settled(FLUSH_SECONDS):
             self._settle(self._rescaling.take())
         if self._sender is not None:
@@ -123,9 +132,10 @@ class Training:
         """Return whether the pod has to leave: preempted, scaled down, or out of time. Thread-safe.
 
         SIGTERM sets it. Save what has to be kept (`checkpoint.is_due` is true once) and end; the
-        kubelet waits for the grace period of the pod.
+        kubelet waits for the grace period of the pod. In a process group of fixed size all
+        processes get the answer of the first one, and stop together.
         """
-        return self._leaving.is_asked
+        return self._group.stops
 
     @property
     def leaving(self) -> threading.Event:
@@ -235,26 +245,31 @@ class Training:
             self._env_steps.append((self._clock(), float(said["envSteps"] or 0)))
         self._tell()
 
-    def save(self, write: Callable[[Path], object], *, step: int | None = None) -> bool:
+    def save(
+        self,
+        write: Callable[[Path], object],
+        *,
+        step: int | None = None,
+        shards: bool = False,
+    ) -> bool:
         """Save a checkpoint (see `Checkpoints.save`), and report its step.
 
-        In a process group only the first process calls `write`.
+        In a process group every process calls it, and only the first one calls `write`.
 
         Args:
             step: by default the last reported one.
+            shards: every process of the group calls `write`, with the same folder. It is a
+                checkpoint when all have returned, or removed when one has failed.
 
         Returns whether it was saved, or, in the other processes of a group, is by the first one.
 
         Raises:
             ValueError: no step is known.
         """
-        if self._follows:
-            self.checkpoint.passed()
-            return self.checkpoint.folder is not None
         found = step if step is not None else self._values.get("step", self._values.get("envSteps"))
-        if found is None:
+        if found is None and self._group.saves:
             raise ValueError("a checkpoint is of a step: give one, or report one before")
-        if not self.checkpoint.save(int(found), write):
+        if not self._group.save(int(found or 0), write, shards=shards):
             return False
         self._tell()
         return True
