@@ -24,7 +24,7 @@ def of(folder: Path, step: str | None = None) -> Checkpoints:
 
 @pytest.mark.proves(
     "sdk.md#stopping-and-going-on",
-    "sdk.md#reference/restore",
+    "sdk.md#reference/restore-is-complete-none",
     "sdk.md#reference/save-step-write",
     "sdk.md#reference/of-environment-every-seconds-none-name",
 )

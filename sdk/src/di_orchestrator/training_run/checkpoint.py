@@ -120,9 +120,12 @@ class Checkpoints:
         """Begin a new interval of `every_seconds`: another process of the group saves."""
         self._last, self.is_asked = self._clock(), False
 
-    def restore(self) -> Path | None:
+    def restore(self, *, is_complete: Callable[[Path], bool] | None = None) -> Path | None:
         """Return the checkpoint to restore; None at the first start, even if an earlier job left
         one.
+
+        Args:
+            is_complete: checks a checkpoint that a library has written, which can be incomplete.
 
         Raises:
             CheckpointLost: the job has saved a step, and neither that nor a later one exists.
@@ -130,6 +133,8 @@ class Checkpoints:
         if self.files is None or self.restored_step is None:
             return None
         found = self.files.found()
+        if is_complete is not None:
+            found = [(step, path) for step, path in found if is_complete(path)]
         if not found or found[-1][0] < self.restored_step:
             raise CheckpointLost(
                 f"{self.folder} does not have {self._name} of step {self.restored_step}, which the "
