@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,6 +54,13 @@ def _lines() -> Iterator[str]:
     for module in (arrays, hooks):
         yield f"\n`{module.__name__}`:\n"
         yield from _table({n: found for n, found in vars(module).items() if _is_of(module, found)})
+    yield "\nTypes, by their attributes:\n"
+    types = {
+        f"di.{name}": found
+        for name in di_orchestrator.__all__
+        if is_dataclass(found := getattr(di_orchestrator, name)) and found not in _CLASSES
+    }
+    yield from _table(types)
     yield "\nErrors, all of them `di.DIError`:\n"
     errors = {
         f"di.{name}": found

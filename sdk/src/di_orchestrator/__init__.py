@@ -28,8 +28,10 @@ from di_orchestrator.current_pod import (
 )
 from di_orchestrator.data_shards.shards import Shard, Shards, shards
 from di_orchestrator.errors import (
+    AnswersFailed,
     BadEnvironment,
     BadReport,
+    BadRequest,
     CheckpointLost,
     DIError,
     Gone,
@@ -41,7 +43,8 @@ from di_orchestrator.errors import (
 from di_orchestrator.job import HOLE, PORT, Job, ProcessGroup, World
 from di_orchestrator.pods.calls import call
 from di_orchestrator.pods.drain import Drain
-from di_orchestrator.pods.hub import Asked, Hub, Reply
+from di_orchestrator.pods.hub import Hub
+from di_orchestrator.pods.messages import Asked, Reply
 from di_orchestrator.rollouts.engine import Rollout
 from di_orchestrator.server.api import Member, Peer
 from di_orchestrator.server.client import Client
@@ -51,9 +54,11 @@ from di_orchestrator.training_run.advice import wanted_collectors
 __all__ = [
     "HOLE",
     "PORT",
+    "AnswersFailed",
     "Asked",
     "BadEnvironment",
     "BadReport",
+    "BadRequest",
     "CheckpointLost",
     "Client",
     "Coordinator",

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from di_orchestrator.job import PORT, Job, World
-from di_orchestrator.pods.hub import Answering
+from di_orchestrator.pods.messages import Answering
 from di_orchestrator.rollouts.engine import Rollout
 from di_orchestrator.server.api import Advice, Api, Member, Peer
 from di_orchestrator.server.board import Entry

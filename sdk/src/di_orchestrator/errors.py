@@ -27,14 +27,28 @@ class Refused(DIError):
         reason: message of the response.
     """
 
-    def __init__(self, what: str, status: int, reason: str) -> None:
-        super().__init__(f"{what}: {reason} (HTTP {status})")
+    def __init__(self, what: str, status: int = 400, reason: str = "") -> None:
+        super().__init__(f"{what}: {reason} (HTTP {status})" if reason else what)
         self.status = status
-        self.reason = reason
+        self.reason = reason or what
 
 
 class Gone(Refused):
-    """The other pod reports that the requested thing is over (HTTP 410)."""
+    """The other pod reports that the requested thing is over (HTTP 410).
+
+    The answering side raises it, too: `raise di.Gone("the training is over")`.
+    """
+
+    def __init__(self, what: str, status: int = 410, reason: str = "") -> None:
+        super().__init__(what, status, reason)
+
+
+class BadRequest(Refused):
+    """Raised by the function of a `Hub` for a mistake of the asker (HTTP 400)."""
+
+
+class AnswersFailed(DIError):
+    """A `Hub` has answered no request at a path, because its function failed each time."""
 
 
 class Left(DIError):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from di_orchestrator import current_pod
-from di_orchestrator.pods.hub import Asked, Reply
+from di_orchestrator.pods.messages import Asked, Reply
 from di_orchestrator.rollouts import inference
 from di_orchestrator.rollouts.engine import Rollout
 from di_orchestrator.rollouts.inference import Seen

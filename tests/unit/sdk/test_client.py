@@ -73,7 +73,11 @@ def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
     assert di.replicas() == {**before, "collector": 5}
 
 
-@pytest.mark.proves("sdk.md#reference/peers-task", "sdk.md#reference/di-peers-task")
+@pytest.mark.proves(
+    "sdk.md#reference/peers-task",
+    "sdk.md#reference/di-peers-task",
+    "sdk.md#reference/di-peer-pod-rank-address",
+)
 def test_peers_returns_the_running_pods(harness: Harness) -> None:
     peers = di.peers("collector")
     assert peers == (
@@ -214,6 +218,7 @@ def test_both_clients_have_the_same_methods() -> None:
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/di-members-task-di-watch-members-task",
     "sdk.md#reference/members-task-none",
+    "sdk.md#reference/di-member-pod-uid-task-url-says",
     "sdk.md#reference/di-members-task-none",
 )
 def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:

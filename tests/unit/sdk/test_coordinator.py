@@ -28,6 +28,7 @@ def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coo
     "sdk.md#reference/replace-collectors-learners",
     "sdk.md#reference/di-coordinator-seconds-60-0",
     "sdk.md#reference/of-environment-seconds-60-0",
+    "sdk.md#reference/di-replicas-collectors-learners",
 )
 def test_a_coordinator_adds_replaces_and_drops_replicas(leads: di.Coordinator) -> None:
     assert leads.replicas() == di.Replicas((), ())

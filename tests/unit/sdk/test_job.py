@@ -106,6 +106,7 @@ def test_ports_and_services_are_read_by_name() -> None:
         job.port("metrics")
 
 
+@pytest.mark.proves("sdk.md#reference/di-processgroup-master-address-master")
 @pytest.mark.proves("sdk.md#reference/process-group")
 def test_a_process_group_is_read_for_each_framework() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "4", "RANK": "1"}
@@ -144,6 +145,7 @@ def test_the_first_process_of_the_group_saves_and_reports() -> None:
     assert Job.of({}).is_first_process
 
 
+@pytest.mark.proves("sdk.md#reference/di-world-generation-is-formed-members")
 @pytest.mark.proves("sdk.md#who-am-i-who-are-the-others/job-world", "sdk.md#reference/world")
 def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     told = tmp_path / "groups.learner"

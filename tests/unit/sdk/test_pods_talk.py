@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +13,8 @@ import di_orchestrator as di
 from di_api import names
 from di_orchestrator.arrays import pack, unpack
 from di_orchestrator.pods import calls
+from di_orchestrator.pods.answers import KEPT_SECONDS, Answers
+from tests.unit.sdk.conftest import Clock
 
 NOBODY = "http://127.0.0.1:1/x"
 
@@ -63,7 +66,11 @@ def test_a_busy_pod_is_asked_again(other: Other, url: str) -> None:
     assert len(other.asked) == 5
 
 
-@pytest.mark.parametrize("fault", [LookupError("who"), TypeError("who"), ValueError("who")])
+@pytest.mark.proves(
+    "sdk.md#answers-of-a-hub/di-badrequest-a-valueerror-lookuperror",
+    "sdk.md#reference/di-badrequest",
+)
+@pytest.mark.parametrize("fault", [LookupError("who"), di.BadRequest("who"), ValueError("who")])
 def test_a_bad_request_is_refused_and_not_repeated(
     fault: Exception, other: Other, url: str
 ) -> None:
@@ -78,9 +85,112 @@ def test_a_bad_request_is_refused_and_not_repeated(
 def test_an_error_of_the_handler_is_logged_and_retried(
     other: Other, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other.replies = [OSError("disk"), RuntimeError("bug")]
+    other.replies = [OSError("disk"), RuntimeError("bug"), KeyError("bug"), TypeError("bug")]
     assert di.call("GET", f"{url}/x") == b""
-    assert [record.message for record in caplog.records] == ["GET /x could not be answered"] * 2
+    assert [record.message for record in caplog.records] == ["GET /x could not be answered"] * 4
+
+
+@pytest.mark.proves(
+    "sdk.md#answers-of-a-hub/any-other-exception-also-a-keyerror",
+    "sdk.md#reference/failures",
+    "sdk.md#reference/di-answersfailed",
+)
+def test_a_program_that_could_answer_nothing_has_failed(other: Other) -> None:
+    leaving = threading.Event()
+    leaving.set()
+
+    def asks(replies: list[di.Reply | Exception]) -> None:
+        with di.Hub(other, 0) as hub:
+            other.replies = replies
+            with suppress(di.Left):
+                for _ in range(2):
+                    di.call("POST", f"http://127.0.0.1:{hub.port}/samples", leaving=leaving)
+            assert hub.failures == 1
+
+    with pytest.raises(
+        di.AnswersFailed, match=r"POST /samples \(1 times\); the log has its errors"
+    ):
+        asks([KeyError("rewards")])
+    asks([di.Reply(), KeyError("rewards")])
+
+
+@pytest.mark.proves("sdk.md#between-pods")
+def test_a_slow_response_is_computed_once(other: Other) -> None:
+    computed, asked_again = [], threading.Event()
+
+    def slow(asked: di.Asked) -> di.Reply:
+        computed.append(asked.path)
+        assert asked_again.wait(60)
+        return di.Reply(body="slow")
+
+    hub = di.Hub(slow, 0)
+    of = hub.answers.of
+
+    def counted(asked: di.Asked, identity: str) -> di.Reply:
+        repeated.append(identity)
+        if len(repeated) > 2:
+            asked_again.set()
+        return of(asked, identity)
+
+    repeated: list[str] = []
+    hub.answers.of = counted  # type: ignore[method-assign]
+    with hub:
+        assert di.call("GET", f"http://127.0.0.1:{hub.port}/x", timeout=0.2) == b"slow"
+    assert computed == ["/x"]
+    assert len(set(repeated)) == 1
+
+
+def test_a_slow_response_is_kept_for_the_next_request(clock: Clock) -> None:
+    seconds: list[float] = []
+
+    def answer(asked: di.Asked) -> di.Reply:
+        clock.pass_(seconds.pop())
+        return di.Reply(body=str(clock.now))
+
+    answers = Answers(answer, clock=clock)
+    asked = di.Asked("GET", "/x")
+    seconds += [1, 1, 15, 1, 1]
+    assert answers.of(asked, "a") != answers.of(asked, "a")
+    slow = answers.of(asked, "a")
+    assert slow.body == b"117.0"
+    assert answers.of(asked, "a") == slow
+    assert answers.of(asked, "b") != slow
+    clock.pass_(KEPT_SECONDS)
+    assert answers.of(asked, "a") != slow
+
+
+@pytest.mark.proves("sdk.md#reference/di-reply-status-200-body-b", "sdk.md#between-pods")
+def test_a_response_can_be_text_or_nothing(other: Other, url: str) -> None:
+    found = iter([di.Reply(body="text"), "text", b"text", None])
+    with di.Hub(lambda _: next(found), 0) as hub:
+        url = f"http://127.0.0.1:{hub.port}"
+        assert [di.call("GET", url) for _ in range(4)] == [b"text"] * 3 + [b""]
+
+
+def test_another_response_is_an_error_at_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(TypeError, match=r"bytes or text, and not dict: json.dumps"):
+        di.Reply(body={})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="the status is '200'"):
+        di.Reply("200")  # type: ignore[arg-type]
+    assert Answers(lambda _: {}).of(di.Asked("GET", "/x"), "").status == 500  # type: ignore[arg-type,return-value]
+    assert "the answer is dict, and should be di.Reply, bytes, text or None" in caplog.text
+
+
+@pytest.mark.proves("sdk.md#answers-of-a-hub/di-gone-the-training-is-over")
+def test_the_end_is_raised_by_the_answering_side(other: Other, url: str) -> None:
+    other.replies = [di.Gone("the training is over")]
+    with pytest.raises(di.Gone, match="the training is over") as gone:
+        di.call("GET", f"{url}/x")
+    assert gone.value.status == 410
+
+
+@pytest.mark.proves("sdk.md#reference/di-asked-method-path-query-factory-body")
+def test_a_missing_value_of_the_query_is_the_askers_mistake(other: Other) -> None:
+    with di.Hub(lambda asked: asked.query["who"], 0) as hub:
+        url = f"http://127.0.0.1:{hub.port}/x"
+        assert di.call("GET", f"{url}?who=a") == b"a"
+        with pytest.raises(di.Refused, match="the query has no who"):
+            di.call("GET", url)
 
 
 def test_an_incomplete_request_is_not_handled(other: Other, url: str) -> None:

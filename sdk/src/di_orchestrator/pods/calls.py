@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import uuid
 
 import requests
 
@@ -15,6 +16,8 @@ from di_orchestrator.server.transport import send_once
 
 CALL_SECONDS = 10.0
 """Seconds for one request: a busy pod responds, one on a lost node never does."""
+HEADER_IDENTITY = "DI-Request-Id"
+"""Header with the same value in each repetition of a request."""
 PATIENCE_SECONDS = 120.0
 """Seconds after which a lost pod has usually been replaced."""
 RETRY_SECONDS = 0.25
@@ -30,6 +33,7 @@ def call(
     body: bytes | None = None,
     *,
     seconds: float = PATIENCE_SECONDS,
+    timeout: float = CALL_SECONDS,
     leaving: threading.Event | None = None,
     clock: Clock = time.monotonic,
 ) -> bytes:
@@ -37,11 +41,13 @@ def call(
     replaced.
 
     The request proves to the other pod's `di.Hub` that it comes from the same job. It can arrive
-    more than once. Proxies in the environment are ignored.
+    more than once; a hub that still computes the response does not compute it again. Proxies in
+    the environment are ignored.
 
     Args:
         body: of the request.
-        seconds: how long to retry; each request has ten seconds.
+        seconds: how long to retry.
+        timeout: seconds of each request, until it is sent again.
         leaving: set when this pod has to leave (`di.leaving()`): after that one more request is
             sent at most.
 
@@ -52,14 +58,15 @@ def call(
         Unreachable: there was no response in time.
     """
     left, ends = leaving or threading.Event(), clock() + seconds
+    identity = {HEADER_IDENTITY: uuid.uuid4().hex}
     while True:
         found = send_once(
             method,
             url,
-            seconds=min(CALL_SECONDS, seconds),
+            seconds=min(timeout, seconds),
             most_bytes=MAX_ANSWER,
             data=body,
-            headers=_proven(method, url, body or b""),
+            headers={**identity, **_proven(method, url, body or b"")},
         )
         if not isinstance(found, Answer):
             said = found.reason

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from di_orchestrator.pods.hub import Answering, Asked, Hub, Reply
+from di_orchestrator.pods.hub import Hub
+from di_orchestrator.pods.messages import Answering, Asked, Reply, reply_of
 
 MOST_SECONDS = 3600.0
 """Maximum `timeoutSeconds` of a drain; the kubelet has stopped waiting by then."""
@@ -72,4 +73,4 @@ class Drain:
             self._asked.set()
             self._done.wait(MOST_SECONDS)
             return Reply()
-        return Reply(404) if self._others is None else self._others(asked)
+        return Reply(404) if self._others is None else reply_of(self._others(asked))

@@ -11,19 +11,25 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from email.message import Message
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from di_orchestrator.errors import AnswersFailed
+from di_orchestrator.pods.answers import Answers
+from di_orchestrator.pods.calls import HEADER_IDENTITY
 from di_orchestrator.pods.lobby import Lobby
+from di_orchestrator.pods.messages import Answering, Asked, Reply, query_of
 from di_orchestrator.pods.proof import HEADER, HEADER_DRAIN, Proof, is_drain_token, secret_of
 
 log = logging.getLogger("di_orchestrator")
 
+MOST_IDENTITY = 64
+"""Maximum characters of a request's identity."""
 MAX_BODY = 64 * 1024 * 1024
 IDLE_SECONDS = 30
 """Seconds after which an idle connection of a pod of the job is closed."""
@@ -39,33 +45,7 @@ ANSWER_SECONDS = 5.0
 """Seconds that the shutdown waits for running requests."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request of a pod.
-
-    Attributes:
-        target: path and query, unchanged.
-        query: the last value of each name.
-    """
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    target: str = ""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The response to a request."""
-
-    status: int = 200
-    body: bytes = b""
-
-
 _TOO_MANY = Reply(503, b"too many requests without a proof from one source")
-
-Answering = Callable[[Asked], Reply]
 
 
 class Hub:
@@ -79,8 +59,9 @@ class Hub:
     head of its first request, and no thread before that. Without a proof it gets one response.
 
     Args:
-        answer: returns the response; a LookupError, TypeError or ValueError is the client's fault
-            (HTTP 400), any other exception is logged (HTTP 500).
+        answer: returns the response. `di.BadRequest`, a ValueError or `LookupError(...)` is the
+            asker's fault (HTTP 400), `di.Gone` is HTTP 410. Any other exception, also a KeyError,
+            is a bug: it is logged and counted (HTTP 500).
         port: port on all addresses of both families; 0: any free one.
         most_bytes: maximum size of a body; a longer one is not read.
         public: paths at which every GET is answered: a probe of the kubelet, metrics.
@@ -102,7 +83,8 @@ class Hub:
         secret = secret_of(os.environ) if job_only else None
         door = _Door(secret, frozenset(public), drain)
         sources = _Sources(UNPROVEN if secret is None else STRANGERS)
-        self._served = _Served(answer, most_bytes, self._in_hand, door, sources)
+        self.answers = Answers(answer)
+        self._served = _Served(self.answers, most_bytes, self._in_hand, door, sources)
         listener = listening(port)
         self.port: int = listener.getsockname()[1]
         self._lobby = Lobby(listener, self._begin)
@@ -111,8 +93,19 @@ class Hub:
     def __enter__(self) -> Hub:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close()
+        failed = self.answers.always_failed()
+        if failed and kind is None:
+            counts = ", ".join(f"{path} ({count} times)" for path, count in failed.items())
+            raise AnswersFailed(
+                f"the program could answer no request: {counts}; the log has its errors"
+            )
+
+    @property
+    def failures(self) -> int:
+        """Return the number of requests that failed by an error of `answer`."""
+        return self.answers.failures
 
     def close(self) -> None:
         """Accept no new requests, and wait for running ones for five seconds."""
@@ -237,21 +230,11 @@ class _InHand:
             return self._changed.wait_for(lambda: not self._count, seconds)
 
 
-def _reply(answer: Answering, asked: Asked) -> Reply:
-    try:
-        return answer(asked)
-    except (LookupError, TypeError, ValueError) as error:
-        return Reply(400, repr(error).encode())
-    except Exception as error:
-        log.exception("%s %s could not be answered", asked.method, asked.path)
-        return Reply(500, repr(error).encode())
-
-
 @dataclass(frozen=True)
 class _Served:
     """State that the connections of one hub share."""
 
-    answer: Answering
+    answers: Answers
     most_bytes: int
     in_hand: _InHand
     door: _Door
@@ -309,7 +292,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if not proven:
                     raise _NotOfThisJob("only pods of the job are answered here; di.call proves it")
                 if isinstance(proven, Proof):
-                    self._send(_reply(served.answer, self._asked(proven)))
+                    self._send(served.answers.of(self._asked(proven), self._identity))
                 else:
                     self._answer_stranger()
             except _NotOfThisJob as error:
@@ -327,8 +310,14 @@ class _Handler(BaseHTTPRequestHandler):
         # One response only: the next request might never come, or never end.
         self.close_connection = True
         with served.sources.place(self.client_address[0]) as has_place:
-            reply = _reply(served.answer, self._asked(None)) if has_place else _TOO_MANY
-            self._send(reply)
+            if has_place:
+                self._send(served.answers.of(self._asked(None), self._identity))
+            else:
+                self._send(_TOO_MANY)
+
+    @property
+    def _identity(self) -> str:
+        return (self.headers.get(HEADER_IDENTITY) or "")[:MOST_IDENTITY]
 
     def _asked(self, proof: Proof | None) -> Asked:
         length = int(self.headers.get("Content-Length") or 0)
@@ -340,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         if proof is not None and not proof.is_of(body):
             raise _NotOfThisJob("the proof is of another body")
         parts = urlsplit(self.path)
-        return Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, self.path)
+        return Asked(self.command, parts.path, query_of(parse_qsl(parts.query)), body, self.path)
 
     def _body_of_stranger(self, length: int) -> bytes:
         """Read a body within a total time, which single bytes do not extend."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from di_orchestrator.pods.drain import Drain
-from di_orchestrator.pods.hub import Answering, Asked, Reply
+from di_orchestrator.pods.messages import Answering, Asked, Reply, reply_of
 
 
 class Say(Protocol):
@@ -66,4 +66,4 @@ class Rollout(Drain):
     def _answer_others(self, asked: Asked) -> Reply:
         if (asked.method, asked.path) == ("GET", "/ready"):
             return Reply(200 if self.is_ready else 503)
-        return Reply(404) if self._more is None else self._more(asked)
+        return Reply(404) if self._more is None else reply_of(self._more(asked))
