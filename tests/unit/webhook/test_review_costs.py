@@ -34,6 +34,10 @@ CALLS_PER_BYTE = 4
 """Of Python and C functions; the search for the field meant has 1,000 and more."""
 CALLS_AT_ONCE = 250_000
 """Of what is done for the first errors, each with its hint."""
+CALLS_PER_VALUE = 9
+"""Of a change of one field of a heavy job; 17 when both specs were measured and compared again."""
+CALLS_OF_ONE_FIELD = 50_000
+"""Of such a change, whatever the job holds: the first errors, each with its hint."""
 LARGEST_ANSWER = 4 * MAX_SHOWN_BYTES
 
 
@@ -65,6 +69,14 @@ def test_the_cost_of_a_review_follows_its_bytes(name: str, size: int, is_change:
         count, answer = calls(lambda decide=decide: decide(body))  # type: ignore[misc]
         assert count < CALLS_AT_ONCE + CALLS_PER_BYTE * len(body)
         assert len(json.dumps(answer.body)) < LARGEST_ANSWER
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_heavy_job_is_measured_and_compared_once_at_a_change(name: str) -> None:
+    job = FILLS[name](LARGEST // 4)
+    body = hostile_review({**job, "spec": {**job["spec"], "suspend": True}}, old=job)
+    count, _ = calls(lambda: validate(body))
+    assert count < CALLS_OF_ONE_FIELD + CALLS_PER_VALUE * sum(map(body.count, (b",", b"[", b"{")))
 
 
 @pytest.mark.parametrize("name", FILLS)

@@ -16,9 +16,10 @@ _ESCAPED: Final = (rb"\\", rb"\"")
 """Escapes that can precede a quote that does not end a string, in the order of removal: in a row of
 backslashes each pair is one.
 """
-_BRACKETS: Final = b"[]{}"
-_NO_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
-_LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NEITHER: Final = bytes(set(range(256)) - set(b'[]{}"'))
+"""All bytes but brackets and quotes."""
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+"""One level up or down as a signed byte."""
 
 
 class MalformedJson(ValueError):
@@ -70,19 +71,28 @@ def check_size(text: bytes, max_depth: int = MAX_DEPTH, max_values: int | None =
         TooManyValues: there are more than `max_values`.
         MalformedJson: there are more levels than `max_depth`.
     """
-    plain = text
     for escape in _ESCAPED:
-        plain = plain.replace(escape, b"")
-    # The text between an odd quote and the next one is a string.
-    plain = b"".join(plain.split(_QUOTE)[::2])
-    if max_values is not None:
-        # Each value except the first follows a comma or the beginning of an object or a list.
-        values = 1 + plain.count(b",") + plain.count(b"[") + plain.count(b"{")
+        if escape in text:
+            text = text.replace(escape, b"")
+    # Each value except the first follows a comma or the beginning of an object or a list.
+    if max_values is not None and _separators(text) >= max_values:
+        values = 1 + _separators(_outside_strings(text))
         if values > max_values:
             raise TooManyValues(f"has up to {values} values, more than {max_values}")
-    steps = map(_LEVELS.__getitem__, plain.translate(None, _NO_BRACKETS))
-    if any(depth > max_depth for depth in accumulate(steps)):
+    # Two adjacent quotes are a string without brackets, or change nothing for the others.
+    brackets = _outside_strings(text.translate(None, _NEITHER).replace(_QUOTE * 2, b""))
+    steps = memoryview(brackets.translate(_STEPS)).cast("b")
+    if max(accumulate(steps), default=0) > max_depth:
         raise MalformedJson(f"nested deeper than {max_depth} levels")
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _outside_strings(text: bytes) -> bytes:
+    """Return a text without escapes, less its strings: those between an odd quote and the next."""
+    return b"".join(text.split(_QUOTE)[::2])
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

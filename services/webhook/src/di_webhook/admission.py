@@ -22,10 +22,10 @@ from di_api.field_error import mapping
 from di_api.validation import (
     Check,
     foreign_kinds,
-    is_too_heavy,
     job_errors,
     unbounded,
     update_errors,
+    weigh,
 )
 from di_webhook.budget import MAX_SECONDS, Exhausted
 from di_webhook.kept import kept_warnings
@@ -166,7 +166,7 @@ def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]
         speakers=speakers,
     )
     spec, was = request.object.get("spec"), mapping(mapping(before).get("spec"))
-    if not isinstance(spec, Mapping) or (is_too_heavy(spec) and not is_too_heavy(was)):
+    if not isinstance(spec, Mapping) or (weigh(spec).is_too_much and not weigh(was).is_too_much):
         # Validation refuses it. A patch of something that is not an object would fail with a 500.
         return {"allowed": True}
     patch = mutated(change)

@@ -39,9 +39,11 @@ def _warnings(job: Object, before: Object | None) -> Iterator[str]:
         was = mapping(old_tasks[index] if index < len(old_tasks) else None)
         for field in _TEMPLATES:
             template = mapping(task.get(field))
-            if template and first_difference(was.get(field), template) is not None:
-                path = f"spec.tasks[{index}].{field}.spec"
-                yield from _of_pods(path, mapping(template.get("spec")), spec)
+            path = f"spec.tasks[{index}].{field}.spec"
+            found = [*_of_pods(path, mapping(template.get("spec")), spec)]
+            # Templates are compared last, because a large one takes a fiftieth of a second.
+            if found and first_difference(was.get(field), template) is not None:
+                yield from found
 
 
 def _of_pods(path: str, pods: Object, spec: Object) -> Iterator[str]:

@@ -54,9 +54,13 @@ def weigh(value: object) -> Weight:
             if isinstance(each, str):
                 size += _text(each)
             elif isinstance(each, Mapping):
+                if values + len(each) > MAX_SPEC_VALUES:
+                    return Weight(size, values + len(each))
                 size += sum(map(_text, each)) + 2 * max(len(each), 1) + 1
                 pending.append(iter(each.values()))
             elif isinstance(each, list):
+                if values + len(each) > MAX_SPEC_VALUES:
+                    return Weight(size, values + len(each))
                 size += max(len(each), 1) + 1
                 pending.append(iter(each))
             else:
@@ -77,15 +81,6 @@ def may_be_too_much(text: bytes) -> bool:
     opened = text.count(b"[") + text.count(b"{") - text.count(b"[]") - text.count(b"{}")
     values = 1 + text.count(b",") + opened
     return len(text) > MAX_SPEC_BYTES or values > MAX_SPEC_VALUES
-
-
-def is_too_heavy(value: object) -> bool:
-    """Return whether a spec exceeds a bound; calls `weigh` only if the JSON text leaves it open."""
-    try:
-        text = json.dumps(value, separators=(",", ":")).encode()
-    except (ValueError, RecursionError):
-        return weigh(value).is_too_much
-    return may_be_too_much(text) and weigh(value).is_too_much
 
 
 def weight_error(spec: Mapping[str, Any]) -> FieldError | None:

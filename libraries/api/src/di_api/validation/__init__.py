@@ -5,7 +5,7 @@ checks. Parsing: `lenient` accepts everything that has a meaning.
 """
 
 from di_api.field_error import FieldError, InvalidSpec
-from di_api.spec.weight import is_too_heavy, may_be_too_much, weigh, weight_error
+from di_api.spec.weight import may_be_too_much, weigh, weight_error
 from di_api.validation.companions import foreign_kinds
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, unbounded, validate_job
 from di_api.validation.lenient import load_leniently
@@ -22,7 +22,6 @@ __all__ = [
     "FieldError",
     "InvalidSpec",
     "foreign_kinds",
-    "is_too_heavy",
     "job_errors",
     "load_leniently",
     "may_be_too_much",

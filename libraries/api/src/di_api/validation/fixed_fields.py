@@ -50,6 +50,8 @@ def changed_fixed_fields(
     is_open = not has_started and before.get("suspend") is True
     free = _OF_PODS if is_open else frozenset()
     for index, (old_task, new_task) in enumerate(zip(old_tasks, new_tasks, strict=True)):
+        if old_task is new_task:
+            continue
         where = f"spec.tasks[{index}]"
         for error in _fixed(where, Task, mapping(old_task), mapping(new_task), apart_from=free):
             is_of_pods = any(error.path.startswith(f"{where}.{field}") for field in _OF_PODS)
@@ -73,7 +75,10 @@ def _fixed(
     apart_from: Collection[str] = (),
 ) -> Iterator[FieldError]:
     declared = fields_of(owner)
-    for name in sorted({*before, *after}.difference(apart_from)):
+    # Shared values are left out before all names are sorted: a spec can have thousands.
+    own = {name for name, value in before.items() if value is not after.get(name)}
+    others = {name for name, value in after.items() if value is not before.get(name)}
+    for name in sorted((own | others).difference(apart_from)):
         field, one, other = declared.get(name), before.get(name), after.get(name)
         if field is not None and field.declared.may_change:
             continue

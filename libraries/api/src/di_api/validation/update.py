@@ -16,7 +16,7 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.phase import Phase
 from di_api.queued import changed_queue
 from di_api.spec.bounds import MAX_TASKS
-from di_api.spec.weight import is_too_heavy, weigh, weight_error
+from di_api.spec.weight import weigh, weight_error
 from di_api.validation.fixed_fields import changed_fixed_fields, located
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, rule_errors, unbounded
 from di_api.validation.scheduling.dispatched import changed_while_dispatched
@@ -62,18 +62,18 @@ def _changed_spec(
     after: Mapping[str, Any],
     check: Check,
 ) -> Iterator[FieldError]:
-    if is_too_heavy(after) and not is_too_heavy(before):
-        # Before the comparison, which takes several times as long for a large spec.
-        if (error := weight_error(after)) is not None:
-            yield error
+    before, after = with_defaults(before), with_defaults(after)
+    # Measured once, and before the comparison: both take long for a large spec.
+    is_heavy = weigh(after).is_too_much
+    if is_heavy and not weigh(before).is_too_much:
+        yield from _too_heavy(after)
         return
-    before = with_defaults(before)
-    after = _sharing(before, with_defaults(after))
-    if (error := _weight_error(before, after)) is not None:
-        yield error
+    after = _sharing(before, after)
+    if is_heavy and weigh(_differing(before, after)).is_too_much:
+        yield from _too_heavy(after)
         return
     check()
-    changed = first_difference(before, after)
+    changed = _changed_part(before, after)
     if changed is None:
         return
     if _is_finished(old):
@@ -85,12 +85,19 @@ def _changed_spec(
     yield from _new_errors({**old, "spec": before}, {**new, "spec": after}, check)
 
 
-def _weight_error(before: Mapping[str, Any], after: Mapping[str, Any]) -> FieldError | None:
-    """Return the error for a spec that became too large; if it was before, for one that grew."""
-    if not weigh(after).is_too_much:
-        return None
-    was_so = weigh(before).is_too_much and not weigh(_differing(before, after)).is_too_much
-    return None if was_so else weight_error(after)
+def _too_heavy(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    error = weight_error(spec)
+    if error is not None:
+        yield error
+
+
+def _changed_part(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[str | int, ...] | None:
+    """Return the path of the first difference; fields that both specs share are not compared."""
+    own = {field: value for field, value in before.items() if value is not after.get(field)}
+    others = {field: value for field, value in after.items() if value is not before.get(field)}
+    return first_difference(own, others)
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
