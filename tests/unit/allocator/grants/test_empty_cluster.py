@@ -8,6 +8,7 @@ import pytest
 
 from di_operator.allocator.grants import empty_cluster
 from di_operator.allocator.grants.empty_cluster import EmptyCluster
+from di_operator.allocator.grants.shortage import find_shortage
 from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.allocator.objects import job, node, task
 
@@ -51,7 +52,7 @@ def test_an_edited_job_is_checked_again() -> None:
 def test_a_node_update_without_a_change_keeps_the_answers(monkeypatch: Any) -> None:
     asked: list[object] = []
     found, body = cluster(node("a", 2)), job("x", task("learner", 2))
-    real = empty_cluster.find_shortage
+    real = find_shortage
 
     def counted(*about: Any) -> Any:
         asked.append(about)

@@ -20,7 +20,6 @@ from typing import Any
 
 import orjson
 
-from di_api.compact import compact
 from di_api.field_error import mapping
 from di_api.names import (
     ANNOTATION_GRACE_SECONDS,
@@ -44,6 +43,7 @@ from di_api.phase import Phase
 from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS, phase_of
 from di_api.validation import may_be_too_much, weight_error
 from di_kube.cache import Subscriber, WatchCache
+from di_kube.compact import compact
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
 from di_operator.cluster.packed import Packed, json_text

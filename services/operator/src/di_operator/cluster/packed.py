@@ -10,7 +10,7 @@ from zlib import compress, decompress
 import orjson
 from typing_extensions import override
 
-from di_api.compact import compact
+from di_kube.compact import compact
 
 LONGEST_PLAIN: Final = 16 * 1024
 """Bytes up to which a text is stored uncompressed."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from di_api.compact import compact
+from di_kube.compact import compact
 
 HEARTBEAT: Final = 10.0
 """Seconds after which a pod repeats its entry."""

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from di_api.compact import compact
 from di_api.names import MAX_LABEL
+from di_kube.compact import compact
 from di_server.deadline import check_wait
 from di_server.members.entry import MAX_SAYS
 from di_server.problems import Malformed, TooLarge
