@@ -65,6 +65,7 @@ def test_workers_share_the_records_of_a_data_set() -> None:
 
 
 @pytest.mark.usefixtures("learner")
+@pytest.mark.proves("sdk.md#reference/di-shard-index-epoch-records")
 def test_records_can_have_names() -> None:
     names = ["a", "b", "c"]
     with di.shards("prompts", records=names, shard_size=2) as shards:

@@ -322,8 +322,7 @@ GPU_PORT_PREFIX: Final = "gpu-port-"
 """Port name prefix for a ddp learner's further GPUs: `gpu-port-<i>` is di-port + i."""
 MASTER_PORT_NAME: Final = "master-port"
 MASTER_PORT: Final = 10314
-"""Port on which the first pod of a process group coordinates the others: of the ddp learners of an
-aggregator, and of a task unless its template names a port MASTER_PORT_NAME."""
+"""Port of a process group's first pod, unless its template names a port MASTER_PORT_NAME."""
 JOB_PORTS: Final = range(23_000, 24_024)
 """Numbers for ports of scope Job: as many as the tasks of a job can request."""
 POD_PORTS: Final = range(24_100, 29_100)
