@@ -137,7 +137,7 @@ def simulate(
         raise CommandError(
             "the job would be refused",
             where="\n".join(f"{each.path}: {each.advice}" for each in error.errors),
-            remedy="di submit --dry-run server has the API server check the rest",
+            remedy="the API server checks the rest: di submit FILE --dry-run server",
         ) from error
     except (ConversionFailed, ValueError) as error:
         raise CommandError("the job cannot be tried", where=str(error)) from error

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import (
     EVENTS,
     JOBS,
@@ -27,6 +28,7 @@ from tests.unit.cli.installation import NOW
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 _GPU = {"nvidia.com/gpu": "1"}
+_HINTED = re.compile(r"\bdi ([a-z][a-z-]*(?: [^,;:()\n?]*)?)")
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,6 +62,25 @@ def test_the_documents_transcripts_match_the_commands(
             assert shown == wanted, "\n".join([f"$ {line}", *shown])
             commands += 1
     assert commands > 15
+
+
+def test_the_hints_of_the_documents_transcripts_work(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command of di that a transcript suggests is run in the cluster of the transcript."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("di_cli.survey.local_now", lambda: NOW)
+    _fill(di, tmp_path)
+    shown = "\n".join(_BLOCK.findall(DOCUMENT.read_text()))
+    hints = re.findall(r"^ *(?:try|next|or): (.+)$", shown, re.MULTILINE)
+    found = {each.strip() for hint in hints for each in _HINTED.findall(hint)}
+    found |= {f"why {name}" for name in re.findall(r"\bdi why (\S+)$", shown, re.MULTILINE)}
+    assert len(found) > 3, found
+    for words in sorted(found):
+        # The user gives the file, and the shell what is behind the arrow.
+        command = words.replace("FILE", "job.yaml").partition(" > ")[0]
+        said = di(*shlex.split(command))
+        assert said.code not in (ExitCode.USAGE, ExitCode.FAILED), (words, said.err)
 
 
 def _fill(di: Di, folder: Path) -> None:

@@ -17,7 +17,7 @@ from di_api.field_error import items, mapping
 from di_api.timestamps import last_seen
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
-_NO_CLASS: Final = re.compile(r'storageclass\S* "([^"]+)" not found')
+_NO_CLASS: Final = re.compile(r'storageclass(?:\.storage\.k8s\.io)? "([^"]+)" not found')
 
 
 def claims_of(pods: Iterable[Object]) -> frozenset[str]:

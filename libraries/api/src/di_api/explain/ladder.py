@@ -125,7 +125,7 @@ def _not_ending(job: Job) -> Explanation | None:
         cause=Cause.POD_NOT_ENDING,
         summary=_with(
             f"{job.facts.name} {runs} a pod that was deleted does not end",
-            one_line(of_operator(held.message) if "first: " not in held.message else held.message),
+            one_line(held.message),
         ),
         evidence=(Evidence(label="operator", text=held.message, at=held.since),),
         remedy="a finalizer is for its own controller to remove; if the node hangs, restart its "

@@ -11,7 +11,7 @@ NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of containers that the runtime could not start: its message is theirs."""
 LONGEST: Final = 600
 """Maximum number of characters of a message, refusals of the API server apart."""
-_AFTER_POD: Final = re.compile(r"\S+ (?:failed )?first: ")
+_FIRST_POD: Final = " first: "
 """Ends the operator's own part of its message, which has the count of pods and the first one."""
 _PREEMPTION: Final = re.compile(r"\.? ?preemption: \d+/\d+ nodes.*$", re.IGNORECASE)
 """What the scheduler adds about preemption, which repeats the count of nodes."""
@@ -41,8 +41,8 @@ def own_message(sign: Sign) -> str:
 
 def of_operator(text: str) -> str:
     """Return the reported part of an operator's message: what follows the first pod's name."""
-    found = _AFTER_POD.search(text)
-    return text[found.end() :] if found else text
+    _, found, reported = text.partition(_FIRST_POD)
+    return reported if found else text
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:

@@ -27,11 +27,13 @@ _CHAINED: Final = (
 _WRAPPERS: Final = re.compile(r"(?:^|\.)(?:ChildFailedError|CalledProcessError|ExceptionGroup)\b")
 """Errors of a launcher, which report that the program failed, but not why."""
 _REPORTS: Final = re.compile(
-    r"\b(?:error|fatal|panic|critical|failed)\b|check failed|terminate called|not found\b|"
+    r"\b(?:error|failed)\b(?![:= ]*-?[\d.])|\b(?:fatal|panic|critical)\b|check failed|"
+    r"terminate called|not found\b|"
     r"can't open|cannot open|no such file|permission denied|exec format|segmentation fault|"
     r"core dumped|insufficient|refused",
     re.IGNORECASE,
 )
+"""Words of lines that report a failure; a number after them is a measurement."""
 _LOGGER: Final = re.compile(r"^[EF]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] ")
 """What glog puts before the message of an error."""
 _NOISE: Final = re.compile(r"stack trace|^\s+@ |^exit status \d+$")
