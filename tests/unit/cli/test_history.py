@@ -114,6 +114,17 @@ def test_a_refusal_of_the_history_names_a_remedy(
     assert hint in said.err
 
 
+def test_an_account_of_another_namespace_reads_the_history_of_all(di: Di, service: Service) -> None:
+    said = di("history", "cartpole", "-n", "rl", "--account", "di-system/di-history")
+    assert said.code == 0
+    (asked,) = [path for _, path, _ in di.world.requests if path.endswith("/token")]
+    assert asked == "/api/v1/namespaces/di-system/serviceaccounts/di-history/token"
+    assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
+    service.status = 403
+    refused = di("history", "cartpole", "-n", "rl").err
+    assert "--account di-system/di-history" in refused
+
+
 def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--server", "http://history.example:8080")
     assert said.code == ExitCode.FAILED

@@ -44,6 +44,7 @@ class History:
 
     Attributes:
         server: base URL.
+        account: whose token it is: a name, or with a namespace NAMESPACE/NAME.
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         seconds: timeout of a request.
@@ -140,10 +141,11 @@ class History:
             message = f"its answer ({status}) is none of di-history's"
         remedy = "--namespace, or di list" if status == 404 else "try again"
         if status in (401, 403):
-            account = f"--serviceaccount {namespace}:{self.account}"
+            place, _, name = self.account.rpartition("/")
+            account = f"--serviceaccount {place or namespace}:{name}"
             remedy = (
-                f"--account names another one; or kubectl -n {namespace} create rolebinding "
-                f"{self.account}-view --clusterrole view {account}"
+                f"an administrator gives --account {SYSTEM_NAMESPACE}/{HISTORY_NAME}; or kubectl "
+                f"-n {namespace} create rolebinding {name}-view --clusterrole view {account}"
             )
         return CommandError(
             f"di-history refused it ({status})",

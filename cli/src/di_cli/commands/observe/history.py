@@ -39,7 +39,8 @@ Server = Annotated[
 Account = Annotated[
     str,
     typer.Option(
-        help="Service account of the namespace for the request; needs permission to read jobs."
+        help="Service account for the request, NAME or NAMESPACE/NAME; needs permission to read "
+        "jobs."
     ),
 ]
 Authority = Annotated[
@@ -137,11 +138,14 @@ def open_history(
     """
     pem = authority_pem(authority)
     with reached(server, context=context) as url:
+        place, _, own_name = account.rpartition("/")
         body = {
-            "metadata": {"name": account},
+            "metadata": {"name": own_name},
             "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": _TOKEN_SECONDS},
         }
-        made = session.client.create(SERVICE_ACCOUNTS, body, session.namespace, subresource="token")
+        made = session.client.create(
+            SERVICE_ACCOUNTS, body, place or session.namespace, subresource="token"
+        )
         yield History(
             server=url,
             token=str(made["status"]["token"]),
