@@ -14,7 +14,12 @@ from tests.chart.test_rbac import DIJOBS, TOKENS, permissions
 ON = "history.enabled=true"
 DATABASE = "history.database.existingSecret=history-database"
 BUCKET = "history.objectStorage.bucket=rl-logs"
-EVERYTHING = {DIJOBS: "list watch", "pods": "list watch", "events": "list watch", "pods/log": "get"}
+EVERYTHING = {
+    DIJOBS: "get list watch",
+    "pods": "list watch",
+    "events": "list watch",
+    "pods/log": "get",
+}
 
 
 def deployment(chart: Chart, *values: str) -> Any:
