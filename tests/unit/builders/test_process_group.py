@@ -100,6 +100,7 @@ def test_a_port_of_the_template_is_the_masters() -> None:
     assert jax["JAX_COORDINATOR_ADDRESS"] == f"{NODES[0]}:7"
 
 
+@pytest.mark.proves("teams.md#feature-by-feature/plug-ins-of-a-job")
 @pytest.mark.parametrize("framework", Framework)
 def test_every_framework_has_its_row(framework: Framework) -> None:
     assert framework in FRAMEWORKS

@@ -84,7 +84,11 @@ def test_an_operator_crash_does_not_move_the_end_of_the_grace_period(
     assert cluster.status["restarts"] == cluster.status["reschedules"] == 0
 
 
-@pytest.mark.proves("dijob.md#spec/successpolicy-operator", "dijob.md#spec/successpolicy-tasks")
+@pytest.mark.proves(
+    "dijob.md#spec/successpolicy-operator",
+    "dijob.md#spec/successpolicy-tasks",
+    "teams.md#feature-by-feature/policies-of-a-job",
+)
 @pytest.mark.parametrize(("operator", "phase"), [("Any", "Succeeded"), ("All", "Running")])
 def test_one_task_is_enough_for_any_and_not_for_all(operator: str, phase: str) -> None:
     cluster = training(tasks=["learner", "evaluator"], operator=operator)

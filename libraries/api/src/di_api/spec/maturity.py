@@ -75,6 +75,12 @@ FEATURES: Final = (
         switch="`import di_orchestrator`",
     ),
     Feature(
+        name="Data shards",
+        stage=Stage.BETA,
+        page="reference/sdk.md#data-shards",
+        switch="`di.shards`; `/<id>/shards/<dataset>`",
+    ),
+    Feature(
         name="The command `di`, and jobs on one machine",
         stage=Stage.BETA,
         page="reference/cli.md",
