@@ -24,6 +24,7 @@ _CLASSES = (
     di_orchestrator.Coordinator,
     di_orchestrator.Drain,
     di_orchestrator.Rollout,
+    di_orchestrator.Shards,
     di_orchestrator.Hub,
 )
 

@@ -211,7 +211,7 @@ def test_an_answer_is_sent_in_one_packet(url: str) -> None:
             assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
 
 
-@pytest.mark.proves("sdk.md#reference/close")
+@pytest.mark.proves("sdk.md#reference/close-accept-no-new-requests-and-wait-for")
 def test_closing_a_hub_waits_for_open_requests() -> None:
     asked, go_on, answers = threading.Event(), threading.Event(), list[bytes]()
 

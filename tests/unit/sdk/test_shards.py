@@ -38,7 +38,11 @@ def test_both_sides_compute_the_same_order() -> None:
         assert order.shard_at(place, **arguments) == shard_at(place, **arguments)
 
 
-@pytest.mark.proves("sdk.md#data-shards", "sdk.md#reference/di-shards-name-size-none-records-none")
+@pytest.mark.proves(
+    "sdk.md#data-shards",
+    "sdk.md#reference/di-shards-name-size-none-records-none",
+    "sdk.md#reference/progress",
+)
 @pytest.mark.usefixtures("learner")
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_each_record_of_an_epoch_is_given_once(harness: Harness, *, shuffle: bool) -> None:
@@ -74,6 +78,7 @@ def test_records_can_have_names() -> None:
         next(di.shards("prompts", records=["a", "b", "d"], shard_size=2))
 
 
+@pytest.mark.proves("sdk.md#reference/close-give-the-shards-that-are-not-done-to")
 @pytest.mark.usefixtures("learner")
 def test_what_a_closed_worker_has_not_done_is_given_to_another(harness: Harness) -> None:
     with di.shards("prompts", **SET) as shards:
@@ -84,6 +89,7 @@ def test_what_a_closed_worker_has_not_done_is_given_to_another(harness: Harness)
         assert next(shards).index == 1
 
 
+@pytest.mark.proves("sdk.md#reference/position", "sdk.md#reference/restore-position")
 @pytest.mark.usefixtures("learner")
 def test_the_position_is_where_another_run_goes_on(harness: Harness) -> None:
     with di.shards("prompts", **SET) as shards:
@@ -125,7 +131,9 @@ def learn(steps: int, save_at: int) -> list[int]:
     return seen
 
 
-@pytest.mark.proves("sdk.md#data-shards")
+@pytest.mark.proves(
+    "sdk.md#data-shards", "sdk.md#reference/saving-write", "sdk.md#reference/resume-run"
+)
 @pytest.mark.parametrize("kind", ["job", "outside"])
 def test_a_training_resumes_at_the_records_of_its_checkpoint(
     kind: str,
@@ -176,6 +184,7 @@ def test_a_checkpoint_without_its_position_is_named(
         other.resume(run)
 
 
+@pytest.mark.proves("sdk.md#reference/done-shard")
 @pytest.mark.usefixtures("learner")
 def test_a_shard_that_is_done_by_hand_stays_until_then(harness: Harness) -> None:
     with di.shards("prompts", by_hand=True, **SET) as shards:
