@@ -99,6 +99,34 @@ def trial(testbed: Testbed, manifest: Object) -> Trial:
     return Trial.of(manifest, namespace=testbed.namespace, now=datetime.now(UTC), taken=set())
 
 
+@pytest.mark.proves("lifecycle.md#pods-that-cannot-run/for-too-little-free-capacity-and-the")
+@with_testbed
+async def test_pods_behind_others_wait_and_too_large_jobs_do_not(
+    testbed: Testbed, namespace: str
+) -> None:
+    def has_reason(name: str, reason: str) -> Callable[[], Awaitable[bool]]:
+        async def check() -> bool:
+            status = await testbed.status(name)
+            return status.get("phase") == "Starting" and (
+                condition(status, "Starting")["reason"] == reason
+            )
+
+        return check
+
+    async with nodes(testbed, n1=2), testbed.operator(policy="fit", scheduling_period=PERIOD):
+        await testbed.submit(job("first", devices(testbed, "learner", 2)))
+        await testbed.until(runs_on(testbed, "first", n1=2), "the first job to run")
+        await testbed.submit(job("behind", devices(testbed, "learner", 1)))
+        await testbed.submit(job("large", devices(testbed, "learner", 3)))
+        await testbed.until(has_reason("behind", "WaitingForNodes"), "a job to wait for nodes")
+        await testbed.until(has_reason("large", "Unschedulable"), "a job to be too large")
+        await testbed.delete("large")
+        await testbed.delete("first")
+        await testbed.until(runs_on(testbed, "behind", n1=1), "the waiting job to run")
+        waits = [e for e in await testbed.events("behind") if e["reason"] == "WaitingForNodes"]
+        assert {each["type"] for each in waits} == {"Normal"}
+
+
 @with_testbed
 async def test_two_jobs_share_a_third_waits_and_a_node_goes(
     testbed: Testbed, namespace: str
