@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from di_api import names
 from di_api.spec import Code
 from di_operator.builders.code import with_code
 from di_unpack import program
@@ -89,6 +90,14 @@ def test_a_coordinator_gets_the_code_too() -> None:
     cluster.job["spec"]["code"] = CODE
     (init,) = pod_of(cluster, "x-coordinator")["initContainers"]
     assert init["name"] == "di-code"
+
+
+def test_the_program_and_the_operator_use_the_same_names() -> None:
+    (init,) = pod(MAIN, code={**CODE, "requirements": "a.txt"})["initContainers"]
+    variables = {each["name"] for each in init["env"]}
+    known = {program.BUNDLE, program.SHA256, program.DIRECTORY, program.REQUIREMENTS}
+    assert variables == known
+    assert (program.PACKAGES, program.FALLBACK) == (names.CODE_PACKAGES, names.CODE_FALLBACK)
 
 
 def test_a_pod_without_containers_is_left_alone() -> None:

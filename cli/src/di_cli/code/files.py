@@ -19,13 +19,12 @@ from typing import Final
 
 from di_api.names import CODE_FALLBACK, CODE_PACKAGES
 from di_cli.errors import CommandError
+from di_unpack.program import MOST_BYTES, PARTS
 
 IGNORE_FILE: Final = ".diignore"
-MOST_BYTES: Final = 64 << 20
-"""Bytes of all files; a pod unpacks no more."""
 _NEVER: Final = (
     *(".git", "__pycache__", "*.pyc", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
-    *(IGNORE_FILE, CODE_PACKAGES, CODE_FALLBACK, ".di-part"),
+    *(IGNORE_FILE, CODE_PACKAGES, CODE_FALLBACK, PARTS),
 )
 """Patterns of files without use for a program, which are left out without a message."""
 _SECRETS: Final = (

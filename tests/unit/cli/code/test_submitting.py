@@ -14,9 +14,11 @@ from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from di_cli.code.bundle import contents
 from di_cli.exit_codes import ExitCode
+from di_cli.views.describe import head
 from di_cli.views.followed import state_of
 from tests.unit.cli.conftest import JOBS, PODS, Di
 from tests.unit.cli.conftest import pod as a_pod
+from tests.unit.cli.installation import NOW
 
 pytestmark = pytest.mark.usefixtures("light")
 MAPS = "/api/v1/namespaces/rl/configmaps"
@@ -294,3 +296,13 @@ def test_the_state_of_a_followed_job_is_short() -> None:
     progress = {"step": 99, "totalSteps": 100}
     running = {"phase": "Running", "replicas": 4, "readyReplicas": 3, "progress": progress}
     assert state_of({"status": running}) == "Running  3/4 ready  90 %"
+
+
+def test_a_described_job_shows_its_code_and_its_commit() -> None:
+    job: dict[str, Any] = {"metadata": {"name": "train"}, "spec": {}}
+    assert not [line for line in head(job, NOW) if line.startswith("Code")]
+    job["spec"] = {"code": {"configMap": "a", "sha256": "0" * 64}}
+    assert "Code" in " ".join(head(job, NOW))
+    job["spec"]["code"]["revision"] = "abc-dirty"
+    (line,) = (line for line in head(job, NOW) if line.startswith("Code"))
+    assert line.split(maxsplit=1)[1] == "000000000000, git abc-dirty"
