@@ -23,6 +23,7 @@ from di_cli.main import run
 from di_kube.config import KubeConfig
 from di_kube.errors import ApiError
 from di_kube.resources import (
+    CONFIGMAPS,
     DEPLOYMENTS,
     DIJOBS,
     LEASES,
@@ -389,3 +390,35 @@ def _token(config: KubeConfig, namespace: str) -> str:
     """Of an account without any rights."""
     with SyncKubeClient(config=config) as client:
         return token_of(client, namespace, "default")
+
+
+def test_own_code_is_submitted_once_and_pushed_into_its_job(
+    di: Di, kube_config: KubeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "train.py"
+    program.write_text("print(1)\n")
+    code, _, err = di("submit", "train.py", "--replicas", "learner=0")
+    assert (code, "spec.tasks[0].replicas" in err) == (ExitCode.FAILED, True)
+    assert di("submit", "train.py")[:2] == (0, "dijob/train submitted\n")
+    code, _, err = di("submit", "train.py")
+    assert code == ExitCode.FAILED
+    assert "error: dijob/train exists already" in err
+    with SyncKubeClient(config=kube_config) as kube:
+
+        def bundles() -> dict[str, Object]:
+            found, _ = kube.list(CONFIGMAPS, di.namespace, label_selector="diengine/code-of=train")
+            return {each["metadata"]["name"]: each for each in found}
+
+        made = kube.get(DIJOBS, "train", di.namespace)
+        assert set(bundles()) == {made["spec"]["code"]["configMap"]}
+        assert di("push", "train")[1] == "dijob/train has this code already\n"
+        program.write_text("print(2)\n")
+        assert di("push", "train")[1] == "dijob/train restarts with new code: train.py\n"
+        pushed = kube.get(DIJOBS, "train", di.namespace)
+        assert pushed["metadata"]["uid"] == made["metadata"]["uid"]
+        assert pushed["spec"]["code"]["sha256"] != made["spec"]["code"]["sha256"]
+        assert len(bundles()) == 2
+        for each in bundles().values():
+            (owner,) = each["metadata"]["ownerReferences"]
+            assert owner["uid"] == made["metadata"]["uid"]
