@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -155,6 +156,21 @@ def test_requirements_are_installed_beside_the_code(
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
     assert command[-4:] == ["--target", f"{tmp_path}/.di-packages", "-r", file]
     assert (folder, list(tmp_path.iterdir())) == (f"{tmp_path}/a", [])
+
+
+def test_pip_installs_from_a_folder_of_the_bundle_without_an_index(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    about = "Metadata-Version: 2.1\nName: small\nVersion: 1\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: a\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with ZipFile(wheels / "small-1-py3-none-any.whl", "w") as archive:
+        archive.writestr("small.py", "VALUE = 7\n")
+        archive.writestr("small-1.dist-info/METADATA", about)
+        archive.writestr("small-1.dist-info/WHEEL", wheel)
+        archive.writestr("small-1.dist-info/RECORD", "")
+    (tmp_path / "requirements.txt").write_text("--no-index\n--find-links wheels\nsmall\n")
+    program.install(str(tmp_path), "requirements.txt")
+    assert (tmp_path / ".di-packages" / "small.py").read_text() == "VALUE = 7\n"
 
 
 def test_fallback_packages_are_used_only_where_python_has_none(tmp_path: Path) -> None:
