@@ -122,6 +122,7 @@ verify: setup ## format, lint, types, import contracts, generated files, chart, 
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/vermin --quiet --no-tips --violations --target=3.9- sdk/src
+	@$(BIN)/vermin --quiet --no-tips --violations --target=3.8- libraries/api/src/di_unpack
 	@$$($(BIN)/di-cluster binary helm) lint --strict charts/di-orchestrator
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@$(BIN)/python -m tools.documents --check
