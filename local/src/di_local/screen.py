@@ -67,7 +67,7 @@ class Screen:
             return
         ready = f"{status.get('readyReplicas', 0)}/{status.get('replicas', 0)} ready"
         shown = "" if Phase(phase).is_finished else ready
-        report = reported(mapping(status.get("profilings")))
+        report = reported(mapping(status.get("profilings")), has_collectors=len(counts) > 1)
         is_new = (phase, shown) != (self._phase, self._ready)
         if is_new or (report != self._report and self._is_due(is_first=not self._report)):
             self._phase, self._ready, self._report = phase, shown, report
@@ -93,19 +93,26 @@ class Screen:
         )
 
 
-def reported(profilings: Object) -> list[str]:
+def reported(profilings: Object, *, has_collectors: bool) -> list[str]:
     """Return the parts of a job's report for a person: progress, return and waiting of the learner,
     the return under any spelling of its name.
+
+    Args:
+        has_collectors: whether the learner can wait for other pods.
     """
-    step, total = profilings.get("step"), profilings.get("totalSteps")
-    far = f"step {_number(step)}" + (f" of {_number(total)}" if _number(total) else "")
+    far = _far("step", profilings, "step", "totalSteps")
     waits = profilings.get("learnerWaitFrac")
     returned = profilings.get(find_metric(profilings, RETURN) or RETURN)
     return [
-        *([far] if _number(step) else []),
+        *(far or _far("env step", profilings, "envSteps", "maxEnvSteps")),
         *([f"return {_number(returned)}"] if _number(returned) else []),
-        *([f"learner waits {waits:.0%}"] if _number(waits) else []),
+        *([f"learner waits {waits:.0%}"] if has_collectors and _number(waits) else []),
     ]
+
+
+def _far(name: str, profilings: Object, key: str, most: str) -> list[str]:
+    step, total = _number(profilings.get(key)), _number(profilings.get(most))
+    return [f"{name} {step}" + (f" of {total}" if total else "")] if step else []
 
 
 def _number(value: object) -> str:

@@ -19,12 +19,18 @@ from di_orchestrator.server.coordinator import Coordinator
 from di_orchestrator.termination import Leaving
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.report import misspelt
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
 
 REPORT_SECONDS = 15.0
 """Seconds for which one report is retried; the next one contains more."""
 COLLECTOR = "collector"
+_ARGUMENTS = (
+    *("total_steps", "max_env_steps", "learners", "nodes", "save_every", "checkpoint"),
+    *("observations", "samples_from", "reports"),
+)
+"""Names of the arguments of `training`."""
 
 
 def job() -> Job:
@@ -189,9 +195,13 @@ def training(
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
+        TypeError: a key in `known` is a misspelt argument or key.
         BadEnvironment: the pod's variables are not those of the operator.
         BadReport: a value in `known` is invalid.
     """
+    for name in known:
+        if (meant := misspelt(name, _ARGUMENTS)) is not None:
+            raise TypeError(f"training() has no argument {name!r}; did you mean {meant!r}?")
     here = job()
     sender = rescaling = None
     found = connection(here)

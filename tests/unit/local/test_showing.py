@@ -67,7 +67,17 @@ def test_reported_progress_is_shown_with_the_phase_and_periodically() -> None:
 @pytest.mark.parametrize("value", [None, "1", True, {}, []])
 def test_a_report_of_another_type_is_not_shown(value: Any) -> None:
     keys = ("step", "totalSteps", "episodeReturn", "learnerWaitFrac")
-    assert reported(dict.fromkeys(keys, value)) == []
+    assert reported(dict.fromkeys(keys, value), has_collectors=True) == []
+
+
+def test_env_steps_are_shown_for_programs_without_other_steps() -> None:
+    counted = {"envSteps": 500, "maxEnvSteps": 1000}
+    assert reported(counted, has_collectors=True) == ["env step 500 of 1,000"]
+    assert reported({**counted, "step": 3}, has_collectors=True) == ["step 3"]
+
+
+def test_a_job_without_collectors_does_not_wait_for_them() -> None:
+    assert reported({"step": 3, "learnerWaitFrac": 0.55}, has_collectors=False) == ["step 3"]
 
 
 def test_a_coordinators_scaling_is_shown_by_role() -> None:

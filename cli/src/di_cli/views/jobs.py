@@ -75,7 +75,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         phase=phase or "-",
         progress=progress_share(mapping(status.get("progress"))),
         ready=(_count(status.get("readyReplicas")), _wanted(job)),
-        waiting=_waiting(mapping(status.get("profilings"))),
+        waiting=_waiting(job),
         restarts=_count(status.get("restarts")),
         reschedules=_count(status.get("reschedules")),
         gpus=_gpus(job),
@@ -200,9 +200,12 @@ def progress_share(progress: Object) -> float | None:
     return min(1.0, max(0.0, step / total))
 
 
-def _waiting(profilings: Object) -> float | None:
-    """Return the last reported share."""
-    waited = profilings.get("learnerWaitFrac")
+def _waiting(job: Object) -> float | None:
+    """Return the last reported share; None for a job without other pods to wait for."""
+    spec = mapping(job.get("spec"))
+    if not spec.get("coordinated") and len(items(spec.get("tasks"))) == 1:
+        return None
+    waited = mapping(mapping(job.get("status")).get("profilings")).get("learnerWaitFrac")
     return waited if is_number(waited) and 0 <= waited <= 1 else None
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from di_orchestrator.errors import BadReport
@@ -84,6 +86,8 @@ OBSERVATION = (
     Number("iteration", "iteration", 1e-9, 1e6),
 )
 TEXTS = ("kind", "phase")
+_CLOSE = 0.85
+"""Similarity of two names, of which one is taken for a misspelling of the other."""
 _BY_NAME = {number.name: number for number in NUMBERS}
 
 
@@ -97,6 +101,14 @@ def keyed(values: Mapping[str, object]) -> dict[str, Any]:
     Raises:
         BadReport: values are invalid; each fault has the path of its key.
     """
+    report, faults = checked(values)
+    if faults:
+        raise BadReport(tuple(faults))
+    return report
+
+
+def checked(values: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
+    """Return the valid values, as `keyed` does, and the faults of the others."""
     report: dict[str, Any] = {}
     faults: list[str] = []
     for name, raw in values.items():
@@ -106,14 +118,28 @@ def keyed(values: Mapping[str, object]) -> dict[str, Any]:
             continue
         if isinstance(value, float) and not math.isfinite(value):
             value = str(value)
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
+        if _is_json(value):
+            report[name] = value
+        else:
             faults.append(f"{name}: must be what JSON knows")
-        report[name] = value
-    if faults := [*faults_of(report), *faults]:
-        raise BadReport(tuple(faults))
-    return report
+    found = faults_of(report)
+    bad = {re.split(r"[.:\[]", fault, maxsplit=1)[0] for fault in found}
+    return {key: value for key, value in report.items() if key not in bad}, [*found, *faults]
+
+
+def misspelt(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that a program probably means; None: the name is one of its own."""
+    names = {*known, *_BY_NAME}
+    close = () if name in names else get_close_matches(name, names, n=1, cutoff=_CLOSE)
+    return close[0] if close else None
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def faults_of(report: Mapping[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ from di_orchestrator.training_run.advice import wanted_collectors
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.group import Group
 from di_orchestrator.training_run.place import Place
-from di_orchestrator.training_run.report import keyed
+from di_orchestrator.training_run.report import checked, keyed
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
 from di_orchestrator.training_run.stopwatch import Lap, Observations, Stopwatch, Window
@@ -211,7 +211,7 @@ class Training:
     ) -> None:
         """Report the progress of the training; at most one report is sent per second.
 
-        An invalid report causes a warning, once, and is not sent; with `DI_TEST=1` in the
+        An invalid value causes a warning, once, and is not sent; with `DI_TEST=1` in the
         environment it raises.
 
         Args:
@@ -228,14 +228,11 @@ class Training:
         """
         if samples is not None:
             self.iteration(samples)
-        try:
-            said = keyed({**more, **({} if step is None else {"step": step})})
-        except BadReport as error:
-            if self._is_test:
-                raise
-            for fault in error.faults:
-                self._warnings.say(f"a report was not sent: {fault}")
-            return
+        said, faults = checked({**more, **({} if step is None else {"step": step})})
+        if faults and self._is_test:
+            raise BadReport(tuple(faults))
+        for fault in faults:
+            self._warnings.say(f"a value was not reported: {fault}")
         self._values.update(said)
         if isinstance(said.get("collectors"), int):
             self.now_collects(said["collectors"])
