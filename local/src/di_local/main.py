@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,13 +18,20 @@ from rich.console import Console
 from rich.text import Text
 
 from di_api.field_error import mapping
-from di_api.names import job_name_of
+from di_api.names import CHECKPOINT_VOLUME, job_name_of
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
 from di_local.addresses import NoAddress
 from di_local.engine import KNOWN, Engine, NoEngine, find_engine
 from di_local.images import BadImages
-from di_local.manifest import BadManifest, Manifest, made_of_flags, read_manifest
+from di_local.manifest import (
+    BadManifest,
+    Manifest,
+    interpreters,
+    made_of_flags,
+    read_manifest,
+    with_checkpoint,
+)
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 from di_local.screen import replicas
 from di_service.logs import configure_logs, formatter
@@ -41,9 +49,10 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a job; return 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after Ctrl-C."""
     given, rest = _split(sys.argv[1:] if argv is None else argv)
-    arguments = parser().parse_args(given)
+    arguments, unknown = parser().parse_known_args(given)
     arguments.rest = rest
     try:
+        _check_options(arguments.file, unknown)
         return conclude(run_job(_manifest(arguments), _options(arguments)))
     except (BadManifest, BadImages, CannotRun, NoAddress, NoEngine, OSError) as error:
         for line in str(error).splitlines():
@@ -74,6 +83,8 @@ def parser() -> argparse.ArgumentParser:
         help="run a job as processes, or in containers",
         description="Run a DIJob as processes here, or in containers.",
         epilog="What stands after -- is for the program.",
+        # An option of the program would be taken for the beginning of one of ours.
+        allow_abbrev=False,
     )
     each.add_argument(
         "file", type=Path, help="a manifest (YAML, JSON), a program, or a folder with --entry"
@@ -97,6 +108,12 @@ def parser() -> argparse.ArgumentParser:
         help="a local directory in place of a volume",
     )
     each.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIRECTORY",
+        help="directory of the learners' checkpoints, in place of the manifest's volume or claim",
+    )
+    each.add_argument(
         "--image",
         metavar="IMAGE",
         help="run in containers of this image, with the folder of the manifest or program",
@@ -118,6 +135,23 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def _check_options(file: Path, unknown: Sequence[str]) -> None:
+    """Refuse options that are not of `di run`.
+
+    Raises:
+        BadManifest: there are some.
+    """
+    if not unknown:
+        return
+    given = shlex.join(unknown)
+    if file.suffix in _MANIFESTS:
+        raise BadManifest(f"{given}: no option of `di run`; the manifest has the arguments")
+    raise BadManifest(
+        f"{given}: no option of `di run`; options of the program stand after --: "
+        f"di run {file} -- {given}"
+    )
+
+
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return our arguments, and those after `--` for the program."""
     place = argv.index("--") if "--" in argv else len(argv)
@@ -125,7 +159,12 @@ def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _manifest(arguments: argparse.Namespace) -> Manifest:
-    path: Path = arguments.file
+    found = _manifest_of(arguments, arguments.file)
+    directory = arguments.checkpoint
+    return found if directory is None else with_checkpoint(found, directory.resolve())
+
+
+def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
     if path.suffix in _MANIFESTS:
         return read_manifest(path)
     directory, name = Path.cwd(), job_name_of(path.stem)
@@ -167,6 +206,9 @@ def _options(arguments: argparse.Namespace) -> Options:
             raise BadManifest(f"--volume {text}: must be NAME=DIRECTORY of a directory")
         volumes[name] = Path(directory).resolve()
     engine = _engine(arguments)
+    if arguments.checkpoint is not None:
+        arguments.checkpoint.mkdir(parents=True, exist_ok=True)
+        volumes[CHECKPOINT_VOLUME] = arguments.checkpoint.resolve()
     return Options(
         environ=os.environ,
         state=state_directory(),
@@ -197,6 +239,10 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
     pods = ", ".join(_counted(count, task) for task, count in counts.items() if count)
     how = "as processes" if options.engine is None else f"in containers of {options.engine.name}"
     _CONSOLE.print(f"{manifest.job['metadata'].get('name')}: {pods}, {how} here")
+    if options.engine is None:
+        for word in interpreters(manifest.job):
+            path = shutil.which(word, path=options.environ.get("PATH"))
+            _CONSOLE.print(Text(f"{word} is {path}", "dim"))
     return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
 
 

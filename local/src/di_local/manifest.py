@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from di_api.conversion.versions import VERSIONS, ConversionFailed, convert
-from di_api.names import API_VERSION, DI_CONTAINER, GROUP, KIND, is_dns_label
+from di_api.field_error import items, mapping
+from di_api.names import API_VERSION, CHECKPOINT_VOLUME, DI_CONTAINER, GROUP, KIND, is_dns_label
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents
 
@@ -100,6 +102,30 @@ def made_of_flags(
         "spec": {"tasks": tasks},
     }
     return Manifest(job=_placed(job), beside=(), directory=directory)
+
+
+def with_checkpoint(manifest: Manifest, directory: Path) -> Manifest:
+    """Return the manifest with a directory of this machine for the checkpoints of its learners."""
+    spec = manifest.job["spec"]
+    before = dict(mapping(spec.get("checkpoint")))
+    before.pop("persistentVolumeClaim", None)
+    volume = {"name": CHECKPOINT_VOLUME, "hostPath": {"path": str(directory)}}
+    changed = {
+        **spec,
+        "checkpoint": {**before, "volume": CHECKPOINT_VOLUME},
+        "volumes": [*items(spec.get("volumes")), volume],
+    }
+    return replace(manifest, job={**manifest.job, "spec": changed})
+
+
+def interpreters(job: Mapping[str, Any]) -> list[str]:
+    """Return the Python commands, without a path, that the containers of a job begin with."""
+    found = set()
+    for task in map(mapping, items(mapping(job.get("spec")).get("tasks"))):
+        pod = mapping(mapping(task.get("template")).get("spec"))
+        for container in map(mapping, items(pod.get("containers"))):
+            found.update(str(word) for word in items(container.get("command"))[:1])
+    return sorted(word for word in found if re.fullmatch(r"python[0-9.]*", word))
 
 
 def _placed(document: Object) -> Object:

@@ -100,8 +100,8 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
     claim = spec.checkpoint.persistent_volume_claim if spec.checkpoint else None
     if claim is not None and CHECKPOINT_VOLUME not in machine.given:
         yield (
-            f"spec.checkpoint.persistentVolumeClaim: there are no claims here; "
-            f"give it a directory: --volume {CHECKPOINT_VOLUME}=DIRECTORY"
+            "spec.checkpoint.persistentVolumeClaim: there are no claims here; "
+            "give it a directory: --checkpoint DIRECTORY"
         )
 
 

@@ -1,0 +1,78 @@
+"""Arguments of `di run`: those of the program, its interpreter, its checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from di_local.main import REFUSED, SUCCEEDED
+
+SAVES = """
+import json, os, sys
+folder = os.environ["DI_CHECKPOINT_DIR"]
+open(os.path.join(folder, "saved"), "w").write(json.dumps(sys.argv[1:]))
+"""
+
+
+def run(tmp_path: Path, *arguments: object) -> tuple[int, str]:
+    """Return the exit code and the output of `di run`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "di_local", "run", *map(str, arguments)],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--lr", "0.1"], "--lr 0.1: no option of `di run`; options of the program stand after --"),
+        # The beginning of an option of `di run`.
+        (["--log", "x"], "train.py -- --log x"),
+    ],
+)
+def test_an_option_of_the_program_is_refused_with_the_right_command(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("")
+    code, shown = run(tmp_path, program, *arguments)
+    assert (code, message in shown) == (REFUSED, True), shown
+
+
+def test_a_program_gets_a_directory_for_checkpoints(tmp_path: Path) -> None:
+    program, folder = tmp_path / "train.py", tmp_path / "kept"
+    program.write_text(SAVES)
+    code, shown = run(tmp_path, program, "--checkpoint", folder, "--", "--lr", "0.1")
+    assert code == SUCCEEDED, shown
+    assert json.loads((folder / "saved").read_text()) == ["--lr", "0.1"]
+    assert f"python3 is {shutil.which('python3')}\n" in shown
+
+
+def test_a_directory_replaces_the_claim_of_a_manifest(tmp_path: Path) -> None:
+    container = {"name": "di-container", "image": "none", "command": ["python3", "-c", SAVES]}
+    task = {"type": "learner", "template": {"spec": {"containers": [container]}}}
+    job = {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": "claims"},
+        "spec": {
+            "checkpoint": {"persistentVolumeClaim": "elsewhere", "path": "/saved"},
+            "tasks": [task],
+        },
+    }
+    manifest = tmp_path / "job.json"
+    manifest.write_text(json.dumps(job))
+    assert run(tmp_path, manifest)[0] == REFUSED
+    code, shown = run(tmp_path, manifest, "--checkpoint", tmp_path / "kept")
+    assert code == SUCCEEDED, shown
+    assert (tmp_path / "kept" / "saved").exists()
