@@ -18,6 +18,8 @@ from di_local.api.selectors import selector
 
 log = structlog.get_logger(__name__)
 _AT_ONCE = 1 << 16
+_LOOK_SECONDS = 0.2
+"""Seconds between two checks whether a pod listens."""
 
 
 class Services:
@@ -54,14 +56,30 @@ class Services:
 
     async def _listen(self, service: Object, port: Mapping[str, Any]) -> None:
         address = self._network.address(service["metadata"]["name"])
+        target = port.get("targetPort") or port["port"]
+        if target == port["port"]:
+            # A program that listens on all addresses takes the Service's, too, and needs no
+            # forwarding; it could not start if the port were taken.
+            await self._first_listener(service, port["port"])
         try:
             server = await asyncio.start_server(
                 partial(self._accept, service, port), address, service_port(port["port"])
             )
         except OSError as error:
-            log.error("a Service has no address", port=port["port"], error=str(error))
+            if target != port["port"]:
+                log.error("a Service has no address", port=port["port"], error=str(error))
         else:
             self._servers.append(server)
+
+    async def _first_listener(self, service: Object, number: int) -> None:
+        """Wait until a ready pod listens on a port."""
+        while True:
+            for host, _ in self.backends(service, number):
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection(host, number)
+                    writer.close()
+                    return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _accept(
         self,

@@ -24,6 +24,7 @@ from di_orchestrator.rollouts import inference
 from di_orchestrator.rollouts.engine import Rollout
 from di_orchestrator.rollouts.inference import Seen
 from di_orchestrator.server.exchange import Clock
+from di_orchestrator.warnings_once import Warnings
 
 EVERY_SECONDS = 1.0
 """Seconds between two checks of the server."""
@@ -35,6 +36,9 @@ QUIET_SECONDS = 2.0
 """Seconds without running requests after which a draining server is done: a request may have been
 sent before it left its Service.
 """
+NOT_UP_SECONDS = 60.0
+"""Seconds after the start for which a server that does not answer is loading its model."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SILENT_SECONDS = 30.0
 """Maximum wait in seconds for a draining server that does not report its running requests."""
 
@@ -82,6 +86,51 @@ class Weights:
         return int(found) if found is not None and is_number else found
 
 
+class Watcher:
+    """Checks a server at the first of some URLs that answers; warns once if none does for long."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        look: Callable[[str], Seen] = inference.look,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._urls = urls
+        self._look = look
+        self._clock = clock
+        self._began = clock()
+        self._was_up = False
+        self._warnings = Warnings()
+
+    def __call__(self) -> Seen:
+        """Return the state of the server."""
+        for url in self._urls:
+            if (seen := self._look(url)).is_up:
+                self._was_up = True
+                return seen
+        if not self._was_up and self._clock() - self._began >= NOT_UP_SECONDS:
+            places = " and ".join(f"{url}/health" for url in self._urls)
+            self._warnings.say(f"the server is not up: {places} do not answer with HTTP 200")
+        return Seen(False)
+
+
+def places_of(server: str, address: str) -> tuple[str, ...]:
+    """Return the URLs of a server of this pod: at the loopback address, or at the pod's own.
+
+    `di run` gives each pod an address of its own, on which a server for all addresses listens.
+
+    Args:
+        server: its URL.
+        address: of the pod.
+    """
+    parts = urlsplit(server)
+    if parts.hostname not in _LOOPBACK or address in _LOOPBACK:
+        return (server,)
+    own = f"{address}:{parts.port}" if parts.port else address
+    return server, parts._replace(netloc=own).geturl()
+
+
 def serve(
     engine: Rollout,
     weights: Weights,
@@ -126,13 +175,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", nargs="*", help="command of the server, after --")
     given = parser.parse_args(arguments)
     leaving, weights = current_pod.leaving(), Weights()
-    url = f"http://{current_pod.job().address}:{urlsplit(given.server).port or 80}"
+    address = current_pod.job().address
+    url = f"http://{address}:{urlsplit(given.server).port or 80}"
+    watcher = Watcher(places_of(given.server.rstrip("/"), address))
     server = subprocess.Popen(given.command) if given.command else None
     try:
         with current_pod.rollout(given.port, given.path, url=url, answer=weights.answer) as engine:
             if server is not None:
                 threading.Thread(target=_follow, args=(server, leaving), daemon=True).start()
-            serve(engine, weights, lambda: inference.look(given.server), leaving)
+            serve(engine, weights, watcher, leaving)
             leaving.wait()
     finally:
         if server is not None:

@@ -18,11 +18,14 @@ import di_orchestrator as di
 from di_api import names
 from di_orchestrator import rollout_server
 from di_orchestrator.rollout_server import (
+    NOT_UP_SECONDS,
     QUIET_SECONDS,
     SILENT_SECONDS,
     TELL_SECONDS,
     Finishing,
+    Watcher,
     Weights,
+    places_of,
     serve,
 )
 from di_orchestrator.rollouts import inference
@@ -284,6 +287,24 @@ def test_a_wrapped_server_publishes_drains_and_ends(pod: dict[str, str]) -> None
                 assert running.wait(60) == 0
             finally:
                 running.kill()
+
+
+def test_a_server_is_checked_at_the_pods_own_address_too(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As under `di run`, where a server for all addresses listens on that of its pod."""
+    places = places_of("http://127.0.0.1:8000", "x-rollout-0.x")
+    assert places == ("http://127.0.0.1:8000", "http://x-rollout-0.x:8000")
+    assert places_of("http://other:8000", "x-rollout-0.x") == ("http://other:8000",)
+    up: set[str] = set()
+    watcher = Watcher(places, lambda url: Seen(url in up), clock=clock)
+    assert not watcher().is_up
+    assert caplog.text == ""
+    clock.pass_(NOT_UP_SECONDS)
+    assert not watcher().is_up
+    assert "http://127.0.0.1:8000/health and http://x-rollout-0.x:8000/health" in caplog.text
+    up.add(places[1])
+    assert watcher().is_up
 
 
 @pytest.mark.proves("sdk.md#engines/exit-code")
