@@ -159,14 +159,31 @@ FILLS: Final = MappingProxyType[str, Fill](
 
 
 def worst_reviews(size: int = LARGEST) -> Iterator[tuple[str, bytes]]:
-    """A name and a body for each of FILLS: a new job, a change of one, and a small job's change."""
+    """A name and a body for each of FILLS: a new job, changes of one, and a small job's change."""
     small = _of_tasks(0, lambda _: {})
     for name, fill in FILLS.items():
         yield f"a job with {name}", review(fill(size))
         job = fill(size // 2)
-        changed = {**job, "spec": {**job["spec"], "suspend": True}}
-        yield f"a change of a job with {name}", review(changed, old=job)
+        for change, changed in changes(job):
+            yield f"{change} a job with {name}", review(changed, old=job)
         yield f"a change to a job with {name}", review(job, old=small)
+
+
+def changes(job: Object) -> Iterator[tuple[str, Object]]:
+    """What may be made of a job, the first and the last value changed, and nearly all removed."""
+    yield "a change of", {**job, "spec": {**job["spec"], "suspend": True}}
+    yield "another end of", {**job, "spec": _with_another_end(job["spec"])}
+    yield "a change from", _job()
+
+
+def _with_another_end(value: Any) -> Any:
+    """The same value, whose innermost last part is another."""
+    if isinstance(value, dict) and value:
+        *_, last = value
+        return {**value, last: _with_another_end(value[last])}
+    if isinstance(value, list) and value:
+        return [*value[:-1], _with_another_end(value[-1])]
+    return "other"
 
 
 def review(job: Object, *, old: Object | None = None) -> bytes:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
-from typing import Any, Final, NamedTuple
-
-
-class _Step(NamedTuple):
-    """A key below another step; a linked list, because copying whole paths would be quadratic."""
-
-    above: _Step | None
-    key: str | int
-
+from itertools import chain, count, zip_longest
+from typing import Any, Final
 
 _END: Final = object()
+_SCALARS: Final = (str, int, float, type(None))
 _PLAIN_FORMAT: Final = 2
 """Version of the marshal format: the last one without references, which differ for equal values."""
 _COMPARED_WHOLE: Final = 4
@@ -42,44 +35,61 @@ def first_difference(old: object, new: object) -> tuple[str | int, ...] | None:
 
     A null field equals an absent one, as it does for the API server. Written without recursion,
     because Python's own `==` fails on values nested a thousand deep, which a request can contain.
+    Nothing behind the first difference is visited, however much the larger value has.
     """
-    pending: list[tuple[_Step | None, object, object]] = [(None, old, new)]
+    if old is new:
+        return None
+    whole = _parts(old, new)
+    if whole is None:
+        return () if _differ(old, new) else None
+    if written_alike(old, new):
+        return None
+    # The key of each level, and what is left to compare there.
+    path: list[str | int] = []
+    pending = [whole]
     while pending:
-        step, left, right = pending.pop()
-        if left is right or (_is_high(step) and _are_written_alike(left, right)):
-            continue
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            keys = [*left, *(key for key in right if key not in left)]
-            pending += [(_Step(step, k), left.get(k), right.get(k)) for k in reversed(keys)]
-        elif isinstance(left, list) and isinstance(right, list):
-            pairs = list(enumerate(zip_longest(left, right, fillvalue=_END)))
-            pending += [(_Step(step, index), a, b) for index, (a, b) in reversed(pairs)]
-        elif _differ(left, right):
-            return tuple(reversed(list(_keys(step))))
+        for key, left, right in pending[-1]:
+            if left is right or (len(pending) < _COMPARED_WHOLE and written_alike(left, right)):
+                continue
+            parts = _parts(left, right)
+            if parts is not None:
+                path.append(key)
+                pending.append(parts)
+                break
+            if _differ(left, right):
+                return (*path, key)
+        else:
+            pending.pop()
+            if path:
+                path.pop()
     return None
 
 
-def _is_high(step: _Step | None) -> bool:
-    for _ in range(_COMPARED_WHOLE):
-        if step is None:
-            return True
-        step = step.above
-    return False
-
-
-def _are_written_alike(left: object, right: object) -> bool:
+def written_alike(left: object, right: object) -> bool:
+    """Return whether two objects or lists are equal with their keys in the same order; False for
+    values of other types.
+    """
     if not isinstance(left, dict | list) or not isinstance(right, dict | list):
         return False
     text = written(left)
     return text is not None and text == written(right)
 
 
+def _parts(left: object, right: object) -> Iterator[tuple[str | int, object, object]] | None:
+    """Return the keys of two objects, or the indexes of two lists, with their values; None for
+    other values.
+    """
+    if isinstance(left, _SCALARS) or isinstance(right, _SCALARS):
+        return None
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        keys = chain(left, (key for key in right if key not in left))
+        return ((key, left.get(key), right.get(key)) for key in keys)
+    if isinstance(left, list) and isinstance(right, list):
+        pairs = zip_longest(left, right, fillvalue=_END)
+        return ((index, one, other) for index, (one, other) in zip(count(), pairs, strict=False))
+    return None
+
+
 def _differ(left: object, right: object) -> bool:
     # True equals 1 in Python but not in JSON. Containers of different types also differ here.
     return isinstance(left, bool) != isinstance(right, bool) or left != right
-
-
-def _keys(step: _Step | None) -> Iterator[str | int]:
-    while step is not None:
-        yield step.key
-        step = step.above

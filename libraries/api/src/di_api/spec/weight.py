@@ -56,7 +56,7 @@ def weigh(value: object) -> Weight:
             elif isinstance(each, Mapping):
                 if values + len(each) > MAX_SPEC_VALUES:
                     return Weight(size, values + len(each))
-                size += sum(map(_text, each)) + 2 * max(len(each), 1) + 1
+                size += _text("".join(each)) + 2 * len(each) + 2 * max(len(each), 1) - 1
                 pending.append(iter(each.values()))
             elif isinstance(each, list):
                 if values + len(each) > MAX_SPEC_VALUES:
