@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api import names
-from di_api.conversion.annotation import pack
+from di_api import names, strict_json
+from di_api.conversion.annotation import COMPRESSED, pack
 from di_webhook.admission import mutate, validate
 from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome
@@ -182,6 +184,42 @@ def test_one_job_that_does_not_fit_does_not_fail_the_list() -> None:
     assert found.outcome is Outcome.CONVERTED
     names_of = [each["metadata"]["name"] for each in found.body["response"]["convertedObjects"]]
     assert names_of == ["small", "large", "small"]
+
+
+@pytest.mark.parametrize("plain", ["[" + "{}," * 100_000 + "{}]", '{"spec":[' + "0," * 300_000])
+def test_annotated_jobs_that_expand_fail_no_list_of_an_older_version(
+    plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user can annotate hundreds of jobs, and labels and annotations are not reviewed."""
+    read = 0
+    loads = strict_json.loads
+
+    def counted(text: bytes, **options: Any) -> Any:
+        nonlocal read
+        read += len(text)
+        return loads(text, **options)
+
+    monkeypatch.setattr(strict_json, "loads", counted)
+    text = COMPRESSED + base64.b64encode(zlib.compress(plain.encode())).decode()
+    annotated = {"name": "a", "annotations": {names.ANNOTATION_CONVERSION: text}}
+    body = conversion([{**coordinated(), "metadata": annotated}] * 50, f"{names.GROUP}/v1alpha1")
+    assert answer(body).outcome is Outcome.CONVERTED
+    assert read == len(body)
+
+
+@pytest.mark.proves("security.md#what-a-review-may-cost/4-mib")
+def test_annotations_that_expand_to_many_values_fail_the_review() -> None:
+    text = COMPRESSED + base64.b64encode(zlib.compress(b"[" + b"{}," * 100_000)).decode()
+    bomb = {
+        "apiVersion": f"{names.GROUP}/v1alpha1",
+        "kind": names.KIND,
+        "metadata": {"name": "bomb", "annotations": {names.ANNOTATION_CONVERSION: text}},
+        "spec": {},
+    }
+    assert answer(conversion([bomb], names.API_VERSION)).outcome is Outcome.CONVERTED
+    found = answer(conversion([bomb] * 5, names.API_VERSION))
+    assert found.outcome is Outcome.FAILED
+    assert "unpack to more than" in found.message
 
 
 @pytest.mark.proves("security.md#what-a-review-may-cost/8-mib")

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from di_api.conversion.versions import ConversionFailed, convert
+from di_api import names
+from di_api.conversion.annotation import LARGEST
+from di_api.conversion.versions import ConversionFailed, convert, unpacked_bytes
 from di_api.difference import written
 from di_api.validation import Check, unbounded
 from di_webhook.budget import MAX_SECONDS, Exhausted
@@ -21,8 +23,17 @@ MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Maximum bytes of all converted jobs in Python's marshal format, which is a little more than their
 JSON.
 """
+MAX_UNPACKED_BYTES: Final = LARGEST
+"""Maximum bytes of the unpacked annotations of all jobs of older versions in a review."""
+_UNPACKED: Final = (
+    f"the jobs' annotations unpack to more than {MAX_UNPACKED_BYTES} bytes; list fewer"
+)
 _TOOK_LONG: Final = f"the jobs took more than {MAX_SECONDS:g} s of processor time; list fewer"
 _LONGEST_NAME: Final = 253
+
+
+class _Refused(ValueError):
+    """A review that fails as a whole; the message has the reason."""
 
 
 def answer(body: bytes, check: Check = unbounded) -> Answer:
@@ -43,20 +54,10 @@ def answer(body: bytes, check: Check = unbounded) -> Answer:
         return _failure(uid, "request.desiredAPIVersion must be a string")
     if not isinstance(objects, list):
         return _failure(uid, "request.objects must be a list")
-    converted: list[Mapping[str, Any]] = []
-    size = 0
-    for found in objects:
-        try:
-            check()
-            job = convert(found, version)
-        except (ConversionFailed, Exhausted) as error:
-            is_over = isinstance(error, Exhausted)
-            return _failure(uid, _TOOK_LONG if is_over else f"{_called(found)}: {error}")
-        # An annotation can expand to a thousand times its own size.
-        size += len(written(job) or b"")
-        if size > MAX_ANSWER_BYTES:
-            return _failure(uid, f"the jobs have more than {MAX_ANSWER_BYTES} bytes; list fewer")
-        converted.append(job)
+    try:
+        converted = _converted(objects, version, check)
+    except _Refused as error:
+        return _failure(uid, str(error))
     response = {"convertedObjects": converted, "result": {"status": "Success"}}
     return Answer(
         status=200,
@@ -65,6 +66,30 @@ def answer(body: bytes, check: Check = unbounded) -> Answer:
         operation=version,
         uid=uid,
     )
+
+
+def _converted(objects: list[Any], version: str, check: Check) -> list[Mapping[str, Any]]:
+    """Return all objects in the form of `version`; raises _Refused for the review as a whole."""
+    converted: list[Mapping[str, Any]] = []
+    size = unpacked = 0
+    for found in objects:
+        # Before the conversion, which parses what an annotation expands to, valid or not.
+        unpacked += unpacked_bytes(found) if version == names.API_VERSION else 0
+        if unpacked > MAX_UNPACKED_BYTES:
+            raise _Refused(_UNPACKED)
+        try:
+            check()
+            job = convert(found, version)
+        except ConversionFailed as error:
+            raise _Refused(f"{_called(found)}: {error}") from error
+        except Exhausted as error:
+            raise _Refused(_TOOK_LONG) from error
+        # An annotation can expand to a thousand times its own size.
+        size += len(written(job) or b"")
+        if size > MAX_ANSWER_BYTES:
+            raise _Refused(f"the jobs have more than {MAX_ANSWER_BYTES} bytes; list fewer")
+        converted.append(job)
+    return converted
 
 
 def _failure(uid: str, message: str) -> Answer:

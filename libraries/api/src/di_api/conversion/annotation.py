@@ -39,6 +39,9 @@ LARGEST: Final = 4 * 1024 * 1024
 """Maximum bytes of JSON in a text; the API server accepts objects of 3 MiB."""
 _MOST_VALUES: Final = 384 * 1024
 """Maximum number of JSON values in a text, as in a review."""
+_BYTES_OF_A_VALUE: Final = LARGEST // _MOST_VALUES
+_BEGINNING: Final = 64
+"""Characters, a multiple of 4, of a compressed text that show how its content begins."""
 _OBJECTS: Final = ("spec", "coordinated", "status")
 
 
@@ -71,6 +74,39 @@ def pack(carried: Carried, longest: int = LONGEST) -> str:
 def is_too_large(text: object) -> bool:
     """Return whether the text marks a job that did not fit."""
     return isinstance(text, str) and text.startswith(TOO_LARGE)
+
+
+def may_be_ours(text: object) -> bool:
+    """Return whether `unpack` can accept the text, or it is the mark of a job that does not fit.
+
+    Only the beginning of a compressed text is unpacked: any user can annotate hundreds of jobs with
+    texts of 1 KB that unpack to 4 MiB each, and a list converts all of them.
+    """
+    if not isinstance(text, str) or not text.startswith(COMPRESSED):
+        return is_too_large(text) or unpack(text) is not None
+    start = len(COMPRESSED)
+    try:
+        stream = base64.b64decode(text[start : start + _BEGINNING], validate=True)
+        plain = zlib.decompressobj().decompress(stream, _BEGINNING).lstrip()
+    except (binascii.Error, ValueError, zlib.error):
+        return False
+    # The content of a long text may begin behind what was unpacked.
+    return plain.startswith(b"{") if plain else len(text) > start + _BEGINNING
+
+
+def unpacking_cost(text: object) -> int:
+    """Return the bytes that `unpack` reads of a compressed text, valid or not: at least
+    _BYTES_OF_A_VALUE for each value in it, and LARGEST at most. 0 for other texts.
+    """
+    if not isinstance(text, str) or not text.startswith(COMPRESSED):
+        return 0
+    try:
+        stream = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
+        plain = zlib.decompressobj().decompress(stream, LARGEST)
+    except (binascii.Error, ValueError, zlib.error):
+        return 0
+    values = sum(map(plain.count, (b",", b"[", b"{")))
+    return min(max(len(plain), _BYTES_OF_A_VALUE * values), LARGEST)
 
 
 def unpack(text: object) -> Carried | None:

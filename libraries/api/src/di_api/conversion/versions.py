@@ -22,8 +22,10 @@ from di_api.conversion.annotation import (
     Carried,
     Oversized,
     is_too_large,
+    may_be_ours,
     pack,
     unpack,
+    unpacking_cost,
 )
 from di_api.phase import Phase
 
@@ -81,6 +83,17 @@ def convert(job: object, version: str) -> dict[str, Any]:
         return _newer(job)
     shown = _older(job) if current == names.API_VERSION else job
     return {**shown, "apiVersion": version}
+
+
+def unpacked_bytes(job: object) -> int:
+    """Return what unpacking a job's annotation costs when it is converted to the newest version, in
+    bytes; 0 for a job of any other shape.
+    """
+    metadata = job.get("metadata") if isinstance(job, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(annotations, Mapping):
+        return 0
+    return unpacking_cost(annotations.get(names.ANNOTATION_CONVERSION))
 
 
 def with_unseen(job: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,8 +180,7 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
         if rest:
             carried["status"] = rest
     # A text in our format would be mistaken for ours when the job is converted back.
-    is_ours = is_too_large(text) or unpack(text) is not None
-    if carried in ({}, {"coordinated": {}}) and not is_ours:
+    if carried in ({}, {"coordinated": {}}) and not may_be_ours(text):
         return None
     if text is not None:
         carried["annotation"] = text
