@@ -80,3 +80,36 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
 
     # The job owns its bundles, which the garbage collector deletes with it.
     wait_until(is_clean)
+
+
+@pytest.mark.usefixtures("release")
+def test_a_program_is_followed_to_its_end_and_gives_its_way_of_ending(
+    kubectl: Kubectl,
+    *,
+    namespace: str,
+    python_image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "brief.py"
+    program.write_text(
+        "import sys\nprint('line of', sys.argv[1])\nsys.exit(sys.argv[1] == 'bad')\n"
+    )
+
+    def followed(name: str) -> tuple[int, list[str]]:
+        capsys.readouterr()
+        # A job with learners that fail is restarted three times first.
+        words = ("--image", python_image, "--name", name, "--namespace", namespace, "--follow")
+        code = run(["submit", "brief.py", *words, "--", name])
+        return code, capsys.readouterr().out.splitlines()
+
+    assert followed("good") == (
+        ExitCode.DONE,
+        ["dijob/good submitted", "good-learner-0  line of good"],
+    )
+    code, lines = followed("bad")
+    assert code == ExitCode.ENDED_OTHERWISE
+    assert lines[:2] == ["dijob/bad submitted", "bad-learner-0  line of bad"]
