@@ -35,13 +35,18 @@ def start(session: Session, make: Callable[[str], Object], bundle: Bundle, sourc
 
     Raises CommandError.
     """
-    job = make("unknown")
+    # A refused job must leave no ConfigMap.
+    name = str(_create(session, make("unknown"), dry_run=True)["metadata"]["name"])
+    stored = _store(session, name, bundle, source)
+    made = _create(session, make(stored))
+    _own(session, stored, owner_of(made))
+    return made
+
+
+def _create(session: Session, job: Object, *, dry_run: bool = False) -> Object:
     name = str(job["metadata"]["name"])
     try:
-        # A refused job must leave no ConfigMap.
-        session.client.create(DIJOBS, job, session.namespace, dry_run=True)
-        stored = _store(session, name, bundle, source)
-        made: Object = session.client.create(DIJOBS, make(stored), session.namespace)
+        made: Object = session.client.create(DIJOBS, job, session.namespace, dry_run=dry_run)
     except AlreadyExists as error:
         _finish(session, name)
         raise CommandError(
@@ -51,7 +56,6 @@ def start(session: Session, make: Callable[[str], Object], bundle: Bundle, sourc
         ) from error
     except ApiError as error:
         raise from_api(error, f"DIJob {session.namespace}/{name}") from error
-    _own(session, stored, owner_of(made))
     return made
 
 

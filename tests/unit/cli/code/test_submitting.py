@@ -90,6 +90,15 @@ def test_a_refused_job_leaves_no_config_map(di: Di, folder: Path) -> None:
     assert not di.world.objects
 
 
+def test_a_refused_config_map_is_named_and_no_job_is_made(di: Di, folder: Path) -> None:
+    message = 'configmaps "x" is forbidden: exceeded quota: team'
+    di.world.refusals["POST", MAPS] = {"code": 403, "reason": "Forbidden", "message": message}
+    said = di("submit", "train.py")
+    assert said.code != 0
+    assert "ConfigMap rl/train-code-" in said.err
+    assert not di.world.objects
+
+
 @pytest.mark.parametrize("crash", [1, 2, 3])
 def test_a_second_try_repairs_what_a_crash_left(
     di: Di, folder: Path, monkeypatch: pytest.MonkeyPatch, crash: int
