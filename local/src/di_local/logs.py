@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Final
 LOOK_SECONDS: Final = 0.2
 """Seconds between two reads of a growing log, and the precision of a line's time."""
 _AT_ONCE: Final = 1 << 16
+_PART: Final = 1 << 20
+"""Bytes of a log that are shown at a time."""
 HANDLERS: Final = ".handlers.log"
 """Suffix of files with the output of probes and hooks."""
 
@@ -41,6 +43,23 @@ class LineReader:
                 for line in whole:
                     end += len(line) + 1
                     yield end, line.rstrip(b"\r")
+
+    def part(self) -> bytes | None:
+        """Return the complete lines of the next part, without carriage returns at their ends; None
+        at the end of the log.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                part = file.read(_PART)
+        except FileNotFoundError:
+            return None
+        if not part:
+            return None
+        self._offset += len(part)
+        whole, end, rest = (self._begun + part).rpartition(b"\n")
+        self._begun = rest
+        return (whole + end).replace(b"\r\n", b"\n")
 
 
 @dataclass(slots=True)
@@ -70,10 +89,12 @@ class Follower:
 
     Args:
         directory: of the pods, each with a directory for each of its lives.
-        show: called with a pod's name and a line.
+        show: called with a pod's name and its new lines.
     """
 
-    def __init__(self, directory: Path, times: Times, show: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, directory: Path, times: Times, show: Callable[[str, Sequence[str]], None]
+    ) -> None:
         self._directory = directory
         self._times = times
         self._show = show
@@ -82,16 +103,25 @@ class Follower:
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            # The rest of the run goes on between two parts of a long log.
+            await asyncio.sleep(0 if self._show_parts() else LOOK_SECONDS)
 
     def look(self) -> None:
         """Show the lines since the last call."""
+        while self._show_parts():
+            pass
+
+    def _show_parts(self) -> bool:
+        """Show a part of each log; return whether one of them has more."""
+        has_more = False
         for path in log_files(self._directory):
             self._times.look(path)
             reader = self._readers.setdefault(path, LineReader(path))
-            for _, line in reader.lines():
-                self._show(path.parent.parent.name, line.decode(errors="replace"))
+            text = reader.part()
+            has_more = has_more or text is not None
+            if text:
+                self._show(path.parent.parent.name, text.decode(errors="replace").split("\n")[:-1])
+        return has_more
 
 
 def log_files(directory: Path) -> list[Path]:

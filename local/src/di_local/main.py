@@ -216,7 +216,8 @@ def _options(arguments: argparse.Namespace) -> Options:
         engine=engine,
         image=arguments.image,
         volumes=volumes,
-        show_logs=arguments.logs,
+        show_logs=_write if arguments.logs else None,
+        has_colours=_CONSOLE.color_system is not None,
         on_directory=_log_to,
     )
 
@@ -244,6 +245,11 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
             path = shutil.which(word, path=options.environ.get("PATH"))
             _CONSOLE.print(Text(f"{word} is {path}", "dim"))
     return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
+
+
+def _write(text: str) -> None:
+    _CONSOLE.file.write(text)
+    _CONSOLE.file.flush()
 
 
 def _log_to(directory: Path) -> None:

@@ -120,7 +120,7 @@ def with_checkpoint(manifest: Manifest, directory: Path) -> Manifest:
 
 def interpreters(job: Mapping[str, Any]) -> list[str]:
     """Return the Python commands, without a path, that the containers of a job begin with."""
-    found = set()
+    found: set[str] = set()
     for task in map(mapping, items(mapping(job.get("spec")).get("tasks"))):
         pod = mapping(mapping(task.get("template")).get("spec"))
         for container in map(mapping, items(pod.get("containers"))):

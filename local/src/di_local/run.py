@@ -64,7 +64,8 @@ class Options:
         engine: runs containers; None: they are processes.
         image: image of all containers; None: each its own.
         volumes: directories in place of volumes, by name.
-        show_logs: whether the output of pods is shown.
+        show_logs: writes the output of pods; None: it is not shown.
+        has_colours: whether that is for a screen with colors.
         state: directory of all runs.
         on_directory: called with this run's directory before anything is started.
     """
@@ -75,7 +76,8 @@ class Options:
     engine: Engine | None = None
     image: str | None = None
     volumes: Mapping[str, Path] = field(default_factory=dict)
-    show_logs: bool = False
+    show_logs: Callable[[str], object] | None = None
+    has_colours: bool = False
     on_directory: Callable[[Path], None] = lambda _: None
 
 
@@ -140,19 +142,26 @@ async def run(
     screen = Screen(elapsed=lambda: time.monotonic() - began)
     make_runtime = partial(_runtime, manifest, options, images, variables)
     async with _started(manifest, options, make_runtime) as started:
-        watched = Watched(job, started.kubelet, screen, say, show_logs=options.show_logs)
+        watched = Watched(
+            job,
+            started.kubelet,
+            screen,
+            say,
+            show_logs=options.show_logs,
+            has_colours=options.has_colours,
+        )
         plane = started.plane
         plane.objects.subscribe(watched.on_change)
         for other in manifest.beside:
             plane.objects.create(_BESIDE[other["kind"]], dict(other))
-        follower = Follower(started.pods, started.times, watched.on_line)
+        follower = Follower(started.pods, started.times, watched.on_lines)
         following = asyncio.create_task(follower.run())
         plane.objects.create(DIJOBS, manifest.job)
         await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
         await _end(started.kubelet, plane, job, interrupts)
         following.cancel()
         follower.look()
-    if watched.phase == Phase.FAILED and not options.show_logs:
+    if watched.phase == Phase.FAILED and options.show_logs is None:
         watched.explain()
     return Outcome(
         job=watched.job,

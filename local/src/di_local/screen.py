@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rich.control import strip_control_codes
+from rich.style import Style
 from rich.text import Text
 
 from di_api.field_error import items, mapping
@@ -140,3 +142,14 @@ def replicas(spec: Object) -> dict[str, object]:
 def log_line(pod: str, rank: int, text: str) -> Text:
     """Return one output line of a pod, in the color of its rank."""
     return Text.assemble((f"{pod:<24} ", _COLOURS[rank % len(_COLOURS)]), text)
+
+
+def log_lines(pod: str, rank: int, lines: Sequence[str], *, has_colours: bool) -> str:
+    """Return output lines of a pod as `log_line` does, for many of them: printing each costs more
+    than the program that wrote it.
+    """
+    name = f"{pod:<24} "
+    if has_colours:
+        style = Style.parse(_COLOURS[rank % len(_COLOURS)])
+        name = style.render(name)
+    return "".join([f"{name}{strip_control_codes(line)}\n" for line in lines])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from di_kube.resources import DIJOBS, PODS
 from di_local.api.objects import Change, Object
 from di_local.logs import last_lines
 from di_local.pods.kubelet import Kubelet
-from di_local.screen import Screen, log_line
+from di_local.screen import Screen, log_line, log_lines
 
 _LAST_LINES: Final = 20
 
@@ -25,6 +25,7 @@ class Watched:
 
     Attributes:
         job: its last state.
+        show_logs: writes the output of pods; None: it is not shown.
         ended: set once it has succeeded or failed, or is deleted.
     """
 
@@ -35,7 +36,8 @@ class Watched:
         screen: Screen,
         say: Callable[[Text], None],
         *,
-        show_logs: bool,
+        show_logs: Callable[[str], object] | None,
+        has_colours: bool = False,
     ) -> None:
         self.job = job
         self.ended = asyncio.Event()
@@ -43,6 +45,7 @@ class Watched:
         self._screen = screen
         self._say = say
         self._show_logs = show_logs
+        self._has_colours = has_colours
         self._ranks: dict[str, int] = {}
         self._failed: tuple[str, Path] | None = None
 
@@ -65,10 +68,11 @@ class Watched:
         elif change.plural == PODS.plural and change.after is not None:
             self._on_pod(change.after)
 
-    def on_line(self, pod: str, text: str) -> None:
-        """Process a line of a pod's output."""
-        if self._show_logs:
-            self._say(log_line(pod, self._ranks.get(pod, 0), text))
+    def on_lines(self, pod: str, lines: Sequence[str]) -> None:
+        """Process lines of a pod's output."""
+        if self._show_logs is not None:
+            rank = self._ranks.get(pod, 0)
+            self._show_logs(log_lines(pod, rank, lines, has_colours=self._has_colours))
 
     def explain(self) -> None:
         """Show the last lines of the container that failed last."""

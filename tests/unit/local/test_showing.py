@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from di_kube.config import load_config
-from di_local import runs
+from di_local import logs, runs
 from di_local.api.objects import Change
 from di_local.logs import Follower, LineReader, Times
-from di_local.screen import Screen, reported
+from di_local.screen import Screen, log_line, log_lines, reported
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = {"metadata": {"name": "tiny", "namespace": "default"}}
@@ -106,7 +109,9 @@ def test_events_beyond_the_phase_are_a_line() -> None:
 def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
     said: list[tuple[str, str]] = []
     follower = Follower(
-        tmp_path, Times(now=lambda: NOW), lambda pod, line: said.append((pod, line))
+        tmp_path,
+        Times(now=lambda: NOW),
+        lambda pod, lines: said.extend((pod, line) for line in lines),
     )
     log = tmp_path / "tiny-learner-0" / "uid" / "di-container.log"
     log.parent.mkdir(parents=True)
@@ -119,6 +124,31 @@ def test_logs_are_shown_by_line_as_they_grow(tmp_path: Path) -> None:
     follower.look()
     follower.look()
     assert [line for _, line in said] == ["one", "two", "three"]
+
+
+def test_a_long_log_is_shown_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_PART", 7)
+    parts: list[Sequence[str]] = []
+    follower = Follower(tmp_path, Times(now=lambda: NOW), lambda _, lines: parts.append(lines))
+    log = tmp_path / "tiny-learner-0" / "uid" / "di-container.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"".join(b"line %d\r\n" % number for number in range(20)) + b"rest")
+    follower.look()
+    assert [line for part in parts for line in part] == [f"line {number}" for number in range(20)]
+    assert max(map(len, parts)) == 1
+
+
+def test_lines_of_a_pod_are_shown_as_each_one_would_be() -> None:
+    lines = ["one", "bell \a", ""]
+    for has_colours in (False, True):
+        console = Console(
+            file=io.StringIO(), color_system="standard" if has_colours else None, width=500
+        )
+        for line in lines:
+            console.print(log_line("tiny-learner-0", 1, line), highlight=False, soft_wrap=True)
+        assert isinstance(console.file, io.StringIO)
+        shown = log_lines("tiny-learner-0", 1, lines, has_colours=has_colours)
+        assert shown == console.file.getvalue()
 
 
 def test_a_log_line_has_the_time_it_was_read(tmp_path: Path) -> None:
