@@ -88,15 +88,19 @@ class Outcome:
     Attributes:
         job: the final job, with its status.
         seconds: duration of the run.
+        cannot_start: the error for which the program of a pod can never start; empty without one.
     """
 
     job: Object
     seconds: float
     directory: Path
+    cannot_start: str = ""
 
     @property
     def phase(self) -> str:
-        """Return the job's last phase."""
+        """Return the job's last phase; Failed if its program cannot start."""
+        if self.cannot_start:
+            return Phase.FAILED
         return str((self.job.get("status") or {}).get("phase") or Phase.PENDING)
 
 
@@ -158,16 +162,19 @@ async def run(
         following = asyncio.create_task(follower.run())
         plane.objects.create(DIJOBS, manifest.job)
         await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
-        await _end(started.kubelet, plane, job, interrupts)
+        is_given_up = interrupts.happened or bool(watched.cannot_start)
+        await _end(started.kubelet, plane, job, interrupts, is_given_up=is_given_up)
         following.cancel()
         follower.look()
-    if watched.phase == Phase.FAILED and options.show_logs is None:
-        watched.explain()
-    return Outcome(
+    outcome = Outcome(
         job=watched.job,
         seconds=time.monotonic() - began,
         directory=started.directory,
+        cannot_start=watched.cannot_start,
     )
+    if outcome.phase == Phase.FAILED and options.show_logs is None:
+        watched.explain()
+    return outcome
 
 
 def _checked(
@@ -329,14 +336,23 @@ def _dismiss(guard: Any, mark: str, engine: Sequence[str]) -> None:
     guard.wait()
 
 
-async def _end(kubelet: Kubelet, plane: ControlPlane, job: Object, interrupts: Interrupts) -> None:
+async def _end(
+    kubelet: Kubelet,
+    plane: ControlPlane,
+    job: Object,
+    interrupts: Interrupts,
+    *,
+    is_given_up: bool,
+) -> None:
     """End all pods in their grace period, or at once after another interrupt."""
-    if interrupts.happened:
+    if is_given_up:
         # Otherwise the operator would create them again.
         metadata = job["metadata"]
         with suppress(Refused):
             plane.objects.delete(DIJOBS, metadata["namespace"], metadata["name"])
-        await _first(kubelet.end(), interrupts.second())
+        await _first(
+            kubelet.end(), interrupts.second() if interrupts.happened else interrupts.first()
+        )
     else:
         await _first(kubelet.end(), interrupts.first())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,9 @@ from di_local.pods.kubelet import Kubelet
 from di_local.screen import Screen, log_line, log_lines
 
 _LAST_LINES: Final = 20
+_START_ERROR: Final = re.compile(
+    r"(?:ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError): "
+)
 
 
 class Watched:
@@ -25,6 +29,7 @@ class Watched:
 
     Attributes:
         job: its last state.
+        cannot_start: the error for which the program of a pod can never start; empty without one.
         show_logs: writes the output of pods; None: it is not shown.
         ended: set once it has succeeded or failed, or is deleted.
     """
@@ -48,6 +53,7 @@ class Watched:
         self._has_colours = has_colours
         self._ranks: dict[str, int] = {}
         self._failed: tuple[str, Path] | None = None
+        self.cannot_start = ""
 
     @property
     def phase(self) -> str:
@@ -97,3 +103,20 @@ class Watched:
                 path = self._kubelet.log(pod, container["name"])
                 if ended.get("exitCode") and path is not None:
                     self._failed = metadata["name"], path
+                    self._judge_start(metadata["name"], path)
+
+    def _judge_start(self, pod: str, path: Path) -> None:
+        """End the run if a program fails to import before the job's first report."""
+        has_reported = bool((self.job.get("status") or {}).get("profilings"))
+        error = start_error(last_lines(path, 1))
+        if error and not has_reported and not self.cannot_start:
+            self.cannot_start = error
+            self._say(Text(f"{pod} cannot start, and is not restarted: {error}", "red"))
+            self.ended.set()
+
+
+def start_error(last: Sequence[str]) -> str:
+    """Return the error of Python, by the last line of a log, that no restart can mend; else an
+    empty text.
+    """
+    return last[-1] if last and _START_ERROR.match(last[-1]) else ""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from di_local.main import REFUSED, SUCCEEDED
+from di_local.main import FAILED, REFUSED, SUCCEEDED
+from di_local.watching import start_error
 
 SAVES = """
 import json, os, sys
@@ -25,6 +26,7 @@ def run(tmp_path: Path, *arguments: object) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "di_local", "run", *map(str, arguments)],
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -56,6 +58,33 @@ def test_a_program_gets_a_directory_for_checkpoints(tmp_path: Path) -> None:
     assert code == SUCCEEDED, shown
     assert json.loads((folder / "saved").read_text()) == ["--lr", "0.1"]
     assert f"python3 is {shutil.which('python3')}\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("import torch_that_is_missing\n", "ModuleNotFoundError: No module named"),
+        ("def train(:\n", "SyntaxError: "),
+    ],
+)
+def test_a_program_that_cannot_start_is_not_restarted(
+    tmp_path: Path, text: str, error: str
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(f"open('starts', 'a').write('x')\n{text}")
+    (tmp_path / "starts").touch()
+    code, shown = run(tmp_path, program, "--collectors", "0")
+    assert code == FAILED
+    assert f"train-learner-0 cannot start, and is not restarted: {error}" in shown
+    assert "Failed after" in shown
+    # A program with a wrong syntax is not even begun.
+    assert len((tmp_path / "starts").read_text()) <= 1
+
+
+def test_only_errors_of_the_import_end_a_run() -> None:
+    assert start_error(["Traceback", "ImportError: libcuda"]) == "ImportError: libcuda"
+    for last in ([], ["ValueError: ImportError: x"], ["RuntimeError: out of memory"]):
+        assert start_error(last) == ""
 
 
 def test_a_directory_replaces_the_claim_of_a_manifest(tmp_path: Path) -> None:
