@@ -56,6 +56,8 @@ class Job:
     Attributes:
         is_inside: whether the program runs in a pod of a job with tasks.
         namespace, name: of the job.
+        uid: of the job, which no other run of the same name has; empty in pods of an earlier
+            operator.
         task, task_type: of the pod.
         rank: of the pod in the job.
         index: of the pod in its task.
@@ -82,6 +84,7 @@ class Job:
     replica_leader: str = ""
     tier: str = ""
     node_kind: str = ""
+    uid: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -114,6 +117,7 @@ class Job:
             replica_leader=environment.get("DI_REPLICA_LEADER", ""),
             tier=environment.get("DI_TIER", ""),
             node_kind=environment.get("DI_NODE_KIND", ""),
+            uid=environment.get("DI_JOB_UID", ""),
             environment=environment,
         )
 

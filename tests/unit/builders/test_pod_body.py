@@ -20,6 +20,7 @@ NODES = NodeLists(
 )
 OWN_ENV = (
     "DI_JOB_ID",
+    "DI_JOB_UID",
     "DI_SERVER_URL",
     "DI_RANK",
     "DI_TASK_NAME",

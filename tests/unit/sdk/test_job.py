@@ -124,6 +124,12 @@ def test_a_process_group_is_read_for_each_framework() -> None:
         _ = Job.of({**LEARNER, **jax, names.ENV_JAX_COORDINATOR: "m"}).process_group
 
 
+@pytest.mark.proves("sdk.md#the-variables-of-a-pod/di-job-uid")
+def test_the_uid_tells_two_jobs_of_one_name_apart() -> None:
+    assert Job.of({**LEARNER, names.ENV_JOB_UID: "u-1"}).uid == "u-1"
+    assert Job.of(LEARNER).uid == ""
+
+
 @pytest.mark.proves("sdk.md#reference/is-first-process")
 def test_the_first_process_of_the_group_saves_and_reports() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "2"}

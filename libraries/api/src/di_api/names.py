@@ -198,6 +198,8 @@ from another client. The operator writes and reads it."""
 # --- Environment of every container: the operator writes it, training programs read it. ---
 ENV_JOB_ID: Final = "DI_JOB_ID"
 """`<namespace>/<job>`."""
+ENV_JOB_UID: Final = "DI_JOB_UID"
+"""UID of the job, which no other job of its name has."""
 ENV_SERVER_URL: Final = "DI_SERVER_URL"
 """Base URL of di-server, no trailing slash."""
 ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"

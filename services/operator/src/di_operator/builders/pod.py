@@ -252,6 +252,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str,
         nodes = frame.nodes.large_environment(names.nodes_config_map_name(metadata["name"]))
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
+        names.ENV_JOB_UID: metadata["uid"],
         names.ENV_SERVER_URL: frame.server_url,
         **({names.ENV_STANDBY: names.MARKED} if rank is None else {names.ENV_RANK: str(rank)}),
         names.ENV_TASK_NAME: task.name,
