@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
+from functools import partial
+
 import numpy as np
 import pytest
-from di_coordinated.collector import MAX_EPISODES, player
+from di_coordinated.collector import MAX_EPISODES, player, run
 from di_coordinated.episodes import Episodes
 from di_coordinated.policy import SIZE, Episode, Learner, advantages, initial_weights, probabilities
+
+from tests.ports import held_port
+from tests.waiting import wait_until
 
 OBSERVATION = np.array([0.1, -0.2, 0.03, 0.4])
 
@@ -71,3 +78,27 @@ def test_a_collector_plays_an_episode_for_each_seed() -> None:
 def test_a_collector_refuses_a_bad_request(request_: dict[str, object]) -> None:
     with pytest.raises((LookupError, TypeError, ValueError)):
         player(Episodes())(request_)
+
+
+def test_a_collector_listens_on_both_families() -> None:
+    leaving = threading.Event()
+    with held_port() as port:
+        collector = threading.Thread(target=lambda: run(port=port, leaving=leaving), daemon=True)
+        collector.start()
+        try:
+            for host in ("127.0.0.1", "::1"):
+                wait_until(partial(is_answered, host, port), what=f"an answer at {host}")
+        finally:
+            leaving.set()
+            collector.join(60)
+
+
+def is_answered(host: str, port: int) -> bool:
+    client = http.client.HTTPConnection(host, port, timeout=60)
+    try:
+        client.request("GET", "/")
+        return client.getresponse().status == 200
+    except ConnectionRefusedError:
+        return False
+    finally:
+        client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,10 +21,21 @@ MAX_EPISODES = 64
 Play = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
+class _Server(ThreadingHTTPServer):
+    """Listens on IPv4 and IPv6: a cluster may have pods of either."""
+
+    daemon_threads = True
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
 def run(*, port: int, leaving: threading.Event) -> None:
     """Answer until `leaving` is set."""
-    server = ThreadingHTTPServer(("", port), handler(player(Episodes())))
-    server.daemon_threads = True
+    server = _Server(("", port), handler(player(Episodes())))
     threading.Thread(target=server.serve_forever, daemon=True, name="http").start()
     leaving.wait()
     server.shutdown()

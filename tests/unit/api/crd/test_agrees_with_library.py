@@ -35,6 +35,16 @@ def test_the_crd_has_the_names_of_the_library() -> None:
     assert VERSION["name"] == names.VERSION
 
 
+@pytest.mark.proves("dijob.md#how-large-a-job-may-be")
+def test_the_recommended_quota_counts_jobs() -> None:
+    page = (Path(__file__).parents[4] / "docs/reference/dijob.md").read_text("utf-8")
+    [block] = [
+        b for b in page.split("```yaml\n") if b.startswith("apiVersion: v1\nkind: ResourceQ")
+    ]
+    quota = yaml.safe_load(block.split("```")[0])
+    assert quota["spec"]["hard"].keys() == {f"count/{names.PLURAL}.{names.GROUP}"}
+
+
 def test_kubectl_get_shows_the_columns_in_order() -> None:
     columns = [c["name"] for c in VERSION["additionalPrinterColumns"] if not c.get("priority")]
     assert columns == [
