@@ -35,7 +35,6 @@ def test_the_crd_has_the_names_of_the_library() -> None:
     assert VERSION["name"] == names.VERSION
 
 
-@pytest.mark.proves("dijob.md#how-large-a-job-may-be")
 def test_the_recommended_quota_counts_jobs() -> None:
     page = (Path(__file__).parents[4] / "docs/reference/dijob.md").read_text("utf-8")
     [block] = [
