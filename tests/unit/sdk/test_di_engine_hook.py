@@ -16,7 +16,7 @@ import pytest
 
 from di_orchestrator import hooks
 from tests.unit.sdk.conftest import Clock
-from tests.unit.sdk.test_training import Told, make
+from tests.unit.sdk.trainings import Told, make
 
 
 @dataclass

@@ -15,7 +15,7 @@ import pytest
 from di_orchestrator import hooks
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from tests.unit.sdk.conftest import Clock
-from tests.unit.sdk.test_training import Told, make
+from tests.unit.sdk.trainings import Told, make
 
 
 @pytest.mark.proves(

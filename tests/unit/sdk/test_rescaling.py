@@ -16,7 +16,7 @@ from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.training import CONCLUSIVE_LAPS, STARTING_SECONDS, Training
 from tests.unit.sdk.conftest import LEARNER, Clock
-from tests.unit.sdk.test_training import Told, leave, train
+from tests.unit.sdk.trainings import Told, leave, train
 from tests.unit.server.fakes import Harness
 from tests.waiting import wait_until
 

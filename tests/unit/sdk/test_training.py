@@ -16,49 +16,17 @@ from typing_extensions import override
 import di_orchestrator as di
 from di_api import names
 from di_operator.allocator.model.profilings import Profilings, load_profilings
-from di_orchestrator import current_pod
-from di_orchestrator.job import Job
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
-from di_orchestrator.training_run.training import CONCLUSIVE_LAPS, CONCLUSIVE_SECONDS, Training
 from di_server.jobs.profilings import merge
 from tests.unit.sdk.conftest import LEARNER, Clock
+from tests.unit.sdk.trainings import Told, leave, make
 from tests.unit.server.fakes import Harness
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("term")
 
 
-class Told:
-    """Takes the place of the sender, whose thread has a test of its own."""
-
-    def __init__(self) -> None:
-        self.reports: list[dict[str, Any]] = []
-        self.closed = False
-        self.nodes: tuple[int, int] | None = None
-
-    def tell(self, report: dict[str, Any]) -> None:
-        self.reports.append(report)
-
-    def close(self, seconds: float) -> bool:
-        self.closed = True
-        return True
-
-
-def make(
-    clock: Clock, told: Told | None = None, environment: dict[str, str] | None = None, **more: Any
-) -> Training:
-    job = Job.of(LEARNER if environment is None else environment)
-    known = {"known": {}, "is_test": True, **more}
-    checkpoint = known.pop("checkpoint", None) or Checkpoints(clock=clock)
-    return Training(job, told, checkpoint, clock=clock, **known)  # type: ignore[arg-type]
-
-
-def leave() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-# ------------------------------------------------------------ against the real di-server
 @pytest.mark.proves(
     "sdk.md#reference/di-training-total-steps-none-max-env",
     "sdk.md#reference/report-step-none-samples-none-more",
@@ -509,65 +477,6 @@ def test_a_restored_training_reports_its_restore_time(clock: Clock, tmp_path: Pa
 
 
 # ------------------------------------------------------------ advice
-def train(run: Training, clock: Clock, laps: int, *, waiting: float, stale: int = 0) -> None:
-    for _ in range(laps + 1):
-        with run.iteration(samples=10, stale=stale):
-            clock.pass_(1 - waiting)
-        clock.pass_(waiting)
-
-
-@pytest.mark.proves("sdk.md#reference/advise-least-1-most-none")
-def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
-    with make(clock) as run:
-        train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
-        assert run.advise() is None
-        train(run, clock, 1, waiting=0.5)
-        assert run.advise() == 4  # two collectors when it started
-        run.now_collects(4)
-        assert run.advise() is None
-        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
-        run.now_collects(4)  # the same count keeps the measurement
-        assert run.advise() == 8
-        run.now_collects(5)
-        run.now_collects(4)
-        train(run, clock, CONCLUSIVE_LAPS, waiting=0.1)
-        assert run.advise() is None
-        train(run, clock, 2 * CONCLUSIVE_LAPS, waiting=0.0, stale=10)
-        assert run.advise() == 3
-        assert run.advise(least=4) is None
-    assert CONCLUSIVE_SECONDS <= CONCLUSIVE_LAPS
-
-
-@pytest.mark.proves("sdk.md#reference/di-advise-least-1-most-none")
-@pytest.mark.usefixtures("learner")
-def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> None:
-    assert di.advise() is None
-    with di.training() as run:
-        run._clock = clock
-        run._stopwatch._clock = clock
-        run._changed = clock()
-        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
-        wanted = di.advise(most=8)
-        assert wanted == 4
-        assert di.scale("collector", to=wanted) == 4
-        assert di.advise() is None
-        assert [current_pod._pod.training] == [run]
-    assert [current_pod._pod.training] == [None]
-    assert harness.replicas() == 4
-
-
-@pytest.mark.proves("sdk.md#reference/now-collects-collectors")
-def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
-    with make(clock, environment={}) as run:
-        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
-        assert run.advise() is None
-        run.report(collectors=2)
-        train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)
-        assert run.advise() == 4
-        run.now_collects(3)
-        assert (run.collectors, run.advise()) == (3, None)
-
-
 @pytest.mark.proves("sdk.md#reference/worked")
 @pytest.mark.usefixtures("term")
 def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -> None:

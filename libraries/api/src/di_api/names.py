@@ -206,8 +206,7 @@ ENV_SERVER_CA_FILE: Final = "DI_SERVER_CA_FILE"
 """Path of di-server's CA certificates, PEM; set if ENV_SERVER_URL is HTTPS. The file changes while
 the pod runs."""
 ENV_JOB_SECRET: Final = "DI_JOB_SECRET"
-"""Secret by which pods of the job authenticate to each other; absent in jobs of earlier
-versions."""
+"""Secret by which pods of a job authenticate to each other; jobs of earlier versions lack it."""
 ENV_RANK: Final = "DI_RANK"
 """Global rank of the pod."""
 ENV_NODES: Final = "DI_NODES"
@@ -254,8 +253,7 @@ ENV_COORDINATED_SERVER_URL: Final = "KUBERNETES_SERVER_URL"
 ENV_COORDINATOR_URL: Final = "KUBERNETES_COORDINATOR_URL"
 """`<pod>.<namespace>:<port>` of the coordinator, in the coordinator's own pod."""
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
-"""Number of GPUs of all ddp learners of one aggregator; torch.distributed reads it, and those
-below."""
+"""GPUs of all ddp learners of one aggregator; torch.distributed reads it, and those below."""
 ENV_LOCAL_WORLD_SIZE: Final = "LOCAL_WORLD_SIZE"
 """Number of GPUs of this ddp learner."""
 ENV_START_RANK: Final = "START_RANK"
@@ -328,8 +326,7 @@ MASTER_PORT: Final = 10314
 JOB_PORTS: Final = range(23_000, 24_024)
 """Numbers for ports of scope Job: as many as the tasks of a job can request."""
 POD_PORTS: Final = range(24_100, 29_100)
-"""Numbers for ports of scope Pod. Both ranges avoid DI_PORT and the ports beside it, torch's 29500,
-node ports (from 30000) and Linux's ephemeral ports (from 32768)."""
+"""Numbers for ports of scope Pod. Both avoid DI_PORT, 29500 (torch), node and ephemeral ports."""
 COORDINATED_SERVER_PORT: Final = 8080
 """Port of di-server in ENV_COORDINATED_SERVER_URL; SERVER_PORT serves the same."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
