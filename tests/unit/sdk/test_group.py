@@ -15,6 +15,7 @@ import pytest
 from di_orchestrator.errors import BadEnvironment
 from di_orchestrator.job import Job
 from di_orchestrator.termination import Leaving
+from di_orchestrator.training_run import first_process as first_process_module
 from di_orchestrator.training_run import group as group_module
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.first_process import FirstProcess
@@ -112,6 +113,19 @@ def test_a_process_that_connects_late_gets_all_decisions() -> None:
 
 
 @pytest.mark.proves("security.md#ports-in-the-pods-of-jobs/the-process-group-of-di-training-port")
+def test_a_process_that_connects_too_late_decides_for_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(first_process_module, "MOST_PAST", 10)
+    with first_process() as (first, place):
+        for _ in range(12):
+            first.is_due(False)
+        assert len(caplog.records) == 1
+        late = Follower(place, SECRET, lambda: False)
+        assert [late.is_due(own) for own in (True, False, True)] == [True, False, True]
+        late.close()
+
+
 def test_what_is_not_of_the_job_decides_nothing() -> None:
     with first_process() as (first, place):
         for hello in (b"1 forged\n", b"7\n", b"no rank\n", b"x" * 5000):

@@ -37,6 +37,8 @@ JOIN_SECONDS = 600.0
 """Seconds for which a sharded checkpoint waits for a process that has not connected."""
 LINGER_SECONDS = 1.0
 """Seconds that the end of the training waits for processes that have not connected."""
+MOST_PAST = 100_000
+"""Maximum number of decisions that are kept for processes that have not connected."""
 MOST_STRANGERS = 64
 """Maximum number of connections without a rank."""
 
@@ -82,6 +84,7 @@ class FirstProcess:
         self._strangers: list[_Link] = []
         self._joined: set[int] = set()
         self._past: list[str] = []
+        self._is_past_lost = False
         self._is_open = False
         self._written: set[int] = set()
         self._failed: set[int] = set()
@@ -119,10 +122,18 @@ class FirstProcess:
 
     def _tell(self, line: str) -> None:
         """Send a line to all, also to those that connect later."""
-        if len(self._joined) < self._place.size - 1:
-            self._past.append(line)
-        else:
+        if len(self._joined) == self._place.size - 1:
             self._past.clear()
+        elif len(self._past) < MOST_PAST:
+            self._past.append(line)
+        elif not self._is_past_lost:
+            self._is_past_lost = True
+            log.warning(
+                "ranks %s of the group have not connected after %d decisions, and from now on "
+                "decide for themselves: do they use di.training?",
+                ", ".join(str(r) for r in range(1, self._place.size) if r not in self._joined),
+                MOST_PAST,
+            )
         for link in list(self._links.values()):
             self._send(link, line)
 
@@ -228,6 +239,9 @@ class FirstProcess:
             raise ValueError("not of this group")
         if (before := self._links.get(rank)) is not None:
             self._drop(before)
+        if self._is_past_lost and rank not in self._joined:
+            self._send(link, OVER)
+            raise ValueError("too late")
         self._strangers.remove(link)
         link.rank, self._links[rank] = rank, link
         # A process that was started again begins with the next decision.
