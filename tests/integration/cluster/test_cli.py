@@ -113,7 +113,7 @@ async def _follow(testbed: Testbed, said: Callable[..., Awaitable[str]], file: P
             return "JobRunning" in await said("events", "a")
 
         await testbed.until(tells_of_running, "the event, which comes after the phase")
-        assert (await said("why", "a")).startswith("a runs: nothing keeps it from going on")
+        assert (await said("why", "a")).startswith("a runs: all 4 pods are ready")
         await said("scale", "a", "collect=-1")
         await said("set", "a", "backoffLimit=5", "tasks.collect.maxReplicas=6")
 
@@ -150,7 +150,7 @@ async def _restart(testbed: Testbed, said: Callable[..., Awaitable[str]]) -> Non
 
     await testbed.until(tells_of_it, "the event, which comes after the phase")
     why = await said("why", "a")
-    assert why.startswith("a runs: nothing keeps it from going on")
+    assert why.startswith("a runs: all 4 pods are ready")
     assert "a restart of the job was asked for, 3 pods to replace" in why
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from di_orchestrator.errors import CheckpointLost
-
-_PART = ".part"
+from di_orchestrator.training_run.checkpoint_files import complete_path
 
 
 class Restoring(Protocol):
@@ -45,8 +44,8 @@ def writer(
         # the checkpoint has learned is never lost.
         position = json.dumps(dict(read()))
         write(path)
-        goal = _beside(path.parent / path.name[1:].removesuffix(_PART), name)
-        part = goal.with_name(f".{goal.name}{_PART}")
+        goal = _beside(complete_path(path), name)
+        part = goal.with_name(f".{goal.name}.part")
         with part.open("w") as file:
             file.write(position)
             file.flush()

@@ -19,6 +19,8 @@ ATTEMPTS = 8
 """Times that a checkpoint gives way to one of the same step by another process."""
 _SHARDS = "shards"
 """Stands for the writer of a checkpoint that a whole group writes."""
+_PART = re.compile(r"\.(.+?-[0-9]{1,18})\..+\.part")
+"""Name of a checkpoint that is being written: its own name, and its writer."""
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR)
 
 Write = Callable[[Path], object]
@@ -93,6 +95,18 @@ class CheckpointFiles:
         return [
             path for match, path in found if match and not (match[1] and _is_another(int(match[1])))
         ]
+
+
+def complete_path(part: Path) -> Path:
+    """Return the path that a checkpoint has when it is complete, by that at which it is written.
+
+    Raises:
+        ValueError: no checkpoint is written at this path.
+    """
+    match = _PART.fullmatch(part.name)
+    if match is None:
+        raise ValueError(f"{part} is not a path at which run.save writes a checkpoint")
+    return part.with_name(match[1])
 
 
 def _replace(part: Path, goal: Path) -> None:
