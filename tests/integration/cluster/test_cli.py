@@ -150,7 +150,7 @@ async def _restart(testbed: Testbed, said: Callable[..., Awaitable[str]]) -> Non
 
     await testbed.until(tells_of_it, "the event, which comes after the phase")
     why = await said("why", "a")
-    assert why.startswith("a runs: all 4 pods are ready")
+    assert why.startswith("a runs: all 3 pods are ready")
     assert "a restart of the job was asked for, 3 pods to replace" in why
 
 
