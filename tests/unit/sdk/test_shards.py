@@ -156,6 +156,13 @@ def test_a_training_resumes_at_the_records_of_its_checkpoint(
     ]
 
 
+def test_a_position_is_saved_with_a_checkpoint_alone(tmp_path: Path) -> None:
+    with di.shards("prompts", **SET) as shards:
+        save = shards.saving(lambda path: path.write_text("x"))
+        with pytest.raises(ValueError, match="is not a path at which"):
+            save(tmp_path / "checkpoint-3")
+
+
 def test_positions_of_removed_checkpoints_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

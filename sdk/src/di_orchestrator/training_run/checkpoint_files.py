@@ -19,8 +19,6 @@ ATTEMPTS = 8
 """Times that a checkpoint gives way to one of the same step by another process."""
 _SHARDS = "shards"
 """Stands for the writer of a checkpoint that a whole group writes."""
-_PART = re.compile(r"\.(.+?-[0-9]{1,18})\..+\.part")
-"""Name of a checkpoint that is being written: its own name, and its writer."""
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR)
 
 Write = Callable[[Path], object]
@@ -103,10 +101,10 @@ def complete_path(part: Path) -> Path:
     Raises:
         ValueError: no checkpoint is written at this path.
     """
-    match = _PART.fullmatch(part.name)
-    if match is None:
+    hidden, _, writer = part.name[1:].partition(".")
+    if not part.name.startswith(".") or not writer.endswith(".part"):
         raise ValueError(f"{part} is not a path at which run.save writes a checkpoint")
-    return part.with_name(match[1])
+    return part.with_name(hidden)
 
 
 def _replace(part: Path, goal: Path) -> None:
