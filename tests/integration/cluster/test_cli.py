@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import yaml
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from di_kube.config import KubeConfig
-from di_kube.errors import ApiError
+from di_kube.errors import ApiError, Forbidden
 from di_kube.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -308,9 +308,22 @@ def _seeded(client: SyncKubeClient, namespace: str) -> Iterator[None]:
     }
     client.create(LEASES, {"metadata": {"name": "di-operator"}, "spec": lease}, namespace)
     service = {"metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
-    client.create(SERVICES, service, namespace)
     hard = {"services": "1"}
     client.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace)
+    # The API server counts what is created after this. A Service from before can be missing in the
+    # cache of the quota's controller, which then counts it minutes later.
+    wait_until(
+        lambda: client.get(QUOTAS, "q", namespace)["status"]["used"] == {"services": "0"},
+        what="the quota to be known",
+    )
+
+    def is_created() -> bool:
+        # The API server refuses it until its own cache has the quota's status.
+        with suppress(Forbidden):
+            return bool(client.create(SERVICES, service, namespace))
+        return False
+
+    wait_until(is_created, what="the Service to be created")
     wait_until(
         lambda: client.get(QUOTAS, "q", namespace)["status"]["used"] == hard,
         what="the quota to be counted",
