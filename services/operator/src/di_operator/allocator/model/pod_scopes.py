@@ -18,7 +18,6 @@ Object = Mapping[str, Any]
 
 TERMINATING: Final = "Terminating"
 NOT_TERMINATING: Final = "NotTerminating"
-BEST_EFFORT: Final = "BestEffort"
 NOT_BEST_EFFORT: Final = "NotBestEffort"
 PRIORITY_CLASS: Final = "PriorityClass"
 CROSS_NAMESPACE: Final = "CrossNamespacePodAffinity"
@@ -56,7 +55,7 @@ class PodScopes:
     cross_namespace: bool
 
     def meets(self, requirement: Requirement) -> bool:
-        """Return whether a pod certainly meets a requirement."""
+        """Return whether a pod certainly meets a requirement; BestEffort is never certain."""
         scope = requirement.scope
         if scope == PRIORITY_CLASS:
             return self.priority_class != "" and _meets(self.priority_class, requirement)
