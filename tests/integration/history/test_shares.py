@@ -25,19 +25,13 @@ from di_history.store.retention import Retention, Swept, sweep
 from di_history.store.tables import logs, placements, revisions
 from di_history.store.writer import Writer
 from tests.integration.history_records import T0, entry, log, placement, rows, seen
-from tests.postgres import new_database, running_postgres
+from tests.postgres import new_database
 from tests.waiting import wait_until
 
 MIB = 1 << 20
 JOB = 10 * MIB
 PART = JOB // 5
 SECOND = 1000
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Path]:
-    with running_postgres() as folder:
-        yield folder
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
@@ -56,11 +50,6 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 def writer(engine: Engine) -> Writer:
     migrate(engine)
     return Writer(engine, job_log_bytes=MIB, job_bytes=JOB)
-
-
-@pytest.fixture
-def reader(engine: Engine) -> Reader:
-    return Reader(engine)
 
 
 def manifest(seed: int, size: int, **spec: object) -> bytes:

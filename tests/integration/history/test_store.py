@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-import secrets
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +14,12 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from di_history.changes.pods import LogWanted
 from di_history.records import (
     Entry,
     EntryKind,
     JobGone,
     Record,
     Sample,
-    WholeLog,
 )
 from di_history.store.engine import migrate, open_engine, size_of
 from di_history.store.reader import MOST_SAMPLES, Reader, Wanted
@@ -33,76 +28,9 @@ from di_history.store.tables import metadata
 from di_history.store.writer import Writer
 from di_service.settings import SettingsError
 from tests.integration.history_records import T0, entry, everything, log, placement, rows, seen
-from tests.postgres import new_database, running_postgres
 
 DAY = 86_400_000
 FOR_EVER = Retention(age=10_000 * DAY, size=1 << 40, job=40 << 20)
-WANTED = LogWanted(
-    job="u1",
-    namespace="rl",
-    pod="p1",
-    pod_uid="p1",
-    container="di-container",
-    attempt=0,
-    previous=False,
-    final=True,
-    failed=False,
-)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Path]:
-    with running_postgres() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def migrated(postgres: Path) -> Iterator[Engine]:
-    """A database for all tests that need no other."""
-    engine = open_engine(new_database(postgres, "history"))
-    migrate(engine)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extended)])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without tables."""
-    if kind == "sqlite":
-        return f"sqlite:///{tmp_path}/history.db"
-    folder: Path = request.getfixturevalue("postgres")
-    return new_database(folder, f"test_{secrets.token_hex(5)}")
-
-
-@pytest.fixture
-def engine(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """A database with the tables, empty."""
-    if kind == "postgresql":
-        found: Engine = request.getfixturevalue("migrated")
-        with found.begin() as connection:
-            names = ", ".join(metadata.tables)
-            connection.execute(text(f"TRUNCATE {names}"))
-        yield found
-        return
-    engine = open_engine(f"sqlite:///{tmp_path}/history.db")
-    migrate(engine)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def writer(engine: Engine) -> Writer:
-    return Writer(engine, job_log_bytes=100_000, job_bytes=40 << 20)
-
-
-@pytest.fixture
-def reader(engine: Engine) -> Reader:
-    return Reader(engine)
 
 
 def nowhere(namespace: str, uid: str) -> None:
@@ -282,62 +210,6 @@ def test_entries_of_one_second_are_in_the_order_in_which_they_happened(
     assert times == sorted(times)
 
 
-@pytest.mark.proves("history.md#what-is-kept/failures-restarts")
-def test_a_failure_has_the_last_lines_of_its_pod(writer: Writer, reader: Reader) -> None:
-    failure = Entry(
-        job="u1", key="failure/p1", kind=EntryKind.FAILURE, at=T0, data={"uid": "p1", "exitCode": 1}
-    )
-    lines = b"".join(b"2026-01-01T12:00:00Z line %d\n" % i for i in range(100))
-    writer.write([seen(), failure, log("p1", lines, failed=True)])
-
-    (found,) = reader.timeline("u1", kinds=[EntryKind.FAILURE])
-
-    assert found["lastLines"].splitlines()[-1] == "2026-01-01T12:00:00Z line 99"
-    assert len(found["lastLines"].splitlines()) == 12
-
-
-def test_a_log_is_read_as_it_was(writer: Writer, reader: Reader) -> None:
-    body = bytes(range(256)) * 300
-    writer.write([seen(), log("p1", body, cut=True)])
-
-    found = reader.log("u1", "p1")
-
-    assert found is not None
-    assert (found["text"], found["cut"], found["size"]) == (body, True, len(body))
-    assert reader.log("u1", "p2") is None
-    assert reader.has_log(WANTED, whole=False)
-    assert not reader.has_log(replace(WANTED, attempt=1), whole=False)
-
-
-def test_the_log_of_a_container_that_has_ended_replaces_the_one_before(
-    writer: Writer, reader: Reader
-) -> None:
-    def text_of() -> object:
-        found = reader.log("u1", "p1")
-        return found and found["text"]
-
-    writer.write([log("p1", b"half", final=False)])
-    writer.write([log("p1", None, note="gone")])
-    assert text_of() == b"half"
-    writer.write([log("p1", b"whole")])
-    writer.write([log("p1", b"half", final=False)])
-    assert text_of() == b"whole"
-
-
-def test_past_a_jobs_bound_old_logs_go_and_failed_pods_last(writer: Writer, reader: Reader) -> None:
-    noise = random.Random(1)
-    names = ["failed", *(f"p{i}" for i in range(6))]
-    for number, name in enumerate(names):
-        text = noise.randbytes(30_000)
-        writer.write([log(name, text, at=T0 + number, failed=name == "failed")])
-
-    kept = {each["pod"]: each["note"] for each in reader.logs("u1")}
-
-    assert [name for name in names if not kept[name]] == ["failed", "p4", "p5"]
-    assert sum(each["stored"] for each in reader.logs("u1")) <= 100_000
-    assert kept["p1"] == "given up: the job's logs are many"
-
-
 def test_the_mark_goes_with_its_batch_and_never_back(writer: Writer, reader: Reader) -> None:
     assert reader.followed() is None
     writer.write([], followed=T0 + 5)
@@ -459,53 +331,6 @@ def test_what_is_kept_elsewhere_goes_before_the_rows_that_lead_there(
     assert swept.aged == 3
     assert asked[2:] == [("rl", uid) for uid in ended]
     assert reader.jobs(Wanted()) == []
-
-
-def test_where_all_of_a_log_is_comes_after_its_end_and_stays(
-    writer: Writer, reader: Reader
-) -> None:
-    whole = WholeLog(
-        job="u1",
-        pod_uid=WANTED.pod_uid,
-        container=WANTED.container,
-        attempt=WANTED.attempt,
-        key="rl/u1/a.log.gz",
-        size=7,
-        cut=True,
-        note="",
-    )
-    before, end = log("p1", b"x", final=False), log("p1", b"xy")
-    lost = replace(whole, key="", size=0, note="away")
-
-    writer.write([seen(), before, lost])
-    assert not reader.has_log(WANTED, whole=True)
-    assert reader.whole_log("u1", WANTED.pod) == {
-        "whole_key": None,
-        "whole_note": "away",
-        "whole_cut": None,
-        "whole_size": None,
-    }
-    writer.write([end, whole])
-    # Somebody else who was late, and what is seen once more.
-    writer.write([lost, end])
-
-    assert reader.has_log(WANTED, whole=True)
-    assert reader.whole_log("u1", WANTED.pod, WANTED.container) == {
-        "whole_key": "rl/u1/a.log.gz",
-        "whole_note": None,
-        "whole_cut": True,
-        "whole_size": 7,
-    }
-    assert reader.whole_log("u1", "another") is None
-
-
-def test_an_end_without_all_of_it_is_read_again_where_all_is_wanted(
-    writer: Writer, reader: Reader
-) -> None:
-    writer.write([seen(), log("p1", b"x")])
-
-    assert reader.has_log(WANTED, whole=False)
-    assert not reader.has_log(WANTED, whole=True)
 
 
 def test_other_databases_are_refused_by_name() -> None:
