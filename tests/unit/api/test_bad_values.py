@@ -317,9 +317,9 @@ spec.checkpoint.persistentVolumeClaim: "A": must be lower-case letters, digits, 
 spec.checkpoint.path: "models": must be an absolute path such as /checkpoint, without . or .. or a
   colon
 spec.checkpoint.path: "/etc/diengine/nodes/a": /etc/diengine/nodes is where the operator puts its
-  files
+  files; choose another, such as /checkpoint
 spec.checkpoint.path: "/etc/diengine/nodes": /etc/diengine/nodes is where the operator puts its
-  files
+  files; choose another, such as /checkpoint
 spec.checkpoint.graceSeconds: 0: must be 1 or more
 (checkpoint.path=/data; tasks[0].template.spec.containers[0].volumeMounts=[{name: data}];
   tasks[1].template.spec.containers[0].volumeMounts=[{name: data, mountPath: /data/}])

@@ -8,9 +8,6 @@ from typing import Final
 from di_api.field_error import ABSENT, FieldError, mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.validation.checkpoint import (
-    CLAIM_PATTERN,
-    DOTS_PATTERN,
-    PATH_PATTERN,
     wrong_claim,
     wrong_path,
     wrong_places,
@@ -27,6 +24,7 @@ from di_api.validation.code import (
     wrong_requirements,
 )
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
+from di_api.validation.mounts import DOTS_PATTERN, OBJECT_NAME_PATTERN, PATH_PATTERN
 from di_api.validation.progress import wrong_restarts, wrong_time_outs
 from di_api.validation.relations.row import Relation, Rule, Whole
 from di_api.validation.scheduling.gang_scheduler import contended_gangs, queue_of_nobody
@@ -294,7 +292,7 @@ OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
         rules=(
             {
                 "rule": "!has(self.persistentVolumeClaim) || "
-                f"self.persistentVolumeClaim.matches(r'^{CLAIM_PATTERN}$')",
+                f"self.persistentVolumeClaim.matches(r'^{OBJECT_NAME_PATTERN}$')",
                 "message": "must be the name of a claim",
                 "fieldPath": ".persistentVolumeClaim",
             },
@@ -319,7 +317,7 @@ OF_CODE: Final[tuple[Relation[Whole], ...]] = (
         errors=lambda whole: wrong_config_map(whole.spec),
         rules=(
             {
-                "rule": f"self.configMap.matches(r'^{CLAIM_PATTERN}$')",
+                "rule": f"self.configMap.matches(r'^{OBJECT_NAME_PATTERN}$')",
                 "message": "must be the name of a ConfigMap",
                 "fieldPath": ".configMap",
             },
