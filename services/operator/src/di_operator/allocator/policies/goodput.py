@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from di_operator.allocator.admission.by_priority import admit
@@ -46,6 +47,17 @@ from di_operator.allocator.sizing.sized_plan import SizedPlan, running_in, stops
 
 _AHEAD: Final = 2
 """Plans that are made in advance, to leave out a stop that the next plan would undo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inputs:
+    """What one allocation is computed from; `fixed` are the answers of jobs of fixed size."""
+
+    jobs: Mapping[str, JobInfo]
+    nodes: Mapping[str, NodeInfo]
+    previous: Mapping[str, NodeList]
+    curves: Curves
+    fixed: Mapping[str, NodeList]
 
 
 class GoodputPolicy:
@@ -139,68 +151,60 @@ class GoodputPolicy:
         curves: Curves,
     ) -> dict[str, NodeList]:
         rigid = {key: job for key, job in jobs.items() if not job.preemptible}
-        fixed = admit(rigid, nodes, previous, choose_node=tightest)
-        answer = self._weighed(jobs, nodes, previous, curves, fixed)
+        inputs = _Inputs(
+            jobs=jobs,
+            nodes=nodes,
+            previous=previous,
+            curves=curves,
+            fixed=admit(rigid, nodes, previous, choose_node=tightest),
+        )
+        answer = self._weighed(inputs)
         for _ in range(_AHEAD):
             stopped = [key for key in jobs if previous.get(key) and not answer[key]]
             if not stopped:
                 break
-            following = self._weighed(jobs, nodes, answer, curves, fixed)
+            following = self._weighed(replace(inputs, previous=answer))
             if not any(following[key] for key in stopped):
                 break
             answer = following
         return answer
 
-    def _weighed(
-        self,
-        jobs: Mapping[str, JobInfo],
-        nodes: Mapping[str, NodeInfo],
-        previous: Mapping[str, NodeList],
-        curves: Curves,
-        fixed: Mapping[str, NodeList],
-    ) -> dict[str, NodeList]:
-        """Answer beside what is `fixed`; no job is stopped for the growth of others at a loss."""
-        plan = self._sized(jobs, nodes, previous, curves, fixed=fixed)
-        owner = {key: "" if self._shares is None else job.namespace for key, job in jobs.items()}
-        if not (doubtful := stops_for_growth(plan, previous, owner)):
+    def _weighed(self, inputs: _Inputs) -> dict[str, NodeList]:
+        """Return the answer for all jobs; no job is stopped for the growth of others at a loss."""
+        plan = self._sized(inputs)
+        owner = {
+            key: "" if self._shares is None else job.namespace for key, job in inputs.jobs.items()
+        }
+        if not (doubtful := stops_for_growth(plan, inputs.previous, owner)):
             return plan.answer
-        kept = running_in(doubtful, previous)
-        other = self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept)
+        other = self._sized(inputs, kept=running_in(doubtful, inputs.previous))
         # A stop has to gain more than its price, in each pool.
         refused = [
             pool
             for pool in doubtful
-            if plan.worth(pool, other.answer, nodes) >= plan.worth(pool, plan.answer, nodes)
+            if plan.worth(pool, other.answer, inputs.nodes)
+            >= plan.worth(pool, plan.answer, inputs.nodes)
         ]
         if not refused:
             return plan.answer
         if len(refused) == len(doubtful):
             return other.answer
-        kept = running_in(refused, previous)
-        return self._sized(jobs, nodes, previous, curves, fixed=fixed, kept=kept).answer
+        return self._sized(inputs, kept=running_in(refused, inputs.previous)).answer
 
-    def _sized(
-        self,
-        jobs: Mapping[str, JobInfo],
-        nodes: Mapping[str, NodeInfo],
-        previous: Mapping[str, NodeList],
-        curves: Curves,
-        *,
-        fixed: Mapping[str, NodeList],
-        kept: Set[str] = frozenset(),
-    ) -> SizedPlan:
-        """Return a plan beside what is `fixed`; jobs of `kept` do not grow."""
-        capacity, fitting = _left_by(jobs, nodes, fixed)
+    def _sized(self, inputs: _Inputs, *, kept: Set[str] = frozenset()) -> SizedPlan:
+        """Return a plan beside the jobs of fixed size; jobs of `kept` do not grow."""
+        jobs, previous = inputs.jobs, inputs.previous
+        capacity, fitting = _left_by(jobs, inputs.nodes, inputs.fixed)
         answer = dict.fromkeys(jobs, WAIT) | fitting
         allowance = Allowance()
-        for key in fixed:
+        for key in inputs.fixed:
             allowance.take(jobs[key], answer[key])
         demands = self._demands(jobs, capacity, previous)
         demands = [each.not_above_present() if each.job.key in kept else each for each in demands]
         if not demands:
             return SizedPlan(answer=answer, pools=(), offers={})
         pools = pools_of(demands)
-        chosen, offers = self._choose(demands, pools, capacity, curves, allowance)
+        chosen, offers = self._choose(demands, pools, capacity, inputs.curves, allowance)
         answer |= place(demands, chosen, capacity, previous, allowance)
         return SizedPlan(answer=answer, pools=pools, offers=offers)
 
