@@ -70,57 +70,57 @@ _SETTINGS: Final = (
     Setting(
         "cert_dir",
         fields.Function(deserialize=Path, load_default=None),
-        "folder with tls.crt and tls.key, read anew when they change; empty: plain HTTP",
+        "folder with tls.crt and tls.key, read again when they change; empty: plain HTTP",
     ),
     HEALTH_BIND,
     Setting(
         "api_server",
         fields.String(load_default=None),
-        "URL of the API server; empty: as a pod is told",
+        "URL of the API server; empty: from the variables of the pod",
     ),
     Setting(
         "api_ca",
         fields.Function(deserialize=Path, load_default=CA_FILE),
-        "PEM file of the authorities of the API server",
+        "PEM file of the authority of the API server",
     ),
     Setting(
-        "cluster", fields.String(load_default="this cluster"), "what the page calls the cluster"
+        "cluster", fields.String(load_default="this cluster"), "name of the cluster on the page"
     ),
     Setting(
         "path",
         fields.String(load_default="/", validate=validate.Regexp(rf"(?:{PATH.pattern})\Z")),
-        "path that all addresses of the page are below, such as /di/",
+        "path prefix of the page's addresses, such as /di/",
     ),
     Setting("read_only", fields.Boolean(load_default=False), "whether nothing may be changed"),
     Setting(
         "callers",
         fields.Integer(load_default=32, validate=validate.Range(1, 256)),
-        "people that look at once, each with a watch of their own",
+        "number of users at the same time, each with a watch of their own",
     ),
     Setting(
         "pages",
         fields.Integer(load_default=8, validate=validate.Range(1, 64)),
-        "pages of each that are told of changes at once",
+        "number of open pages of a user that follow changes",
     ),
     Setting(
         "idle_seconds",
         fields.Float(load_default=300.0, validate=validate.Range(1, 86_400)),
-        "seconds after which the watch of somebody who does not look any more ends",
+        "seconds after which the watch of a user without open pages ends",
     ),
     Setting(
         "history_server",
         fields.String(load_default=None),
-        "URL of di-history; empty: it is not asked",
+        "URL of di-history; empty: the page shows no history",
     ),
     Setting(
         "history_ca",
         fields.Function(deserialize=Path, load_default=None),
-        "PEM file of its authority; empty: the system's",
+        "PEM file of the authority of di-history; empty: the system's authorities",
     ),
     Setting(
         "history_account",
         fields.String(load_default="default"),
-        "service account of each namespace whose token is shown there",
+        "service account in each namespace with whose token the page reads the history",
     ),
     LOG_LEVEL,
 )

@@ -17,12 +17,12 @@ from di_service.spans import Attributes, Span, Tracing
 TRACES: Final = Setting(
     "traces",
     fields.String(load_default=None, validate=validate.Regexp(r"https?://[^/]\S*\Z")),
-    "base URL of a receiver of OTLP over HTTP, http://HOST:4318; empty: there are no traces",
+    "base URL of a receiver of OTLP over HTTP, http://HOST:4318; empty: no traces",
 )
 TRACE_RATIO: Final = Setting(
     "trace_ratio",
     fields.Float(load_default=1.0, validate=validate.Range(0, 1)),
-    "share of requests that are traced, of those whose sender has not decided it",
+    "share of requests that are traced, among requests without a sampling decision",
 )
 
 

@@ -129,12 +129,12 @@ _SETTINGS: Final = (
     Setting(
         "namespace",
         name_field(required=True),
-        "namespace of the operator itself: its lease, secret and services",
+        "namespace of the operator, with its Lease, Secrets and Services",
     ),
     Setting(
         "watch_namespace",
         name_field(load_default=None),
-        "the only namespace whose jobs are run; empty: all",
+        "the only namespace whose jobs the operator runs; empty: all",
     ),
     Setting(
         "service_domain",
@@ -166,7 +166,8 @@ _SETTINGS: Final = (
     Setting(
         "aggregator_template",
         ObjectField(load_default=dict),
-        "pod template that the AggregatorConfig is made of, a JSON object; empty: not made",
+        "pod template of the AggregatorConfig that the operator creates, a JSON object; empty: "
+        "none is created",
     ),
     Setting(
         "health_bind",
@@ -181,12 +182,12 @@ _SETTINGS: Final = (
     Setting(
         "identity",
         fields.String(load_default=None),
-        "who this replica is in the Lease, unique among replicas; empty: a random one",
+        "holderIdentity of this replica in the Lease, unique among replicas; empty: random",
     ),
     Setting(
         "leader_elect",
         fields.Boolean(load_default=True),
-        "false only where there can never be a second replica",
+        "whether replicas elect a leader; false only if there is never a second replica",
     ),
     Setting(
         "sync_period",
@@ -201,61 +202,61 @@ _SETTINGS: Final = (
     Setting(
         "authority_secret",
         name_field(load_default=None),
-        "Secret of the authority that issues the certificates below; empty: the first of them "
-        "with -ca appended",
+        "Secret of the authority that issues the certificates below; empty: the name of the first "
+        "of them with the suffix -ca",
     ),
     Setting(
         "webhook_secret",
         name_field(load_default=None),
-        "Secret of the webhook's certificate; empty: it is not managed",
+        "Secret of the webhook's certificate; empty: the operator does not issue it",
     ),
     Setting(
         "server_secret",
         name_field(load_default=None),
-        "Secret of the certificate of di-server; empty: it is not managed",
+        "Secret of di-server's certificate; empty: the operator does not issue it",
     ),
     Setting(
         "history_secret",
         name_field(load_default=None),
-        "Secret of the certificate of di-history; empty: it is not managed",
+        "Secret of di-history's certificate; empty: the operator does not issue it",
     ),
     Setting(
         "dashboard_secret",
         name_field(load_default=None),
-        "Secret of the certificate of di-dashboard; empty: it is not managed",
+        "Secret of di-dashboard's certificate; empty: the operator does not issue it",
     ),
     Setting(
         "job_secrets",
         name_field(load_default=None),
-        "Secret with the key that the secrets of jobs are derived from, made if there is none; "
+        "Secret with the key from which job secrets are derived, created if it does not exist; "
         "empty: jobs have no secret",
     ),
     Setting(
         "server_ca_secret",
         name_field(load_default=None),
-        "Secret whose ca.crt the pods know di-server by, if their URL is HTTPS; empty: none",
+        "Secret whose ca.crt verifies di-server in pods, if server_url is HTTPS; empty: none",
     ),
     Setting(
         "server_deployment",
         name_field(load_default=None),
-        "Deployment of di-server, beside the operator: while none of it is ready no job hangs; "
-        "empty: somebody else runs it",
+        "Deployment of di-server in the operator's namespace; no job counts as hanging while it "
+        "has no ready pod; empty: unknown",
     ),
     Setting(
         "webhook_service",
         name_field(load_default="di-webhook"),
-        "Service of the webhook, the name in its certificate",
+        "Service of the webhook, whose name is in its certificate",
     ),
     Setting(
         "webhook_configuration",
         name_field(load_default=None),
-        "name of the mutating and the validating webhook configuration",
+        "name of the mutating and of the validating webhook configuration",
     ),
     Setting(
         "webhook_admission",
         name_field(load_default=None),
-        "ConfigMap whose ca.crt is written once the webhook configurations hold it, and which the "
-        "webhook's pods wait for; empty: none",
+        "ConfigMap that the webhook's pods wait for; its ca.crt is written after the webhook "
+        "configurations have it; empty: none",
     ),
     Setting(
         "token_audience",
@@ -265,7 +266,7 @@ _SETTINGS: Final = (
     Setting(
         "policy",
         fields.String(load_default=None),
-        "allocation policy of preemptible jobs; empty: they run like all others",
+        "allocation policy of preemptible jobs; empty: they run like other jobs",
     ),
     Setting(
         "policy_arguments", ObjectField(load_default=dict), "the policy's arguments, a JSON object"
@@ -273,7 +274,7 @@ _SETTINGS: Final = (
     Setting(
         "node_kind_label",
         fields.String(load_default=None, validate=validate.Regexp(_LABEL)),
-        "label of nodes that says of which kind their GPUs are; empty: all are alike",
+        "node label with the type of the node's GPUs; empty: all nodes have one type",
     ),
     Setting(
         "scheduling_period",
@@ -281,17 +282,18 @@ _SETTINGS: Final = (
             load_default=60.0,
             validate=validate.Range(min=1, max=86400),
         ),
-        "seconds between two reconsiderations of all preemptible jobs",
+        "seconds between two reallocations of all preemptible jobs",
     ),
     Setting(
         "binding",
         fields.Enum(Binding, by_value=True, load_default=Binding.SCHEDULER),
-        "who binds pods that the allocator has placed: Scheduler, or Direct, past any scheduler",
+        "component that binds the pods that the allocator places: Scheduler, or Direct (the "
+        "operator, without a scheduler)",
     ),
     Setting(
         "kueue",
         fields.Boolean(load_default=True),
-        "whether jobs may have a queue of Kueue, once that is installed; false: they wait for ever",
+        "whether jobs with a queue of Kueue run; false: they wait",
     ),
     Setting(
         "high_priority_class",
@@ -309,17 +311,17 @@ _SETTINGS: Final = (
     Setting(
         "notification_targets",
         TargetsField(load_default=()),
-        "whom jobs may have told of what happens to them, a JSON list; empty: nobody",
+        "targets of notifications that jobs can name, a JSON list; empty: none",
     ),
     Setting(
         "notification_waiting",
         fields.Float(load_default=0.0, validate=validate.Range(min=0, max=31_536_000)),
-        "seconds after which a Pending job is told of; 0: it is not",
+        "seconds after which a Pending job causes a notification; 0: never",
     ),
     Setting(
         "job_metrics",
         fields.Integer(load_default=200, validate=validate.Range(min=0, max=10_000)),
-        "jobs that have metrics of their own, the first by namespace and name; 0: none",
+        "number of jobs with metrics of their own, hanging and failing jobs first; 0: none",
     ),
     COMPANION_KINDS,
     LOG_LEVEL,

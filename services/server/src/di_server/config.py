@@ -120,19 +120,19 @@ _SETTINGS: Final = (
     Setting(
         "binds",
         AddressesField(load_default=(Address(host="::", port=8080), Address(host="::", port=8081))),
-        "addresses of the listeners, with commas",
+        "addresses of the listeners, separated by commas",
     ),
     Setting(
         TLS_PORT,
         fields.Integer(load_default=None),
-        "the port of binds that is HTTPS; empty: all are plain HTTP",
+        "port among binds that serves HTTPS; empty: all serve plain HTTP",
     ),
     CERT_DIR,
     HEALTH_BIND,
     Setting(
         "watch_namespace",
         fields.String(load_default=None),
-        "the only namespace whose jobs are served; empty: all",
+        "the only namespace whose jobs di-server serves; empty: all",
     ),
     Setting(
         "service_domain",
@@ -142,61 +142,65 @@ _SETTINGS: Final = (
     Setting(
         "auth",
         fields.Enum(AuthMode, by_value=True, load_default=AuthMode.OPTIONAL),
-        f"whether callers have to say who they are: {', '.join(AuthMode)}",
+        f"whether callers have to authenticate: {', '.join(AuthMode)}",
     ),
     Setting(
         "threads",
         fields.Integer(load_default=32, validate=validate.Range(1, 1024)),
-        "requests handled at once",
+        "number of requests handled at the same time",
     ),
     Setting("rate", _a_second(20.0), "requests a second that one job may send, for long"),
     Setting("burst", _at_once(40), "requests that one job may send at once"),
     Setting(
         "default_max_replicas",
         fields.Integer(load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)),
-        "most replicas that a task without maxReplicas is scaled to",
+        "upper bound of replicas of a task without maxReplicas",
     ),
     Setting(
         "names_callers",
         fields.Boolean(load_default=False),
-        "whether jobs say who asked for their last change, to a webhook that believes it",
+        "whether changes name their caller; the webhook must list di-server among its speakers",
     ),
     Setting(
         "refusal_rate",
         _a_second(1.0),
-        "requests a second that one address may send without saying who it is, for long",
+        "sustained unauthenticated requests per second of one address",
     ),
     Setting("refusal_burst", _at_once(20), "the same, at once"),
     Setting(
-        "review_rate", _a_second(100.0), "TokenReviews a second, of tokens not known to have held"
+        "review_rate",
+        _a_second(100.0),
+        "TokenReviews per second of tokens that are not in the cache",
     ),
     Setting(
-        "lookup_rate", _a_second(20.0), "lists of pods a second, for callers at unknown addresses"
+        "lookup_rate",
+        _a_second(20.0),
+        "LIST requests for pods per second, for callers with unknown addresses",
     ),
     Setting(
         "aggregator_config",
         ReferenceField(load_default=None),
-        "AggregatorConfig that aggregators are made from, NAMESPACE/NAME; empty: none are made",
+        "AggregatorConfig from which aggregators are created, NAMESPACE/NAME; empty: none",
     ),
     Setting(
         "watch_nodes",
         fields.Boolean(load_default=True),
-        "whether nodes may be watched, to know how many GPUs one pod can have",
+        "whether di-server watches nodes, to know how many GPUs one pod can have",
     ),
     Setting(
         "peers",
         AddressesField(load_default=()),
-        "addresses of all replicas or names that stand for them, with commas; empty: it is alone",
+        "addresses of all replicas, or DNS names of them, separated by commas; empty: one replica",
     ),
     Setting(
         "peer_token_file",
         fields.Function(deserialize=Path, load_default=None),
-        "file with a token of its own account for audience di-server, which the others are shown",
+        "file with a token of di-server's account for audience di-server, sent to other replicas",
     ),
     Setting(
         "peer_host",
         name_field(load_default=SERVER_NAME),
-        "the name in the certificate of the other replicas",
+        "name in the certificate of the other replicas",
     ),
     TRACES,
     TRACE_RATIO,

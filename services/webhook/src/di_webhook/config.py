@@ -57,14 +57,14 @@ _SETTINGS: Final = (
         # Reviews compute and never wait: more threads only keep more of them in memory, each up to
         # 50 MiB, and a source gets half of the threads.
         fields.Integer(load_default=4, validate=validate.Range(1, 64)),
-        "reviews answered at once",
+        "number of reviews answered at the same time",
     ),
     COMPANION_KINDS,
     Setting(
         "speakers",
         NamesField(load_default=()),
-        "users, with commas, who change jobs for others and say for whom (di-server's account); "
-        "empty: nobody is named on jobs",
+        "users that name the caller for whom they change a job (di-server's account), separated by "
+        "commas; empty: jobs name no caller",
     ),
     LOG_LEVEL,
 )
