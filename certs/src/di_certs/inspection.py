@@ -61,7 +61,7 @@ def issued_at(certificate_pem: bytes) -> datetime | None:
 
 
 def has_expired(certificate_pem: bytes, *, now: datetime) -> bool:
-    """Return whether the first certificate is no longer valid, or unreadable."""
+    """Return whether the first certificate has expired or is unreadable."""
     try:
         return now >= x509.load_pem_x509_certificate(certificate_pem).not_valid_after_utc
     except ValueError:

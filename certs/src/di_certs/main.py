@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="keep the CA's private key in this folder, not beside what a server reads",
     )
     parser.add_argument("--days", type=_days, default=90, help="lifetime (default: 90)")
-    parser.add_argument("--force", action="store_true", help="make everything anew")
+    parser.add_argument("--force", action="store_true", help="create all certificates again")
     options = parser.parse_args(arguments)
     try:
         written = write_certificates(

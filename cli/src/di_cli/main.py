@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; what goes wrong is told on stderr, in three lines. Returns the exit code."""
+    """Run a command and return its exit code; errors go to stderr, in three lines."""
     remember(None, None)
     try:
         code = app(list(arguments) or ["--help"], standalone_mode=False, prog_name=_program())

@@ -164,7 +164,7 @@ def ready(engine: Rollout) -> int:
     "sdk.md#reference/has-weight-version-more",
     "sdk.md#reference/lacks",
     "sdk.md#reference/di-rollout-port-22270-path-drain-url",
-    "sdk.md#reference/asked-whether-the-pod-was-asked-to-drain-take-2",
+    "sdk.md#reference/asked-true-once-the-pod-was-asked-to-drain-2",
     "sdk.md#reference/wait-seconds-none-wait-for-the-drain-request-return-2",
     "sdk.md#reference/done-report-that-all-work-is-finished-the-2",
 )

@@ -28,7 +28,7 @@ _NONE_KNOWN: Final = KnownSecrets()
 def redacted(value: Any, known: KnownSecrets = _NONE_KNOWN) -> Any:
     """Return an object without its secrets, and without known secrets in its strings.
 
-    Of a Secret only the kind remains.
+    Only the kind of a Secret remains.
     """
     return _redacted(value, known, 0)
 

@@ -14,7 +14,7 @@ _MOST_DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The change of a task; None is no bound.
+    """The change of a task; None removes a bound.
 
     Attributes:
         before, after: minimum and maximum.

@@ -1,4 +1,4 @@
-"""Which containers of which pods a log is asked of, and why one has none."""
+"""The containers whose logs are read, and the reasons why others have none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """What its lines begin with."""
+        """Prefix of its lines."""
         return f"{self.pod}/{self.container}" if self.is_one_of_many else self.pod
 
 

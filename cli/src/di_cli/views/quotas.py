@@ -43,7 +43,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What quotas refuse, and what is unknown, as text."""
+    """Text about the requests that quotas refuse, and about unknown quotas."""
 
     shortages: Sequence[Shortage] = ()
     notes: Sequence[str] = ()

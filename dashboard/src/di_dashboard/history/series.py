@@ -28,7 +28,7 @@ class Series:
     values: dict[str, array[float]] = field(default_factory=dict)
 
     def add(self, at: float, numbers: Mapping[str, float]) -> None:
-        """Add a point; one that is no later than the last replaces it."""
+        """Add a point; it replaces the last one unless it is later."""
         if self.times and at <= self.times[-1]:
             for name, value in numbers.items():
                 self._column(name)[-1:] = array("d", [value])

@@ -48,7 +48,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatPiece:
-    """What a job used of a node for a time: percent of the node's line, and of the time axis."""
+    """Use of a node by a job for a time: percent of the node's line, and of the time axis."""
 
     key: str
     left: float

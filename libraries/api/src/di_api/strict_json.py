@@ -33,9 +33,9 @@ class TooManyValues(MalformedJson):
 def loads(text: bytes, *, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> Any:
     """Parse UTF-8 JSON.
 
-    Beyond the grammar these are refused: duplicate keys (two readers can pick different ones), NaN
-    and Infinity (also as 1e999, which could not be written as JSON again), integers of thousands of
-    digits, nesting deeper than `max_depth`, more values than `max_values`.
+    Some JSON of the grammar is refused too. Two readers can pick different ones of duplicate keys.
+    NaN and Infinity (also as 1e999) could not be written as JSON again. Integers of thousands of
+    digits, nesting deeper than `max_depth`, and more values than `max_values` cost too much.
 
     Raises:
         TooManyValues: there are more than `max_values`.

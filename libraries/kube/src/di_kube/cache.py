@@ -2,8 +2,8 @@
 failure.
 
 The loop: list the whole collection, watch its changes, and resume from the last version when the
-stream ends, breaks or is silent. Only if the server reports that version as gone (410, as a status
-or inside the stream), or keeps sending empty streams, the whole collection is listed again; objects
+stream ends, breaks or is silent. The whole collection is listed again only if the server reports
+that version as gone (410, as a status or inside the stream) or keeps sending empty streams. Objects
 that disappeared are then reported as deleted.
 
 Subscribers get changes but cannot rely on every one: events that cancel each other while the watch

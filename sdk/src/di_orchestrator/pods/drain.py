@@ -57,7 +57,7 @@ class Drain:
 
     @property
     def asked(self) -> bool:
-        """Whether the pod was asked to drain: take no new work."""
+        """True once the pod was asked to drain: take no new work."""
         return self._asked.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:

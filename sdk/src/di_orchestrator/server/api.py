@@ -66,7 +66,7 @@ class Peer:
 
 
 class Advice(NamedTuple):
-    """What the allocator has decided about the learners that report.
+    """Decision of the allocator about the learners that report.
 
     Attributes:
         batch_size: samples of all of them between two updates; None: it advises none.

@@ -298,8 +298,9 @@ class Training:
 
     @property
     def knows_nodes(self) -> bool:
-        """Whether it is known on how many nodes the learners are: only then are iterations
-        observations for the allocator."""
+        """True if the number of the learners' nodes is known, without which the allocator cannot
+        use iterations as observations.
+        """
         return self._nodes_now() is not None
 
     @property

@@ -41,7 +41,7 @@ _LOOK_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolSettings:
-    """Where whole logs wait for their upload.
+    """The folder in which whole logs wait for their upload.
 
     Attributes:
         room: maximum bytes of all logs, compressed.

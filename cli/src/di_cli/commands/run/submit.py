@@ -31,7 +31,7 @@ from di_kube.resources import DIJOBS, Resource
 
 
 class DryRun(StrEnum):
-    """Whether the job is stored."""
+    """False if the job is only validated, not stored."""
 
     NONE = "none"
     CLIENT = "client"

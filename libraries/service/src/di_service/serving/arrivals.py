@@ -78,7 +78,7 @@ class Arrivals:
             begin: called at its turn.
             drop: closes it before that; called when it is evicted or its time is over.
             gone: whether its client has disconnected; then it never starts. A client with many
-                concurrent requests closes some connections early, and that is no fault.
+                concurrent requests rightly closes some connections early.
         """
         loop = asyncio.get_running_loop()
         connection.end = lambda: self._drop(connection)

@@ -15,9 +15,8 @@ class AddressLookups:
     A caller is refused only after a list, because a new pod can call before the watch has shown it,
     and treats a refusal as final. Waiting for the watch instead would hold a thread per unknown
     caller, and still refuse that pod if the watch is late; so would a cached refusal. But such a
-    list makes the API server read all pods of the namespace (or all), so no caller may cause them
-    freely: refusals are limited per address (see `AuthFailureLimiter`), and the budget is for all
-    addresses together.
+    list makes the API server read all pods of the namespace (or all). So refusals are limited per
+    address (see `AuthFailureLimiter`), and the budget is for all addresses together.
     """
 
     def __init__(self, *, pods: PodStore, budget: Budget) -> None:

@@ -22,7 +22,7 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
     """Return `status.progress` after an accepted report, with `profilings` as the merged reports.
 
     The step is `step` of `totalSteps`, or if the program reports none, `envSteps` of `maxEnvSteps`.
-    A lower step than before comes from a restarted program, and is no progress.
+    A lower step than before comes from a restarted program and does not count as progress.
     """
     held = before if isinstance(before, Mapping) else {}
     found, _ = read_profilings(profilings)

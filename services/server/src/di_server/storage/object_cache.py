@@ -24,7 +24,7 @@ class ObjectCache(Generic[V]):
     """The objects of one resource as `view` builds them, by key and by index.
 
     The watch's thread writes through `on_event` and `mark_synced`; request threads read, and store
-    newer objects through `put_newer`. The newer of two versions stays, whoever stored it, so a
+    newer objects through `put_newer`. The newer of two versions stays, from either thread, so a
     thread that wrote an object never sees an older version. An object that cannot be parsed is left
     out, and requests about it read it from the API server.
 
