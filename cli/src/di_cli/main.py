@@ -12,16 +12,18 @@ from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_cli.help_texts import help_text
 from di_cli.hints import remember
 from di_cli.render.table import printable
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_PACKAGE: Final = "di_cli.commands"
 _RUN: Final = "run"
 _LEFT_TO_IT: Final = {
     "allow_interspersed_args": False,
@@ -67,7 +69,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class _Commands(TyperGroup):
-    """A group that imports only the used command."""
+    """A group that imports only the used command; the others have their help text alone."""
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
@@ -75,7 +77,18 @@ class _Commands(TyperGroup):
 
     @override
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        return _listed(cmd_name) if cmd_name in COMMANDS else None
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, None if listed is None else _command(str(name)), rest
+
+
+def _listed(name: str) -> TyperCommand:
+    """Return a command for a list of commands: it has a help text, and cannot run."""
+    module, function = COMMANDS[name]
+    return TyperCommand(name, help=help_text(f"{_PACKAGE}.{module}", function))
 
 
 def _command(name: str) -> Any:
@@ -87,7 +100,7 @@ def _command(name: str) -> Any:
     if name == _RUN:
         settings |= _LEFT_TO_IT
     single.command(name=name, context_settings=settings)(
-        getattr(import_module(f"di_cli.commands.{module}"), function)
+        getattr(import_module(f"{_PACKAGE}.{module}"), function)
     )
     return typer.main.get_command(single)
 

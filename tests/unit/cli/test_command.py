@@ -218,11 +218,16 @@ def _imported(code: str, *arguments: str) -> set[str]:
 
 def test_no_command_imports_slow_packages() -> None:
     """Of all but `watch`, which draws, and before they do anything."""
-    found = _imported(
-        "[m._Commands().get_command(None, name) for name in m.COMMANDS if name != 'watch']"
-    )
+    found = _imported("[m._command(name) for name in m.COMMANDS if name != 'watch']")
     assert not found.intersection(_SLOW)
     assert not [name for name in found if name.startswith(("di_operator", "di_local"))]
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    found = _imported("m.run(['--help'])")
+    commands = {f"di_cli.commands.{module}" for module, _ in main.COMMANDS.values()}
+    assert not found & commands
+    assert not found.intersection(("di_kube.sync", "di_api.explain", "yaml", *_SLOW))
 
 
 @pytest.mark.parametrize("words", [["queue"], ["simulate", "-f", "cartpole"]])
