@@ -59,11 +59,11 @@ def test_a_pending_job_shows_its_expected_start() -> None:
             "in about 3h",
             "in about 3h (1h30m-4h)",
         ),
-        # Of what has passed already nothing is left.
+        # After the expected time the latest one is left.
         (
             running(earliest="11:00", expected="11:30", latest="12:10"),
-            "in about 0s",
-            "in about 0s (0s-10m)",
+            "in about 10m",
+            "in about 10m (0s-10m)",
         ),
         (expected("15:00", deadline=5400), "in 30m at the latest", "in 30m"),
         (expected("12:20", deadline=7200), "in about 20m", "in about 20m (20m-20m)"),
@@ -82,6 +82,8 @@ def test_a_job_ends_as_expected_or_at_its_deadline(job: Any, when: str, text: st
     [
         running(),
         running(expected="15:00"),
+        # The job was restarted since, and has not been measured again.
+        running(earliest="11:00", expected="11:30", latest="11:59"),
         running(earliest="15:00", expected="14:00", latest="16:00"),
         expected("15:00", began=""),
     ],

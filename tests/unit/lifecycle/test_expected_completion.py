@@ -124,6 +124,16 @@ def test_a_restart_keeps_it_and_begins_a_new_measure() -> None:
     assert found[1] == pytest.approx(750, abs=2)
 
 
+def test_after_a_restart_a_forecast_ends_when_its_time_has_come() -> None:
+    cluster = training(seconds=60, backoffLimit=3)
+    cluster.fail("x-learner-0").settle()
+    cluster.run(*cluster.pods).settle()
+    found = left(cluster)
+    assert found is not None
+    cluster.wait(found[1] + 1)
+    assert left(cluster) is None
+
+
 def test_a_job_that_is_silent_is_not_expected_to_end() -> None:
     cluster = training(seconds=60)
     assert left(cluster) is not None
@@ -234,6 +244,21 @@ def test_the_first_pace_after_a_restart_counts_what_ran_there_before() -> None:
     found = left(cluster)
     assert found is not None
     assert found[1] + 10 == pytest.approx(100 * spread_at(STEADY, 0.5).expected, abs=2)
+
+
+def test_the_first_pace_after_a_lost_pod_counts_what_ran_there_before() -> None:
+    cluster = placed(starting=0).wait(100)
+    report(cluster, 50)
+    cluster.evict("x-learner-0").settle()
+    cluster.run(*cluster.pods).settle()
+    assert (cluster.phase, cluster.status["restarts"]) == ("Running", 0)
+    # It goes on where it was: half of the steps took 102 seconds, not two.
+    cluster.wait(2)
+    report(cluster, 50)
+    cluster.wait(70)
+    found = left(cluster)
+    assert found is not None
+    assert found[1] + 70 == pytest.approx(100 * spread_at(STEADY, 0.5).expected, abs=5)
 
 
 @pytest.mark.parametrize("spreads", [RESIZED, STEADY])

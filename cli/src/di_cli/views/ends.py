@@ -67,20 +67,14 @@ def end_of(job: Object, now: datetime) -> End | None:
     limit = spec.get("activeDeadlineSeconds")
     deadline = (began - now).total_seconds() + limit if is_number(limit) else None
     told = ExpectedCompletion.read(status.get("expectedCompletion"))
-    if deadline is None and told is None:
+    left = told.left(now) if told is not None else None
+    uid, key = str(metadata.get("uid") or ""), f"{metadata.get('namespace')}/{metadata.get('name')}"
+    if left is not None and (deadline is None or left[1] <= deadline):
+        earliest, expected, latest = left
+        return End(uid=uid, key=key, seconds=expected, between=(earliest, latest))
+    if deadline is None:
         return None
-    left = _seconds(told.expected, now) if told is not None else None
-    by_deadline = left is None or (deadline is not None and deadline < left)
-    between = None
-    if told is not None and not by_deadline:
-        between = (_seconds(told.earliest, now), _seconds(told.latest, now))
-    return End(
-        uid=str(metadata.get("uid") or ""),
-        key=f"{metadata.get('namespace')}/{metadata.get('name')}",
-        seconds=max(0.0, (deadline if by_deadline else left) or 0.0),
-        between=between,
-        by_deadline=by_deadline,
-    )
+    return End(uid=uid, key=key, seconds=max(0.0, deadline), by_deadline=True)
 
 
 def start_of(job: Object, now: datetime) -> str:
@@ -89,14 +83,11 @@ def start_of(job: Object, now: datetime) -> str:
     """
     status = mapping(job.get("status"))
     told = ExpectedCompletion.read(status.get("expectedStart"))
-    if status.get("phase") != Phase.PENDING or told is None:
+    left = told.left(now) if told is not None else None
+    if status.get("phase") != Phase.PENDING or left is None:
         return ""
-    between = f"{span(_seconds(told.earliest, now))}-{span(_seconds(told.latest, now))}"
-    return f"starts in about {span(_seconds(told.expected, now))} ({between})"
-
-
-def _seconds(moment: datetime, now: datetime) -> float:
-    return max(0.0, (moment - now).total_seconds())
+    earliest, expected, latest = map(span, left)
+    return f"starts in about {expected} ({earliest}-{latest})"
 
 
 def is_number(value: object) -> TypeGuard[float]:

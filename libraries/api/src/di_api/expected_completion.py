@@ -31,6 +31,19 @@ class ExpectedCompletion:
             return None
         return cls(earliest=earliest, expected=expected, latest=latest)
 
+    def left(self, now: datetime) -> tuple[float, float, float] | None:
+        """Return the seconds until the earliest, the expected and the latest time.
+
+        Once the expected time has passed, the latest one is expected; once that has passed too,
+        nothing is.
+        """
+        if self.latest <= now:
+            return None
+        earliest, expected, latest = (
+            (moment - now).total_seconds() for moment in (self.earliest, self.expected, self.latest)
+        )
+        return max(0.0, earliest), expected if expected > 0 else latest, latest
+
     def dump(self) -> dict[str, str]:
         """Return the field's value, in whole seconds."""
         return {

@@ -54,7 +54,24 @@ def test_an_old_wait_for_a_node_is_not_the_cause_of_a_restart() -> None:
     )
     found = explain(seen)
     assert found.cause is Cause.PROGRAM_FAILED
-    assert found.summary.startswith("cartpole runs, after it was restarted or moved once: ")
+    assert found.summary.startswith("cartpole runs, after it was restarted once: ")
+
+
+def test_restarts_are_counted_apart_from_moves_and_scalings() -> None:
+    story = f"restart 1 of 3; pod {POD} failed first: exit code 1"
+    failures = [{"pod": POD, "time": time(40), "exitCode": 1, "reason": "Error"}]
+    seen = facts(
+        job(
+            "Running",
+            status={"restarts": 1, "reschedules": 4, "failures": failures},
+            conditions=[condition("Restarting", value=False, message=story)],
+        ),
+        pod(ready=True, phase="Running", node="gpu-1"),
+    )
+    found = explain(seen).summary
+    assert found.startswith(
+        "cartpole runs, after it was restarted once and moved or scaled 4 times:"
+    )
 
 
 def test_a_pod_on_a_node_does_not_wait_for_one() -> None:

@@ -11,10 +11,10 @@ from di_api.explain.ladder import explain
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def evidence(latest: timedelta) -> list[tuple[str, str]]:
+def evidence(latest: timedelta, expected: str = "2026-03-01T12:20:00Z") -> list[tuple[str, str]]:
     told = {
         "earliest": "2026-03-01T11:30:00Z",
-        "expected": "2026-03-01T12:20:00Z",
+        "expected": expected,
         "latest": (NOW + latest).isoformat(),
     }
     status: dict[str, Any] = {"phase": "Running", "conditions": [], "expectedCompletion": told}
@@ -27,6 +27,13 @@ def test_the_expected_completion_is_shown_with_its_interval() -> None:
     assert evidence(timedelta(hours=1))[-1] == (
         "ends",
         "expected in about 20m, in four of five cases in 0s to 1h",
+    )
+
+
+def test_after_the_expected_completion_the_latest_one_is_shown() -> None:
+    assert evidence(timedelta(minutes=5), "2026-03-01T11:59:00Z")[-1] == (
+        "ends",
+        "expected in about 5m, in four of five cases in 0s to 5m",
     )
 
 

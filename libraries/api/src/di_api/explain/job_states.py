@@ -244,12 +244,10 @@ def _asked(job: Job) -> Iterator[Evidence]:
 
 def _end_to_come(job: Job) -> tuple[Evidence, ...]:
     found = ExpectedCompletion.read(job.status.get("expectedCompletion"))
-    if found is None or found.latest < job.facts.now:
+    seconds = found.left(job.facts.now) if found is not None else None
+    if seconds is None:
         return ()
-    left, soonest, longest = (
-        span((moment - job.facts.now).total_seconds())
-        for moment in (found.expected, found.earliest, found.latest)
-    )
+    soonest, left, longest = map(span, seconds)
     text = f"expected in about {left}, in four of five cases in {soonest} to {longest}"
     return (Evidence(label="ends", text=text),)
 

@@ -390,18 +390,25 @@ def _cause(job: Job, kind: FailureCause) -> Cause:
 def _state(job: Job, *, was: bool) -> str:
     name, restarts = job.facts.name, job.count("restarts")
     if was:
-        times = restarts + job.count("reschedules")
-        again = "once" if times == 1 else f"{times} times"
         running = (
             "runs" if job.phase is Phase.RUNNING else f"is {job.phase.value if job.phase else ''}"
         )
-        return f"{name} {running}, after it was restarted or moved {again}"
+        # The count of reschedules has scalings too, which the job's owner asked for.
+        changes = {"restarted": restarts, "moved or scaled": job.count("reschedules")}
+        again = " and ".join(
+            f"{change} {_times(count)}" for change, count in changes.items() if count
+        )
+        return f"{name} {running}, after it was {again}"
     if job.phase is Phase.FAILED:
-        again = "once" if restarts == 1 else f"{restarts} times"
-        return f"{name} failed after it was restarted {again}" if restarts else f"{name} failed"
+        after = f" after it was restarted {_times(restarts)}" if restarts else ""
+        return f"{name} failed{after}"
     if job.phase is Phase.RUNNING:
         return f"{name} runs, but not all of it"
     return f"{name} does not run"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _values(job: Job, sign: Sign) -> dict[str, str]:

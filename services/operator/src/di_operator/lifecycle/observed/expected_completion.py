@@ -145,7 +145,8 @@ def expect(run: Run, now: datetime) -> ExpectedCompletion | None:
         return None
     left = left_by_pace(run)
     if left is None:
-        return run.before if run.before is not None and run.before.latest > now else None
+        # A restart takes time and steps: a forecast whose time has come does not hold any more.
+        return run.before if run.before is not None and run.before.expected > now else None
     if left > LONGEST or (now - at).total_seconds() > max(SILENCE, left):
         return None
     spread = spread_at(RESIZED if run.resized else STEADY, step / total)

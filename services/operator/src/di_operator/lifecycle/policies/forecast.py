@@ -113,8 +113,11 @@ def _worked(status: Status, replicas: int, since: datetime, at: datetime) -> flo
     attained = status.attained(at)
     restarted = status.conditions.get(Phase.RESTARTING.value)
     again = parse_time((restarted or {}).get("lastTransitionTime"))
-    if status.placed_at is None or (again is not None and again >= status.placed_at):
-        # The job was restarted on these nodes; the time of that start is not recorded.
+    reported = status.pace.since if status.pace is not None else None
+    if status.placed_at is None or any(
+        each is not None and each >= status.placed_at for each in (again, reported)
+    ):
+        # The job ran on these nodes before; the time of its first start there is not recorded.
         return attained
     starting = max(0.0, (since - status.placed_at).total_seconds())
     return max(0.0, attained - starting * replicas)
