@@ -275,6 +275,32 @@ def test_a_silent_stream_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     assert "watch failed" in caplog.text
 
 
+class Quiet(ScriptedServer):
+    """A server whose streams end at once, after which one opens on which nothing happens."""
+
+    now = 0.0
+
+    async def watch(
+        self, *_: Any, opened: Callable[[], None], send_initial_events: bool, **__: Any
+    ) -> AsyncGenerator[Event, None]:
+        if send_initial_events:
+            opened()
+            end = {"k8s.io/initial-events-end": "true"}
+            yield "BOOKMARK", {"metadata": {"resourceVersion": "1", "annotations": end}}
+            raise Unavailable(kind="ConfigMap", reason="WatchCut")
+        self.now += 60
+        opened()
+        await asyncio.Event().wait()
+
+
+@asynchronous
+async def test_an_open_stream_without_events_is_not_away() -> None:
+    server = Quiet()
+    async with following(server, clock=lambda: server.now) as cache:
+        await settle(lambda: server.now > 0)
+        assert cache.away == 0
+
+
 @asynchronous
 async def test_a_new_object_survives_the_deletion_event_of_the_old_one() -> None:
     server = ScriptedServer()
