@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import requests
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import serving
 from tests.fakes.api_server import StandIn
-from tests.unit.cli.conftest import JOBS, job
+from tests.unit.cli.conftest import JOBS, PODS, job
 from tests.unit.dashboard.conftest import Page
 from tests.waiting import wait_until
 
@@ -168,6 +169,26 @@ def test_logs_are_side_by_side_and_searched_without_scripts(page: Page) -> None:
     assert "step 1" not in text
     found = page.get("/jobs/rl/grpo-7b/logs?pod=grpo-7b-learner-0&q=nowhere").text
     assert "step 0" not in found
+
+
+def test_the_container_of_a_log_can_be_chosen(page: Page, world: StandIn) -> None:
+    page.enter()
+    assert "Container <select" not in page.get("/jobs/rl/grpo-7b/logs").text
+    name = "grpo-7b-learner-0"
+    body = copy.deepcopy(world.objects[f"{PODS}/{name}"])
+    body["spec"]["initContainers"] = [{"name": "fetch"}]
+    world.put(f"{PODS}/{name}", body)
+    world.logs[f"{name}/fetch"] = ["2026-03-01T10:00:00Z fetched"]
+    wait_until(lambda: "<option>fetch</option>" in page.get("/jobs/rl/grpo-7b/logs").text)
+    both = f"pod={name}&pod=grpo-7b-collector-1&container=fetch"
+    text = page.get(f"/jobs/rl/grpo-7b/logs?{both}").text
+    assert "fetched" in text
+    assert "step 0" not in text
+    assert "No log yet: this pod has no container fetch" in text
+    path = f"/jobs/rl/grpo-7b/logs/stream?{both}&since=2026-03-01T09:00:00Z&since="
+    with page.get(path, stream=True) as answer:
+        data = next(line for line in answer.iter_lines() if line.startswith(b"data:"))
+    assert data == f'data: [["{name}", "2026-03-01T10:00:00Z", "fetched"]]'.encode()
 
 
 def test_logs_are_streamed_from_the_last_line_that_was_shown(page: Page, world: StandIn) -> None:

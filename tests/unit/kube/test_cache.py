@@ -275,7 +275,7 @@ def test_a_silent_stream_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     assert "watch failed" in caplog.text
 
 
-class Quiet(ScriptedServer):
+class Quiet:
     """A server whose streams end at once, after which one opens on which nothing happens."""
 
     now = 0.0

@@ -10,6 +10,7 @@ from typing import Final
 from flask import Blueprint, Response, render_template, request
 
 from di_cli.logs.read import Asked, container_of, lines_of
+from di_cli.logs.sources import containers_of
 from di_cli.views.pods import in_order, name_of, rank_of, task_of
 from di_dashboard.history.seen import Object
 from di_dashboard.logs.tail import MOST_PODS, Tail, Wanted
@@ -56,13 +57,17 @@ def logs(namespace: str, name: str) -> str:
     chosen = _chosen(pods)
     query = request.args.get("q", "")[:_LONGEST_QUERY]
     previous = "previous" in request.args
+    containers = list(dict.fromkeys(each for pod in pods for each in containers_of(pod)))
+    container = _container(containers)
     return render_template(
         "logs.html",
         namespace=namespace,
         name=name,
         pods=[(name_of(pod), task_of(pod), rank_of(pod)) for pod in pods],
         chosen=[name_of(pod) for pod in chosen],
-        panels=[_panel(namespace, pod, query, previous=previous) for pod in chosen],
+        containers=containers,
+        container=container,
+        panels=[_panel(namespace, pod, container, query, previous=previous) for pod in chosen],
         query=query,
         previous=previous,
         most=MOST_PODS,
@@ -75,10 +80,11 @@ def stream(namespace: str, name: str) -> Response:
     job_or_404(namespace, name)
     known = {name_of(pod): pod for pod in parts().cluster_cache.pods_of(namespace, name)}
     asked = zip(request.args.getlist("pod"), request.args.getlist("since"), strict=False)
+    container = request.args.get("container", "")
     wanted = [
-        Wanted(pod=pod, container=container_of(known[pod]), since=since)
+        Wanted(pod=pod, container=container or container_of(known[pod]), since=since)
         for pod, since in asked
-        if pod in known
+        if pod in known and (not container or container in containers_of(known[pod]))
     ][:MOST_PODS]
 
     def begin(here: Parts) -> Lines:
@@ -117,16 +123,27 @@ def _chosen(pods: Sequence[Object]) -> list[Object]:
     return (found or list(pods[:1]))[:MOST_PODS]
 
 
-def _panel(namespace: str, pod: Object, query: str, *, previous: bool) -> Panel:
+def _container(known: Sequence[str]) -> str:
+    """Return the requested container; empty: each pod's program."""
+    asked = request.args.get("container", "")
+    return asked if asked in known else ""
+
+
+def _panel(namespace: str, pod: Object, container: str, query: str, *, previous: bool) -> Panel:
     asked = Asked(
-        container=container_of(pod), tail=_SEARCHED if query else LINES, previous=previous
+        container=container or container_of(pod),
+        tail=_SEARCHED if query else LINES,
+        previous=previous,
     )
     lines: list[tuple[str, str]] = []
     wrong = ""
-    try:
-        lines = [*lines_of(parts().client, namespace, name_of(pod), asked)]
-    except ApiError as error:
-        wrong = error.message or error.reason
+    if container and container not in containers_of(pod):
+        wrong = f"this pod has no container {container}"
+    else:
+        try:
+            lines = [*lines_of(parts().client, namespace, name_of(pod), asked)]
+        except ApiError as error:
+            wrong = error.message or error.reason
     last = lines[-1][0] if lines else ""
     if query:
         lines = [each for each in lines if query.lower() in each[1].lower()][-LINES:]

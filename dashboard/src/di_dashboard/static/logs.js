@@ -39,6 +39,7 @@
   const follow = () => {
     if (!panels.dataset.stream || !logs.size) return;
     const query = new URLSearchParams();
+    if (panels.dataset.container) query.append("container", panels.dataset.container);
     for (const [pod, panel] of logs) { query.append("pod", pod); query.append("since", panel.dataset.last); }
     const source = new EventSource(panels.dataset.stream + "?" + query);
     source.onopen = () => { status.textContent = "live"; };
@@ -55,7 +56,7 @@
 
   search.addEventListener("input", filter);
   document.getElementById("logs-form").addEventListener("change", (event) => {
-    if (event.target.type === "checkbox") event.currentTarget.requestSubmit();
+    if (event.target.type === "checkbox" || event.target.name === "container") event.currentTarget.requestSubmit();
   });
   document.querySelectorAll(".log").forEach(toEnd);
   filter();
