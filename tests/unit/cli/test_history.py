@@ -40,7 +40,8 @@ def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
         "                                MemoryError  [31m",
         "2026-03-01 11:25:00  gap      nobody looked since 2026-03-01 11:20:00; changed: "
         "status.phase",
-        "2026-03-01 11:30:00  deleted  not before 2026-03-01 11:29:00",
+        "2026-03-01 11:30:00  deleted  not before 2026-03-01 11:29:00; only the audit log of "
+        "the API server has who deleted it",
         "",
         "REVISION  TIME                 BY",
         "1         2026-03-01 09:00:00  kubectl-create",

@@ -257,6 +257,18 @@ def test_an_unseen_deletion_has_an_earliest_time() -> None:
     ]
 
 
+@pytest.mark.parametrize(("later", "is_expired"), [(59_000, False), (60_000, True)])
+def test_a_deletion_after_its_time_to_live_is_recorded_as_expired(
+    later: int, is_expired: bool
+) -> None:
+    last = job(completionTimestamp=clock(0))
+    last["spec"]["ttlSecondsAfterFinished"] = 60
+    for each in (last, snapshot_of(last)):
+        (_, told) = job_gone(each, NOON + later)
+        assert isinstance(told, Entry)
+        assert told.data == ({"expired": True} if is_expired else {})
+
+
 @pytest.mark.proves("history.md#gaps/gap")
 def test_a_gap_names_the_changed_fields() -> None:
     before = snapshot_of(job(11, phase="Running"))

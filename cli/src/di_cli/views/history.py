@@ -126,6 +126,13 @@ def _gap(entry: Object) -> str:
     return f"nobody looked since {_time(entry.get('from'))}; changed: {changed}"
 
 
+def deleter(entry: Object) -> str:
+    """Return what is known about who deleted a job, by the entry of its deletion."""
+    if entry.get("expired") is True:
+        return "its ttlSecondsAfterFinished was over"
+    return "only the audit log of the API server has who deleted it"
+
+
 def _failure(entry: Object) -> str:
     code = entry.get("exitCode")
     return "  ".join(
@@ -149,7 +156,9 @@ _DETAILS: Final[Mapping[str, Callable[[Object], str]]] = {
     "allocation": lambda e: f"{_nodes(e.get('before'))} -> {_nodes(e.get('after'))}",
     "condition": lambda e: f"{_said(e, 'type')} is {_said(e, 'status')}  {_said(e, 'message')}",
     "event": lambda e: f"{_said(e, 'reason', 'object')}  {_said(e, 'message')}",
-    "deleted": lambda e: f"not before {_time(e['after'])}" if "after" in e else "",
+    "deleted": lambda e: (
+        f"not before {_time(e['after'])}; {deleter(e)}" if "after" in e else deleter(e)
+    ),
     "gap": _gap,
 }
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.timestamps import parse_time
 from di_api.wording import span
+from di_cli.views.history import deleter
 from di_cli.views.times import clock
 
 Object = Mapping[str, Any]
@@ -248,7 +249,8 @@ def _happened(entries: Sequence[tuple[datetime, Object]]) -> Iterator[Happened]:
                 yield Happened(at=at, kind=kind, what=str(each.get("type")), text=text)
             case "deleted":
                 since = parse_time(each.get("after"))
-                text = f"at some time since {clock(since)}" if since else "the job is gone"
+                text = f"at some time since {clock(since)}; " if since else ""
+                text += deleter(each)
                 yield Happened(at=at, kind="note", what="deleted", text=text)
             case "gap":
                 yield Happened(at=at, kind="gap", what="not seen", text=_gap(at, each).text)

@@ -203,7 +203,7 @@ class Follower:
         if kind == DELETED:
             self._subjects.remove(namespace, uid)
             if self._jobs.pop(uid, None) is not None:
-                self._put(namespace, job_gone(job, now))
+                self._put(namespace, job_gone(from_json(unpack(job["packed"])), now))
             return
         job = from_json(unpack(job["packed"]))
         kept = self._jobs.get(uid)

@@ -32,7 +32,9 @@ class EntryKind(StrEnum):
     EVENT = "event"
     """An Event on the job or on a pod of it: `type`, `reason`, `message`, `object`, `count`."""
     DELETED = "deleted"
-    """The job was deleted. `after`: the earliest time, if it was not observed."""
+    """The job was deleted. `after`: the earliest time, if it was not observed. `expired`: its
+    ttlSecondsAfterFinished was over. Objects do not have the user who deleted them.
+    """
     GAP = "gap"
     """The job was not observed from `from` until the time of the entry. `changed`: fields that
     differ afterwards; intermediate values are known only from Events.

@@ -57,9 +57,15 @@ def job_changes(before: Object | None, after: Object, seen: Millis) -> list[Reco
 
 
 def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> list[Record]:
-    """Return the records of a deletion at a time between `not_before` and `at`."""
+    """Return the records of a deletion at a time between `not_before` and `at`.
+
+    Args:
+        last: the job, or its snapshot, as last observed.
+    """
     uid = uid_of(last)
-    data = {} if not_before is None else {"after": not_before}
+    data: dict[str, Any] = {} if not_before is None else {"after": not_before}
+    if _is_expired(last, at):
+        data["expired"] = True
     return [
         JobGone(uid=uid, at=at),
         Entry(
@@ -71,6 +77,15 @@ def job_gone(last: Object, at: Millis, *, not_before: Millis | None = None) -> l
             data=data,
         ),
     ]
+
+
+def _is_expired(job: Object, at: Millis) -> bool:
+    """Return whether the operator deletes the job by then, for its ttlSecondsAfterFinished."""
+    ttl = mapping(job.get("spec")).get("ttlSecondsAfterFinished")
+    completed = millis(mapping(job.get("status")).get("completionTimestamp"))
+    if completed is None or not isinstance(ttl, int) or isinstance(ttl, bool):
+        return False
+    return at >= completed + ttl * 1000
 
 
 def gap(before: Object, after: Object, since: Millis, until: Millis) -> list[Record]:
