@@ -46,14 +46,15 @@ class HistoryPlace:
 
     Attributes:
         server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
-        account: name of the service account in each namespace for the token.
+        account: of the token; None: that of di-history if the user can create tokens for it,
+            else `default` of each namespace.
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         context: of the kubeconfig, for kubectl.
     """
 
     server: str | None = None
-    account: str = "default"
+    account: str | None = None
     authority: str = ""
     tls_server_name: str = ""
     context: str | None = None

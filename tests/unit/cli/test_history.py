@@ -17,12 +17,14 @@ from tests.unit.cli.conftest import JOBS, Di, job
 
 Object = dict[str, Any]
 TOKENS = "/api/v1/namespaces/rl/serviceaccounts/default/token"
+ALL_TOKENS = "/api/v1/namespaces/di-system/serviceaccounts/di-history/token"
 
 
 @pytest.fixture
 def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     with answering() as found:
         monkeypatch.setenv("DI_HISTORY_URL", found.url)
+        di.world.refusals["POST", ALL_TOKENS] = {"code": 403, "reason": "Forbidden"}
         yield found
 
 
@@ -116,14 +118,20 @@ def test_a_refusal_of_the_history_names_a_remedy(
 
 
 def test_an_account_of_another_namespace_reads_the_history_of_all(di: Di, service: Service) -> None:
-    said = di("history", "cartpole", "-n", "rl", "--account", "di-system/di-history")
+    said = di("history", "cartpole", "-n", "rl", "--account", "tools/reader")
     assert said.code == 0
     (asked,) = [path for _, path, _ in di.world.requests if path.endswith("/token")]
-    assert asked == "/api/v1/namespaces/di-system/serviceaccounts/di-history/token"
+    assert asked == "/api/v1/namespaces/tools/serviceaccounts/reader/token"
     assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
     service.status = 403
     refused = di("history", "cartpole", "-n", "rl").err
     assert "--account di-system/di-history" in refused
+
+
+def test_an_administrator_reads_the_history_without_an_account(di: Di, service: Service) -> None:
+    del di.world.refusals["POST", ALL_TOKENS]
+    assert di("history", "cartpole", "-n", "rl").code == 0
+    assert [path for _, path, _ in di.world.requests if path.endswith("/token")] == [ALL_TOKENS]
 
 
 def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> None:

@@ -23,8 +23,14 @@ from di_api.field_error import items, mapping
 from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_kube.errors import Forbidden, NotFound
+from di_kube.resources import SERVICE_ACCOUNTS
+from di_kube.sync import SyncKubeClient
 
 SERVER_VARIABLE: Final = "DI_HISTORY_URL"
+TOKEN_SECONDS: Final = 600
+"""Seconds for which a token of di-history is valid."""
+_OWN_ACCOUNT: Final = f"{SYSTEM_NAMESPACE}/{HISTORY_NAME}"
 _PORT: Final = 8080
 """Port of the pod for connections through the API server."""
 _SECONDS: Final = 20.0
@@ -144,7 +150,7 @@ class History:
             place, _, name = self.account.rpartition("/")
             account = f"--serviceaccount {place or namespace}:{name}"
             remedy = (
-                f"an administrator gives --account {SYSTEM_NAMESPACE}/{HISTORY_NAME}; or kubectl "
+                f"an administrator gives --account {_OWN_ACCOUNT}; or kubectl "
                 f"-n {namespace} create rolebinding {name}-view --clusterrole view {account}"
             )
         return CommandError(
@@ -157,6 +163,33 @@ class History:
 
 def _path(namespace: str, job: str, rest: str) -> str:
     return f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
+
+
+def token_for(client: SyncKubeClient, namespace: str, account: str | None) -> tuple[str, str]:
+    """Return a token for di-history alone, and the account that it is of.
+
+    Without an account it is that of di-history itself if the user can create tokens for it, as an
+    administrator can: it sees all that is recorded. Otherwise it is `default` of the namespace.
+
+    Raises:
+        ApiError: the user cannot create a token of the account.
+    """
+    if account is None:
+        try:
+            return _created_token(client, SYSTEM_NAMESPACE, HISTORY_NAME), _OWN_ACCOUNT
+        except (Forbidden, NotFound):
+            account = "default"
+    place, _, name = account.rpartition("/")
+    return _created_token(client, place or namespace, name), account
+
+
+def _created_token(client: SyncKubeClient, namespace: str, account: str) -> str:
+    body = {
+        "metadata": {"name": account},
+        "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": TOKEN_SECONDS},
+    }
+    made = client.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
+    return str(made["status"]["token"])
 
 
 @contextmanager

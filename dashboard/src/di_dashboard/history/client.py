@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from di_api.names import HISTORY_NAME
-from di_cli.access.history import History, reached
+from di_cli.access.history import TOKEN_SECONDS, History, reached, token_for
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_dashboard.history.kept import Away, NotKept, Refused
 from di_kube.errors import ApiError
-from di_kube.resources import SERVICE_ACCOUNTS
 from di_kube.sync import SyncKubeClient
 
-_TOKEN_SECONDS: Final = 600
-_TOKEN_USED: Final = 480.0
+_TOKEN_USED: Final = 0.8 * TOKEN_SECONDS
 """Seconds for which a token is used; it is valid for longer."""
 _SECONDS: Final = 8.0
 _MOST_TOKENS: Final = 64
@@ -32,7 +29,7 @@ class HistoryClient:
         client: has the user's permissions; it creates the tokens.
         server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward, kept open while the page
             is served.
-        account: name of the service account in each namespace for the token.
+        account: of the token, as in `token_for`.
     """
 
     def __init__(
@@ -40,7 +37,7 @@ class HistoryClient:
         client: SyncKubeClient,
         *,
         server: str | None = None,
-        account: str = "default",
+        account: str | None = None,
         authority: str = "",
         tls_server_name: str = "",
         context: str | None = None,
@@ -54,22 +51,25 @@ class HistoryClient:
         self._lock = threading.Lock()
         self._way = ExitStack()
         self._url: str | None = None
-        self._tokens: dict[str, tuple[float, str]] = {}
+        self._tokens: dict[str, tuple[float, str, str]] = {}
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
         """Return the response to a path below `/v1`."""
         try:
+            server = self._reach()
+            token, account = self._token(namespace)
             history = History(
-                server=self._reach(),
-                token=self._token(namespace),
-                account=self._account,
+                server=server,
+                token=token,
+                account=account,
                 authority=self._authority,
                 tls_server_name=self._tls_server_name,
                 seconds=_SECONDS,
             )
             return history.get(path, query, namespace)
         except ApiError as error:
-            words = f"no token of {namespace}/{self._account}: {error.message or error.reason}"
+            account = self._account or "default"
+            words = f"no token of {namespace}/{account}: {error.message or error.reason}"
             raise Refused(words) from error
         except CommandError as error:
             words = ": ".join(part for part in (error.what, error.where) if part)
@@ -102,23 +102,19 @@ class HistoryClient:
             self._url = None
             self._way.close()
 
-    def _token(self, namespace: str) -> str:
+    def _token(self, namespace: str) -> tuple[str, str]:
+        """Return a token, and its account."""
         now = time.monotonic()
         with self._lock:
-            until, token = self._tokens.get(namespace, (0.0, ""))
+            until, token, account = self._tokens.get(namespace, (0.0, "", ""))
             if now < until:
-                return token
-        body = {
-            "metadata": {"name": self._account},
-            "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": _TOKEN_SECONDS},
-        }
-        made = self._client.create(SERVICE_ACCOUNTS, body, namespace, subresource="token")
-        token = str(made["status"]["token"])
+                return token, account
+        token, account = token_for(self._client, namespace, self._account)
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:
                 self._tokens.pop(next(iter(self._tokens)))
-            self._tokens[namespace] = (now + _TOKEN_USED, token)
-        return token
+            self._tokens[namespace] = (now + _TOKEN_USED, token, account)
+        return token, account
 
     def _forget(self, namespace: str) -> None:
         with self._lock:

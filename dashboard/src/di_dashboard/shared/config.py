@@ -51,8 +51,8 @@ class Config:
     """URL of di-history; None: not configured."""
     history_ca: Path | None
     """File with its CA certificates, PEM; None: the system's."""
-    history_account: str
-    """Name of the service account in each namespace for tokens of di-history."""
+    history_account: str | None
+    """Service account for tokens of di-history: NAME of each namespace, or NAMESPACE/NAME."""
     log_level: str
 
     @property
@@ -119,8 +119,9 @@ _SETTINGS: Final = (
     ),
     Setting(
         "history_account",
-        fields.String(load_default="default"),
-        "service account in each namespace with whose token the page reads the history",
+        fields.String(load_default=None),
+        "service account with whose token the page reads the history; empty: that of the history "
+        "for users who can create tokens for it, else default of each namespace",
     ),
     LOG_LEVEL,
 )

@@ -31,7 +31,7 @@ def rollback(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     server: Server = None,
-    account: Account = "default",
+    account: Account = None,
     authority: Authority = None,
     tls_server_name: TlsServerName = "",
     namespace: Namespace = None,

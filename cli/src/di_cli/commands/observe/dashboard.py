@@ -45,7 +45,7 @@ def dashboard(
             "port-forward. `none` asks nobody."
         ),
     ] = None,
-    account: Account = "default",
+    account: Account = None,
     authority: Authority = None,
     tls_server_name: TlsServerName = "",
 ) -> None:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from di_api.names import HISTORY_NAME
 from di_cli.access.credentials import authority_pem
-from di_cli.access.history import SERVER_VARIABLE, History, reached
+from di_cli.access.history import SERVER_VARIABLE, History, reached, token_for
 from di_cli.commands.options import Context, Format, JobOrNone, Namespace
 from di_cli.output import Output, print_table, print_value, say, suggest
 from di_cli.render.table import Table
@@ -27,9 +26,7 @@ from di_cli.views.history import (
     revisions,
     timeline,
 )
-from di_kube.resources import SERVICE_ACCOUNTS
 
-_TOKEN_SECONDS = 600
 Server = Annotated[
     str | None,
     typer.Option(
@@ -37,10 +34,10 @@ Server = Annotated[
     ),
 ]
 Account = Annotated[
-    str,
+    str | None,
     typer.Option(
         help="Service account for the request, NAME or NAMESPACE/NAME; needs permission to read "
-        "jobs."
+        "jobs. Absent: that of di-history if you may create tokens for it, else default."
     ),
 ]
 Authority = Annotated[
@@ -68,7 +65,7 @@ def history(
     ] = None,
     output: Format = Output.TABLE,
     server: Server = None,
-    account: Account = "default",
+    account: Account = None,
     authority: Authority = None,
     tls_server_name: TlsServerName = "",
     namespace: Namespace = None,
@@ -126,7 +123,7 @@ def open_history(
     session: Session,
     server: str | None,
     *,
-    account: str,
+    account: str | None,
     authority: Path | None,
     tls_server_name: str,
     context: str | None,
@@ -138,18 +135,11 @@ def open_history(
     """
     pem = authority_pem(authority)
     with reached(server, context=context) as url:
-        place, _, own_name = account.rpartition("/")
-        body = {
-            "metadata": {"name": own_name},
-            "spec": {"audiences": [HISTORY_NAME], "expirationSeconds": _TOKEN_SECONDS},
-        }
-        made = session.client.create(
-            SERVICE_ACCOUNTS, body, place or session.namespace, subresource="token"
-        )
+        token, of = token_for(session.client, session.namespace, account)
         yield History(
             server=url,
-            token=str(made["status"]["token"]),
-            account=account,
+            token=token,
+            account=of,
             authority=pem,
             tls_server_name=tls_server_name,
         )

@@ -86,7 +86,7 @@ def logs(
         str | None, typer.Option(help="With --ended: UID, if several jobs had the name.")
     ] = None,
     server: Server = None,
-    account: Account = "default",
+    account: Account = None,
     authority: Authority = None,
     tls_server_name: TlsServerName = "",
     namespace: Namespace = None,
