@@ -21,6 +21,7 @@ from di_cli.exit_codes import ExitCode
 from di_cli.help_texts import help_text
 from di_cli.hints import remember
 from di_cli.render.table import printable
+from di_cli.sections import SECTIONS
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _PACKAGE: Final = "di_cli.commands"
@@ -63,9 +64,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "dashboard": ("observe.dashboard", "dashboard"),
     "doctor": ("admin.doctor", "doctor"),
     "bundle": ("admin.bundle", "bundle"),
+    "version": ("admin.version", "version"),
     _RUN: ("run.local", "run"),
 }
-"""Module below `di_cli.commands` and function of each command, in the order of the help."""
+"""Module below `di_cli.commands` and function of each command."""
 
 
 class _Commands(TyperGroup):
@@ -89,6 +91,18 @@ def _listed(name: str) -> TyperCommand:
     """Return a command for a list of commands: it has a help text, and cannot run."""
     module, function = COMMANDS[name]
     return TyperCommand(name, help=help_text(f"{_PACKAGE}.{module}", function))
+
+    @override
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        longest = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            # What stands after a semicolon or a colon is for the command's own help.
+            helps = [
+                (name.ljust(longest), re.split("[;:.]", self.get_command(ctx, name).help)[0])
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(helps)
 
 
 def _command(name: str) -> Any:

@@ -44,7 +44,7 @@ from di_kube.wire import Target
 OF_RELEASES: Final = "app.kubernetes.io/name=di-orchestrator"
 """Label of all objects of the chart."""
 _OF_NODES: Final = "kube-node-lease"
-_VERSION: Final = Resource(group="", version="v1", plural="version", kind="version")
+VERSION: Final = Resource(group="", version="v1", plural="version", kind="version")
 _TEMPLATE: Final = {"spec": {"containers": [{"name": DI_CONTAINER, "image": "example/none"}]}}
 REFUSED_JOB: Final[dict[str, Any]] = {
     "apiVersion": API_VERSION,
@@ -64,7 +64,7 @@ def survey(session: Session, system: str | None = None) -> Facts:
         system: namespace of the release, if not that of its Deployments.
     """
     reader = Reader(session)
-    told = reader.path("/version", Target(_VERSION, None, "/version"))
+    told = reader.path("/version", Target(VERSION, None, "/version"))
     now = local_now()
     alone = Facts(
         namespace=session.namespace,

@@ -22,9 +22,10 @@ from di_cli.access.kubeconfig import context_names, read_access
 from di_cli.durations import read_duration
 from di_cli.exit_codes import ExitCode
 from di_cli.live.screen import show
+from di_cli.sections import SECTIONS
 from di_cli.session import open_session
 from di_orchestrator import __version__
-from tests.unit.cli.conftest import JOBS, Di, job
+from tests.unit.cli.conftest import JOBS, Di, install, job
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -37,8 +38,61 @@ def test_every_command_has_one_line_of_help(di: Di) -> None:
             assert di(name, "--help").out.startswith(f"Usage: di {name}")
 
 
+def test_the_help_lists_commands_in_groups_on_one_line_each(di: Di) -> None:
+    lines = di("--help").lines
+    titles = [line.removesuffix(":") for line in lines if re.fullmatch(r"[A-Z][A-Za-z, ]+:", line)]
+    assert titles == ["Options", *SECTIONS]
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(main.COMMANDS)
+    after = lines[lines.index(f"{titles[1]}:") :]
+    shown = [found[1] for line in after if (found := re.match(r"  ([a-z-]+) +[A-Z]", line))]
+    assert shown == listed
+    # A line that was too long would go on below, with blanks in place of a name.
+    assert not [line for line in after if line.startswith("   ")]
+
+
 def test_the_version_is_printed(di: Di) -> None:
     assert di("--version").out == f"di {__version__}\n"
+
+
+@pytest.mark.proves("cli.md#versions")
+def test_version_shows_the_services_the_api_and_kubernetes(di: Di) -> None:
+    install(di)
+    group = {"metadata": {}, "versions": [{"version": "v2alpha1"}, {"version": "v1alpha2"}]}
+    di.world.put("/apis/diengine.opendilab.org", group)
+    assert di("version").lines == [
+        f"di          {__version__}",
+        "services    operator 0.1.0, server 0.1.0, webhook 0.1.0",
+        "DIJob       v2alpha1, v1alpha2",
+        "Kubernetes  v1.33.0",
+    ]
+    assert json.loads(di("version", "-o", "json").out)["dijob"] == ["v2alpha1", "v1alpha2"]
+    assert di("version", "--client").lines == [f"di          {__version__}"]
+
+
+def test_version_shows_what_cannot_be_read_with_the_reason(di: Di) -> None:
+    for namespace in ("", "namespaces/di-system/"):
+        path = f"/apis/apps/v1/{namespace}deployments"
+        di.world.refusals["GET", path] = {"code": 403, "message": "deployments is forbidden"}
+    said = di("version")
+    assert said.lines[1:3] == [
+        "services    not known: deployments is forbidden",
+        "DIJob       not installed",
+    ]
+    assert said.code == ExitCode.DONE
+
+
+def test_version_without_a_cluster_shows_that_of_di_and_fails(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = yaml.safe_load(di.world.kubeconfig(tmp_path / "away").read_text())
+    raw["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:9"
+    (tmp_path / "away").write_text(json.dumps(raw))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "away"))
+    said = di("version")
+    assert said.lines[0] == f"di          {__version__}"
+    assert said.code == ExitCode.UNAVAILABLE
+    assert said.err.splitlines()[-1] == "  try: di version --client"
 
 
 def test_a_usage_error_names_the_right_usage(di: Di) -> None:

@@ -47,7 +47,7 @@ def login(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Have jobs of a namespace scaled by di-server, with a token made for it alone."""
+    """Have jobs of a namespace scaled by di-server; with a token made for it alone."""
     with open_session(namespace, context) as session:
         cluster = session.access.config.server
         if out:

@@ -42,7 +42,7 @@ def push(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Send changed code to a job and restart its pods, without counting a restart."""
+    """Send changed code to a job and restart its pods; no restart is counted."""
     with open_session(namespace, context) as session:
         job = session.job(name)
         code = _code(job, name)

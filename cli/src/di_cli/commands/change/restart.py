@@ -24,7 +24,7 @@ def restart(
     context: Context = None,
     local: Local = None,
 ) -> None:
-    """Recreate all pods of a job, or those of one task, without counting a restart."""
+    """Recreate all pods of a job, or those of one task; no restart is counted."""
     with open_session(namespace, context, job=name, local=local) as session:
         try:
             _ask(session, name, task)

@@ -49,7 +49,7 @@ def dashboard(
     authority: Authority = None,
     tls_server_name: TlsServerName = "",
 ) -> None:
-    """Show jobs, their pods, logs and curves in the browser, live, until Ctrl-C."""
+    """Show jobs, their pods, logs and curves in the browser; live, until Ctrl-C."""
     if find_spec("di_dashboard") is None:
         raise CommandError(
             "di dashboard needs the package di-dashboard, which is not installed",

@@ -40,7 +40,7 @@ def queue(
     context: Context = None,
     output: Format = Output.TABLE,
 ) -> None:
-    """Show which jobs wait, for what, since when, and when they are expected to start."""
+    """Show which jobs wait; for what, since when, and when they are expected to start."""
     if quotas:
         with open_session(namespace, context) as session:
             found = _quotas(session, system, policy)

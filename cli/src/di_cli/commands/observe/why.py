@@ -31,7 +31,7 @@ def why(
         bool, typer.Option("--json", help="Cause, evidence and remedy for programs.")
     ] = False,
 ) -> None:
-    """Say why a job waits, was restarted or moved, or failed, and what to do."""
+    """Explain why a job waits, was restarted or moved, or failed; and what to do."""
     with open_session(namespace, context, job=name, local=local) as session:
         facts = gather(session, name)
     found = explain(facts)

@@ -61,7 +61,7 @@ def simulate(
     context: Context = None,
     output: Annotated[_Form, typer.Option("--output", "-o", help="Output format.")] = _Form.TEXT,
 ) -> None:
-    """Say whether a job would fit now, where, at whose expense, or when. Nothing is created."""
+    """Show whether a job would fit now; where, at whose expense, or when. Nothing is created."""
     check_installed("di simulate")
     job = _job(file, [*(settings or ()), *([f"priority={priority.value}"] if priority else ())])
     with open_session(namespace, context) as session:
