@@ -141,6 +141,29 @@ def open_sessions(
 
 
 @contextmanager
+def open_sessions_of(
+    names: Iterable[str],
+    namespace: str | None = None,
+    context: str | None = None,
+    *,
+    local: bool | None = None,
+) -> Iterator[dict[str, Session]]:
+    """Open the session of each job by its name; jobs of the cluster share one."""
+    with ExitStack() as opened:
+        by_run: dict[str, Session] = {}
+        found = {}
+        for name in names:
+            run = the_one(meant_runs(name, namespace=namespace, context=context, local=local))
+            key = str(run.directory) if run else ""
+            if run and local is None:
+                note(f"{name} is the run on this machine; --cluster means the cluster's")
+            if key not in by_run:
+                by_run[key] = opened.enter_context(_opened(namespace, context, run, job=name))
+            found[name] = by_run[key]
+        yield found
+
+
+@contextmanager
 def _opened(
     namespace: str | None,
     context: str | None,

@@ -18,7 +18,7 @@ import yaml
 from di_certs.files import write_certificates
 from di_cli.exit_codes import ExitCode
 from tests.fakes.web import Handler, serving
-from tests.unit.cli.conftest import JOBS, Di
+from tests.unit.cli.conftest import JOBS, Di, job
 
 MANIFEST = """
 apiVersion: diengine.opendilab.org/v2alpha1
@@ -221,6 +221,26 @@ def test_a_restart_fails_where_the_cluster_drops_the_field(
     assert "the cluster's version of DIJob has no restartedAt" in said.err
     assert "try: di suspend cartpole; di resume cartpole" in said.err
     assert said.code == ExitCode.FAILED
+
+
+def test_delete_by_labels_deletes_the_jobs_that_have_them(di: Di) -> None:
+    for name, team in (("one", "a"), ("two", "b"), ("three", "a")):
+        body = job(name, "Running")
+        body["metadata"]["labels"] = {"team": team}
+        di.world.put(f"{JOBS}/{name}", body)
+    assert sorted(di("delete", "-l", "team=a").lines) == [
+        "dijob/one deleted",
+        "dijob/three deleted",
+    ]
+    assert di("delete", "-l", "team=a").lines == ["no jobs have the labels team=a"]
+    assert di("list", "-o", "name").lines == ["dijob/two"]
+
+
+@pytest.mark.parametrize("words", [[], ["-l", ""], ["-l", " "], ["one", "-l", "team=a"]])
+def test_delete_needs_names_or_labels(di: Di, words: list[str]) -> None:
+    di.job("one")
+    assert di("delete", *words).code == ExitCode.USAGE
+    assert di("list", "-o", "name").lines == ["dijob/one"]
 
 
 def test_a_delete_that_takes_too_long_times_out(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def test_a_usage_error_names_the_right_usage(di: Di) -> None:
     assert di("nothing").err.splitlines()[-1] == "  try: di --help"
     assert "Traceback" not in said.err
     missing = di("get")
-    assert missing.err.splitlines() == ["error: Missing argument 'JOB'.", "  try: di get --help"]
+    assert missing.err.splitlines() == ["error: Missing argument 'JOB...'.", "  try: di get --help"]
 
 
 @pytest.mark.parametrize("before", [("-n", "team"), ("--namespace=team",)])

@@ -45,6 +45,26 @@ def test_json_and_yaml_are_the_objects_themselves(di: Di, form: str, parse: Any)
     assert di("list", "-o", "name").lines == ["dijob/cartpole"]
 
 
+def test_get_shows_several_jobs_by_their_names(di: Di) -> None:
+    for name in ("one", "two", "three"):
+        di.job(name)
+    assert [line.split()[0] for line in di("get", "two", "one").lines] == ["NAME", "one", "two"]
+    assert di("get", "one", "three", "-o", "name").lines == ["dijob/one", "dijob/three"]
+    assert json.loads(di("get", "one", "two", "-o", "json").out)["kind"] == "List"
+    assert di("get", "one", "two", "-w").code == ExitCode.USAGE
+
+
+def test_get_shows_the_jobs_there_are_and_names_the_missing_ones(di: Di) -> None:
+    di.job("one")
+    said = di("get", "one", "nothing", "neither")
+    assert said.lines[1].startswith("one")
+    assert said.code == ExitCode.NOT_FOUND
+    assert said.err.splitlines()[0] == (
+        "error: DIJob rl/nothing: there is none of that name; "
+        "DIJob rl/neither: there is none of that name"
+    )
+
+
 def test_an_empty_list_names_the_next_command(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     assert di("list").lines == ["no jobs in namespace rl"]
     assert di("list", "-n", "other").lines == ["no jobs in namespace other"]

@@ -31,6 +31,7 @@ WORDS: Final = {
     "set": ["set", "x", "priority=high"],
     "suspend": ["suspend", "x"],
     "delete": ["delete", "x"],
+    "delete -l": ["delete", "-l", "team=a"],
     "exec": ["exec", "x"],
     "simulate": ["simulate", "-f", "job.yaml"],
     "queue": ["queue"],
@@ -44,7 +45,7 @@ WORDS: Final = {
     "bundle": ["bundle", "x", "--yes"],
 }
 """A line of each command in the table."""
-_ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w| PROGRAM)?)` \| (.+) \|$", re.MULTILINE)
+_ROW: Final = re.compile(r"^\| `di ([a-z-]+(?: -w| -l| PROGRAM)?)` \| (.+) \|$", re.MULTILINE)
 OPEN: Final = ("/version", "/apis/diengine.opendilab.org")
 """What Kubernetes lets every user read."""
 _OF_KUBECTL: Final = {
@@ -90,7 +91,9 @@ def test_a_command_uses_exactly_its_documented_rights(
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
     monkeypatch.setattr("di_cli.access.history.History._ask", lambda *_: b'{"spec": {}}')
     monkeypatch.setattr("di_cli.commands.observe.listing.follow", partial(follow, seconds=1))
-    di.job("x")
+    labelled = di.job("x")
+    labelled["metadata"]["labels"] = {"team": "a"}
+    di.world.put(f"{JOBS}/x", labelled)
     di.world.put(f"{JOBS}/waits", queued("more is needed"))
     di.node("gpu-1", 8)
     di.pod("x", "learner", 0, 0)

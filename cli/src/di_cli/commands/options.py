@@ -40,6 +40,12 @@ def _complete_context(incomplete: str) -> list[str]:
 JobName = Annotated[
     str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)
 ]
+JobNames = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="The jobs.", autocompletion=complete_job)
+]
+Selector = Annotated[
+    str | None, typer.Option("--selector", "-l", help="Only jobs with these labels.")
+]
 JobOrNone = Annotated[
     str | None,
     typer.Argument(

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
-from di_cli.commands.options import Context, Local, Namespace, Timeout, complete_job
+from di_cli.commands.options import (
+    Context,
+    Local,
+    Namespace,
+    Selector,
+    Timeout,
+    complete_job,
+)
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.live.follow import follow
 from di_cli.output import say, suggest
-from di_cli.session import Session, open_session
+from di_cli.session import Session, open_sessions, open_sessions_of
 from di_kube.resources import DIJOBS
 
 
 def delete(
     names: Annotated[
-        list[str], typer.Argument(metavar="JOB...", help="The jobs.", autocompletion=complete_job)
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[JOB...]", help="The jobs.", autocompletion=complete_job),
+    ] = None,
     *,
+    selector: Selector = None,
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
@@ -30,12 +40,8 @@ def delete(
     timeout: Timeout = 300.0,
 ) -> None:
     """Delete jobs; their pods have their grace period to end."""
-    with ExitStack() as opened:
-        sessions = {
-            name: opened.enter_context(open_session(namespace, context, job=name, local=local))
-            for name in names
-        }
-        for name, session in sessions.items():
+    with _chosen(names or [], selector, namespace, context, local=local) as found:
+        for session, name in found:
             session.client.delete(
                 DIJOBS,
                 name,
@@ -43,7 +49,7 @@ def delete(
                 propagation="Foreground" if wait else "Background",
             )
             say(f"dijob/{name} deleted" if not wait else f"dijob/{name} is being deleted")
-        for name, session in sessions.items() if wait else ():
+        for session, name in found if wait else ():
             if not _is_gone(session, name, timeout):
                 raise CommandError(
                     f"dijob/{name} is still there after {timeout:g} s",
@@ -51,7 +57,35 @@ def delete(
                     code=ExitCode.TIMED_OUT,
                 )
             say(f"dijob/{name} is gone")
+        if not found:
+            say(f"no jobs have the labels {selector}")
         suggest("di list")
+
+
+@contextmanager
+def _chosen(
+    names: list[str],
+    selector: str | None,
+    namespace: str | None,
+    context: str | None,
+    *,
+    local: bool | None,
+) -> Iterator[list[tuple[Session, str]]]:
+    """Yield the jobs to delete: those that are named, or those with the labels."""
+    if bool(names) == (selector is not None):
+        raise typer.BadParameter("name the jobs, or give their labels with -l; one of the two")
+    if selector is None:
+        with open_sessions_of(names, namespace, context, local=local) as by_name:
+            yield [(session, name) for name, session in by_name.items()]
+        return
+    if not selector.strip():
+        raise typer.BadParameter("-l without a label would delete every job of the namespace")
+    with open_sessions(namespace, context, local=local) as sessions:
+        yield [
+            (session, str(job["metadata"]["name"]))
+            for session in sessions
+            for job in session.jobs(selector=selector)
+        ]
 
 
 def _is_gone(session: Session, name: str, timeout: float) -> bool:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from di_cli.access.local_runs import meant_runs
-from di_cli.commands.options import AllNamespaces, Context, Format, JobName, Local, Namespace
+from di_cli.commands.options import (
+    AllNamespaces,
+    Context,
+    Format,
+    JobNames,
+    Local,
+    Namespace,
+    Selector,
+)
+from di_cli.errors import CommandError, from_api
 from di_cli.live.follow import follow
 from di_cli.output import Output, note, print_lines, print_objects, print_table, say, suggest
 from di_cli.render.table import Table
-from di_cli.session import Session, open_session, open_sessions
+from di_cli.session import Session, open_session, open_sessions, open_sessions_of
 from di_cli.views import jobs as views
+from di_kube.errors import ApiError
 
 _Watch = Annotated[
     bool, typer.Option("--watch", "-w", help="Continue with a line for each change, until Ctrl-C.")
@@ -23,9 +34,7 @@ def list_jobs(
     *,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
-    selector: Annotated[
-        str | None, typer.Option("--selector", "-l", help="Only jobs with these labels.")
-    ] = None,
+    selector: Selector = None,
     context: Context = None,
     local: Local = None,
     output: Format = Output.TABLE,
@@ -69,7 +78,7 @@ def _list(
 
 
 def get(
-    name: JobName,
+    names: JobNames,
     *,
     namespace: Namespace = None,
     context: Context = None,
@@ -77,17 +86,40 @@ def get(
     output: Format = Output.TABLE,
     watch: _Watch = False,
 ) -> None:
-    """Show one job."""
-    with open_session(namespace, context, job=name, local=local) as session:
-        if watch:
-            _follow_rows(session, session.namespace, name, output)
-            return
-        job = session.job(name)
-        if not output.is_table:
-            print_objects([job], output, as_list=False)
-            return
-        _print_rows(session, [job], output)
-        suggest(f"di describe {name}", f"di logs {name}")
+    """Show one job, or several by their names."""
+    if watch:
+        if len(names) > 1:
+            raise typer.BadParameter("--watch is for one job; di list -w follows all")
+        with open_session(namespace, context, job=names[0], local=local) as session:
+            _follow_rows(session, session.namespace, names[0], output)
+        return
+    with open_sessions_of(names, namespace, context, local=local) as sessions:
+        jobs, missing = _named(sessions)
+        if jobs and not output.is_table:
+            print_objects(jobs, output, as_list=len(names) > 1)
+        elif jobs:
+            _print_rows(sessions[names[0]], jobs, output)
+            suggest(f"di describe {names[0]}", f"di logs {names[0]}")
+        if missing:
+            raise CommandError(
+                "; ".join(each.what for each in missing),
+                where=missing[0].where,
+                remedy=missing[0].remedy,
+                code=missing[0].code,
+            )
+
+
+def _named(sessions: Mapping[str, Session]) -> tuple[list[dict[str, Any]], list[CommandError]]:
+    """Return the jobs by their names, and the errors of those that cannot be read."""
+    jobs, missing = [], []
+    for name, session in sessions.items():
+        try:
+            jobs.append(session.job(name))
+        except ApiError as error:
+            if len(sessions) == 1:
+                raise
+            missing.append(from_api(error))
+    return jobs, missing
 
 
 def _print_rows(
