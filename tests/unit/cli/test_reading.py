@@ -65,6 +65,60 @@ def test_get_shows_the_jobs_there_are_and_names_the_missing_ones(di: Di) -> None
     )
 
 
+def _many(di: Di) -> None:
+    """Jobs of two owners that differ in all that a list is sorted by."""
+    for place, (name, phase, owner) in enumerate(
+        (("one", "Running", "ann"), ("two", "Failed", "bob"), ("three", "Running", "bob"))
+    ):
+        began = {"startTime": f"2026-03-01T{12 - place}:00:00Z"} if place else {}
+        found = job(name, phase, restarts=place, progress={"step": place, "totalSteps": 9}, **began)
+        found["metadata"]["labels"] = {"owner": owner}
+        found["metadata"]["creationTimestamp"] = f"2026-03-01T0{9 - place}:00:00Z"
+        di.world.put(f"{JOBS}/{name}", found)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--phase", "running"], ["one", "three"]),
+        (["--phase", "Failed,Pending"], ["two"]),
+        (["--phase", "Failed", "--phase", "Running", "--limit", "2"], ["one", "three"]),
+        (["--owner", "bob"], ["three", "two"]),
+        (["--longer-than", "90m"], ["three"]),
+        (["--longer-than", "1h"], ["three", "two"]),
+        (["--sort-by", "age"], ["one", "two", "three"]),
+        (["--sort-by", "duration"], ["three", "two", "one"]),
+        (["--sort-by", "restarts", "--limit", "1"], ["three"]),
+        (["--sort-by", "progress"], ["three", "two", "one"]),
+        (["--sort-by", "owner"], ["one", "three", "two"]),
+        (["--sort-by", "phase"], ["one", "three", "two"]),
+        (["--sort-by", "gpus"], ["one", "three", "two"]),
+    ],
+)
+def test_a_list_is_filtered_and_sorted(di: Di, words: list[str], names: list[str]) -> None:
+    _many(di)
+    assert [line.split()[0] for line in di("list", *words).lines[1:]] == names
+    said = di("list", *words, "-o", "name").lines
+    assert said == [f"dijob/{name}" for name in names]
+
+
+def test_a_list_without_a_match_is_not_called_an_empty_namespace(di: Di) -> None:
+    _many(di)
+    assert di("list", "--phase", "Pending").lines == [
+        "none of the 3 jobs has the phase and the duration"
+    ]
+    assert di("list", "--owner", "eve").lines == [
+        "no jobs in namespace rl have the labels owner=eve"
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [["--phase", "Ended"], ["--limit", "0"], ["--sort-by", "x"], ["-w", "--limit", "1"]]
+)
+def test_a_wrong_filter_of_a_list_is_refused(di: Di, words: list[str]) -> None:
+    assert di("list", *words).code == ExitCode.USAGE
+
+
 def test_an_empty_list_names_the_next_command(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:
     assert di("list").lines == ["no jobs in namespace rl"]
     assert di("list", "-n", "other").lines == ["no jobs in namespace other"]

@@ -66,7 +66,8 @@ Context = Annotated[
 ]
 
 
-def _duration(text: str | float) -> float:
+def duration_of(text: str | float) -> float:
+    """Return the seconds of a duration such as 90s; a wrong one is an error of usage."""
     try:
         return read_duration(str(text))
     except ValueError as error:
@@ -77,7 +78,7 @@ Timeout = Annotated[
     float,
     typer.Option(
         "--timeout",
-        parser=_duration,
+        parser=duration_of,
         metavar="DURATION",
         help="How long to wait: seconds, or 90s, 5m, 1h30m.",
     ),

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.names import LABEL_OWNER
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
+from di_api.wording import span
 from di_cli.views.ends import end_of, is_number, start_of
 from di_cli.views.queued import Place, in_queue, words_of
 from di_cli.views.times import age, local
@@ -21,7 +23,10 @@ GPU: Final = "nvidia.com/gpu"
 HEADER: Final = (
     *("NAME", "PHASE", "PROGRESS", "READY", "WAITING", "RESTARTS", "GPUS", "AGE", "ENDS"),
 )
-HEADER_WIDE: Final = (*HEADER[:-2], "RESCHEDULES", "CREATED", "ENDED", "REASON")
+HEADER_WIDE: Final = (
+    *HEADER[:-2],
+    *("RESCHEDULES", "OWNER", "CREATED", "ENDED", "DURATION", "REASON"),
+)
 
 Object = Mapping[str, Any]
 
@@ -41,6 +46,8 @@ class Row:
             report.
         ready: ready pods, of the total.
         gpus: held by its pods now.
+        owner: its label `owner`; empty if it has none.
+        seconds: from its first pod to its end, or until now; None if it never started.
         missing: Kueue's message for a job that waits in a queue.
         hint: its place in a queue; for a job with problems a command that explains them; else its
             end.
@@ -55,6 +62,8 @@ class Row:
     restarts: int
     reschedules: int
     gpus: int
+    owner: str
+    seconds: float | None
     age: str
     created: datetime | None
     ended: datetime | None
@@ -79,6 +88,8 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         restarts=_count(status.get("restarts")),
         reschedules=_count(status.get("reschedules")),
         gpus=_gpus(job),
+        owner=str(mapping(metadata.get("labels")).get(LABEL_OWNER) or ""),
+        seconds=_seconds(status, now),
         age=age(metadata.get("creationTimestamp"), now),
         created=parse_time(metadata.get("creationTimestamp")),
         ended=parse_time(status.get("completionTimestamp")),
@@ -107,8 +118,10 @@ def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[s
     if wide:
         last = (
             str(found.reschedules),
+            found.owner,
             local(found.created),
             local(found.ended),
+            "" if found.seconds is None else span(found.seconds),
             ": ".join(text for text in (found.reason, found.missing) if text),
         )
     return (*((found.namespace,) if namespace else ()), *texts, *last)
@@ -198,6 +211,15 @@ def progress_share(progress: Object) -> float | None:
     if not is_number(step) or not is_number(total) or total <= 0:
         return None
     return min(1.0, max(0.0, step / total))
+
+
+def _seconds(status: Object, now: datetime) -> float | None:
+    """Return how long a job has run, its interruptions included; None if it never started."""
+    began = parse_time(status.get("startTime"))
+    if began is None:
+        return None
+    ended = parse_time(status.get("completionTimestamp")) or now
+    return max(0.0, (ended - began).total_seconds())
 
 
 def _waiting(job: Object) -> float | None:

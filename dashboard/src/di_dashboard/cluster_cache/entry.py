@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from di_api.field_error import mapping
-from di_api.names import LABEL_QUEUE
+from di_api.names import LABEL_OWNER, LABEL_QUEUE
 
 Object = Mapping[str, Any]
 Key = tuple[str, str]
 """Namespace and name."""
-
-LABEL_OWNER: Final = "owner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

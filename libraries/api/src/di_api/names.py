@@ -115,6 +115,10 @@ DDP_WORKER: Final = "ddp-learner-worker"
 ANNOTATION_NOTIFY: Final = "diengine/notify"
 """Comma-separated names of the targets that get notifications of the job. The operator reads it."""
 
+# --- Labels that users write on jobs. ---
+LABEL_OWNER: Final = "owner"
+"""Lists of jobs show it, and can be filtered by it."""
+
 # --- Queues of Kueue, https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/. ---
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 """LocalQueue that admits a job. Users write it, webhook and operator read it. Never on pods, which

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from di_api.names import LABEL_OWNER
+from di_api.phase import Phase
 from di_cli.access.local_runs import meant_runs
 from di_cli.commands.options import (
     AllNamespaces,
@@ -16,6 +18,7 @@ from di_cli.commands.options import (
     Local,
     Namespace,
     Selector,
+    duration_of,
 )
 from di_cli.errors import CommandError, from_api
 from di_cli.live.follow import follow
@@ -23,11 +26,15 @@ from di_cli.output import Output, note, print_lines, print_objects, print_table,
 from di_cli.render.table import Table
 from di_cli.session import Session, open_session, open_sessions, open_sessions_of
 from di_cli.views import jobs as views
+from di_cli.views.jobs import Row
+from di_cli.views.selection import Order, Wanted, selected
 from di_kube.errors import ApiError
 
 _Watch = Annotated[
     bool, typer.Option("--watch", "-w", help="Continue with a line for each change, until Ctrl-C.")
 ]
+
+_ALL: Final = Wanted()
 
 
 def list_jobs(
@@ -35,19 +42,50 @@ def list_jobs(
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     selector: Selector = None,
+    phase: Annotated[
+        list[str] | None,
+        typer.Option("--phase", help="Only jobs in these phases: --phase Running,Pending."),
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="Only jobs whose label owner has this value.")
+    ] = None,
+    longer_than: Annotated[
+        float | None,
+        typer.Option(
+            "--longer-than",
+            parser=duration_of,
+            metavar="DURATION",
+            help="Only jobs that have run for at least this time, such as 90s or 1h30m.",
+        ),
+    ] = None,
+    sort_by: Annotated[Order, typer.Option("--sort-by", help="Order of the jobs.")] = Order.NAME,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Show only the first jobs.")
+    ] = None,
     context: Context = None,
     local: Local = None,
     output: Format = Output.TABLE,
     watch: _Watch = False,
 ) -> None:
     """List the jobs of a namespace, or of the runs on this machine."""
+    wanted = Wanted(phases=_phases(phase or []), order=sort_by, shortest=longer_than, limit=limit)
+    labels = ",".join(
+        [*([selector] if selector else []), *([f"{LABEL_OWNER}={owner}"] if owner else [])]
+    )
     if watch:
+        if limit is not None or sort_by is not Order.NAME:
+            raise typer.BadParameter("--watch takes no --sort-by and no --limit")
         with open_session(namespace, context, local=local) as session:
             where = None if all_namespaces else session.namespace
-            _follow_rows(session, where, None, output, selector=selector)
+            _follow_rows(session, where, None, output, selector=labels or None, wanted=wanted)
         return
     with open_sessions(namespace, context, local=local) as sessions:
-        _list(sessions, output, all_namespaces=all_namespaces, selector=selector)
+        jobs = [
+            job
+            for session in sessions
+            for job in session.jobs(all_namespaces=all_namespaces, selector=labels or None)
+        ]
+        _list(sessions, jobs, wanted, output, labels, all_namespaces=all_namespaces)
     if local is None and context is None and not all(session.run for session in sessions):
         runs = meant_runs(None, namespace=None, context=None, local=True)
         if runs:
@@ -55,26 +93,54 @@ def list_jobs(
             note(f"on this machine: {names}; di list --local")
 
 
+def _phases(texts: list[str]) -> frozenset[str]:
+    """Return the phases in `Running,failed`, in any case."""
+    known = {each.value.lower(): each.value for each in Phase}
+    words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
+    for word in words:
+        if word.lower() not in known:
+            raise typer.BadParameter(f"no phase {word!r}: {', '.join(known.values())}")
+    return frozenset(known[word.lower()] for word in words)
+
+
 def _list(
-    sessions: list[Session], output: Output, *, all_namespaces: bool, selector: str | None
+    sessions: list[Session],
+    jobs: list[dict[str, Any]],
+    wanted: Wanted,
+    output: Output,
+    labels: str,
+    *,
+    all_namespaces: bool,
 ) -> None:
-    jobs = [
-        job
-        for session in sessions
-        for job in session.jobs(all_namespaces=all_namespaces, selector=selector)
-    ]
+    found = _rows(sessions[0], jobs, wanted, all_namespaces=all_namespaces) if jobs else []
+    rows = [row for row, _ in found]
     if not output.is_table:
-        print_objects(jobs, output, as_list=True)
+        print_objects([job for _, job in found], output, as_list=True)
+    elif rows:
+        _print_rows(rows, output, namespace=all_namespaces)
+        troubled = next((each for each in rows if each.hint.startswith("di why")), None)
+        name = (troubled or rows[0]).name
+        suggest(f"di why {name}" if troubled else f"di describe {name}", "di watch")
     elif jobs:
-        _print_rows(sessions[0], jobs, output, namespace=all_namespaces)
-        _suggest_for(sessions[0], jobs)
+        say(f"none of the {len(jobs)} jobs has the phase and the duration")
     elif not sessions or sessions[0].run:
         say("no jobs run on this machine")
         suggest("di run job.yaml", "di list --cluster")
     else:
         where = "in any namespace" if all_namespaces else f"in namespace {sessions[0].namespace}"
-        say(f"no jobs {where}")
+        say(f"no jobs {where}{f' have the labels {labels}' if labels else ''}")
         suggest("di submit job.yaml", *(() if all_namespaces else ("di list -A",)))
+
+
+def _rows(
+    session: Session,
+    jobs: list[dict[str, Any]],
+    wanted: Wanted,
+    *,
+    all_namespaces: bool = False,
+) -> list[tuple[Row, dict[str, Any]]]:
+    places, now = session.places(jobs, all_namespaces=all_namespaces), session.now()
+    return selected(((views.row(job, now, places), job) for job in jobs), wanted)
 
 
 def get(
@@ -98,7 +164,8 @@ def get(
         if jobs and not output.is_table:
             print_objects(jobs, output, as_list=len(names) > 1)
         elif jobs:
-            _print_rows(sessions[names[0]], jobs, output)
+            found = _rows(sessions[names[0]], jobs, _ALL)
+            _print_rows([row for row, _ in found], output)
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:
             raise CommandError(
@@ -122,11 +189,7 @@ def _named(sessions: Mapping[str, Session]) -> tuple[list[dict[str, Any]], list[
     return jobs, missing
 
 
-def _print_rows(
-    session: Session, jobs: list[dict[str, Any]], output: Output, *, namespace: bool = False
-) -> None:
-    places = session.places(jobs, all_namespaces=namespace)
-    rows = sorted((views.row(job, session.now(), places) for job in jobs), key=views.sort_key)
+def _print_rows(rows: list[Row], output: Output, *, namespace: bool = False) -> None:
     wide = output is Output.WIDE
     print_table(
         Table(
@@ -136,13 +199,6 @@ def _print_rows(
     )
 
 
-def _suggest_for(session: Session, jobs: list[dict[str, Any]]) -> None:
-    rows = [views.row(job, session.now()) for job in jobs]
-    troubled = next((each for each in rows if each.hint.startswith("di why")), None)
-    name = (troubled or rows[0]).name
-    suggest(f"di why {name}" if troubled else f"di describe {name}", "di watch")
-
-
 def _follow_rows(
     session: Session,
     namespace: str | None,
@@ -150,6 +206,7 @@ def _follow_rows(
     output: Output,
     *,
     selector: str | None = None,
+    wanted: Wanted = _ALL,
 ) -> None:
     """Print a line for each job, and again when its content has changed."""
     wide, of_all = output is Output.WIDE, namespace is None
@@ -157,6 +214,8 @@ def _follow_rows(
     for jobs in follow(session, namespace=namespace, name=name, selector=selector):
         for key, job in sorted(jobs.items()):
             row = views.row(job, session.now())
+            if not wanted.includes(row):
+                continue
             cells = views.cells(row, wide=wide, namespace=of_all)
             # A changed age alone is no change.
             news = (row.phase, row.ready, row.progress, row.restarts, row.reschedules, row.reason)
