@@ -96,6 +96,16 @@ def test_what_is_not_there_is_said_in_the_same_form(world: StandIn, tab: Browser
     assert all("404" in each for each in tab.complaints())
 
 
+def test_jobs_are_sorted_by_the_header_of_a_column(world: StandIn, tab: Browser) -> None:
+    tab.click("#jobs thead th:nth-child(8) a")
+    wait_until(lambda: "sort=restarts" in tab.driver.current_url, what="the sorted page")
+    tab.until_live()
+    shown = [int(text) for text in tab.texts('#jobs td[data-label="Restarts"]')]
+    assert len(shown) > 2
+    assert shown == sorted(shown, reverse=True)
+    assert tab.texts("#jobs th[aria-sort]") == ["Restarts"]
+
+
 def test_rows_keep_their_places_under_the_pointer(world: StandIn, tab: Browser) -> None:
     first = tab.texts("[data-row] th a")
     ActionChains(tab.driver).move_to_element(tab.find("[data-row] th")).perform()

@@ -48,7 +48,7 @@ def test_json_and_yaml_are_the_objects_themselves(di: Di, form: str, parse: Any)
 def test_get_shows_several_jobs_by_their_names(di: Di) -> None:
     for name in ("one", "two", "three"):
         di.job(name)
-    assert [line.split()[0] for line in di("get", "two", "one").lines] == ["NAME", "one", "two"]
+    assert [line.split()[0] for line in di("get", "two", "one").lines] == ["NAME", "two", "one"]
     assert di("get", "one", "three", "-o", "name").lines == ["dijob/one", "dijob/three"]
     assert json.loads(di("get", "one", "two", "-o", "json").out)["kind"] == "List"
     assert di("get", "one", "two", "-w").code == ExitCode.USAGE

@@ -76,6 +76,26 @@ def test_jobs_are_filtered_by_owner_and_queue() -> None:
     assert not Filters(page=3).any
 
 
+def test_jobs_are_sorted_and_filtered_by_duration() -> None:
+    jobs = []
+    for place, name in enumerate("abc"):
+        body = labelled(name)
+        began = f"2026-03-01T{11 - place:02}:00:00Z"
+        body["status"] |= {"startTime": began, "restarts": 3 - place}
+        jobs.append(body)
+    assert names(Filters(sort="duration"), *jobs) == ["c", "b", "a"]
+    assert names(Filters(sort="restarts"), *reversed(jobs)) == ["a", "b", "c"]
+    assert names(Filters(longer="1h", sort="name"), *jobs) == ["a", "b", "c"]
+    assert names(Filters(longer="1d"), *jobs) == []
+    found = jobs_page([*map(entry_of, jobs)], Filters(), NOW)
+    assert found.longer == [("1h", 3)]
+    assert [each.ran for each in found.rows] == ["1h", "2h", "3h"]
+    link = Filters(longer="7d", sort="gpus").link()
+    assert Filters.read(dict(parse_qsl(link[1:]))) == Filters(longer="7d", sort="gpus")
+    assert Filters.read({"longer": "soon", "sort": "x"}) == Filters()
+    assert not Filters(sort="age").any
+
+
 def test_a_row_has_sparklines_and_the_expected_start() -> None:
     body = labelled("a", "Pending")
     series = Series()

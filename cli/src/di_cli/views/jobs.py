@@ -85,11 +85,11 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         progress=progress_share(mapping(status.get("progress"))),
         ready=(_count(status.get("readyReplicas")), _wanted(job)),
         waiting=_waiting(job),
-        restarts=_count(status.get("restarts")),
+        restarts=restarts_of(job),
         reschedules=_count(status.get("reschedules")),
-        gpus=_gpus(job),
-        owner=str(mapping(metadata.get("labels")).get(LABEL_OWNER) or ""),
-        seconds=_seconds(status, now),
+        gpus=gpus_held(job),
+        owner=owner_of(job),
+        seconds=seconds_of(job, now),
         age=age(metadata.get("creationTimestamp"), now),
         created=parse_time(metadata.get("creationTimestamp")),
         ended=parse_time(status.get("completionTimestamp")),
@@ -168,7 +168,8 @@ def gpus_asked(job: Object) -> int:
     return sum(_pods(task) * _gpus_each(task) for task in tasks)
 
 
-def _gpus(job: Object) -> int:
+def gpus_held(job: Object) -> int:
+    """Return the GPUs of the pods that have a node."""
     tasks = map(mapping, items(mapping(job.get("spec")).get("tasks")))
     return sum(_held(job, task) * _gpus_each(task) for task in tasks)
 
@@ -213,8 +214,20 @@ def progress_share(progress: Object) -> float | None:
     return min(1.0, max(0.0, step / total))
 
 
-def _seconds(status: Object, now: datetime) -> float | None:
+def owner_of(job: Object) -> str:
+    """Return the value of the label `owner`; empty without one."""
+    labels = mapping(mapping(job.get("metadata")).get("labels"))
+    return str(labels.get(LABEL_OWNER) or "")
+
+
+def restarts_of(job: Object) -> int:
+    """Return how many restarts were counted."""
+    return _count(mapping(job.get("status")).get("restarts"))
+
+
+def seconds_of(job: Object, now: datetime) -> float | None:
     """Return how long a job has run, its interruptions included; None if it never started."""
+    status = mapping(job.get("status"))
     began = parse_time(status.get("startTime"))
     if began is None:
         return None

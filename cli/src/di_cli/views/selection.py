@@ -1,16 +1,20 @@
-"""Selection and order of the rows of a list of jobs."""
+"""Selection and order of jobs in a list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_cli.views.jobs import Row, sort_key
+from di_api.timestamps import parse_time
+from di_cli.views.jobs import gpus_held, owner_of, progress_share, restarts_of, seconds_of
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Mapping[str, Any])
+Object = Mapping[str, Any]
 _PHASES: Final[Mapping[str, int]] = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -29,12 +33,12 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The rows to show.
+    """The jobs to show.
 
     Attributes:
         phases: only these; empty: all.
         shortest: shortest duration in seconds; None: any.
-        limit: most rows; None: all.
+        limit: most jobs; None: all.
     """
 
     phases: Collection[str] = ()
@@ -42,38 +46,56 @@ class Wanted:
     shortest: float | None = None
     limit: int | None = None
 
-    def includes(self, row: Row) -> bool:
-        """Return whether a row is one of those to show."""
-        if self.phases and row.phase not in self.phases:
+    def includes(self, job: Object, now: datetime) -> bool:
+        """Return whether a job of any shape is one of those to show."""
+        if self.phases and _phase(job) not in self.phases:
             return False
-        return self.shortest is None or (row.seconds or 0.0) >= self.shortest
+        return self.shortest is None or (seconds_of(job, now) or 0.0) >= self.shortest
 
 
-def selected(rows: Iterable[tuple[Row, T]], wanted: Wanted) -> list[tuple[Row, T]]:
-    """Return the rows to show in their order, each with what came with it."""
-    kept = sorted(
-        (each for each in rows if wanted.includes(each[0])), key=lambda each: sort_key(each[0])
-    )
-    kept.sort(key=lambda each: order_key(each[0], wanted.order))
+def selected(jobs: Iterable[T], wanted: Wanted, now: datetime) -> list[T]:
+    """Return the jobs to show, in their order."""
+    kept = sorted((each for each in jobs if wanted.includes(each, now)), key=_name)
+    kept.sort(key=lambda job: order_key(job, wanted.order, now))
     return kept[: wanted.limit]
 
 
-def order_key(row: Row, order: Order) -> Any:
-    """Return the sort key of a row; rows without the value are last."""
-    return _KEYS[order](row)
+def order_key(job: Object, order: Order, now: datetime) -> Any:
+    """Return the sort key of a job of any shape; jobs without the value are last."""
+    return _KEYS[order](job, now)
+
+
+def _status(job: Object) -> Object:
+    return mapping(job.get("status"))
+
+
+def _phase(job: Object) -> str:
+    return str(_status(job).get("phase") or "-")
+
+
+def _name(job: Object) -> tuple[str, str]:
+    metadata = mapping(job.get("metadata"))
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _created(job: Object) -> float | None:
+    found = parse_time(mapping(job.get("metadata")).get("creationTimestamp"))
+    return found.timestamp() if found else None
 
 
 def _largest_first(value: float | None) -> tuple[bool, float]:
     return value is None, -(value or 0.0)
 
 
-_KEYS: Final[Mapping[Order, Callable[[Row], Any]]] = {
-    Order.NAME: sort_key,
-    Order.PHASE: lambda row: _PHASES.get(row.phase, len(_PHASES)),
-    Order.AGE: lambda row: _largest_first(row.created.timestamp() if row.created else None),
-    Order.DURATION: lambda row: _largest_first(row.seconds),
-    Order.PROGRESS: lambda row: _largest_first(row.progress),
-    Order.RESTARTS: lambda row: _largest_first(row.restarts),
-    Order.GPUS: lambda row: _largest_first(row.gpus),
-    Order.OWNER: lambda row: (not row.owner, row.owner),
+_KEYS: Final[Mapping[Order, Callable[[Object, datetime], Any]]] = {
+    Order.NAME: lambda job, _: _name(job),
+    Order.PHASE: lambda job, _: _PHASES.get(_phase(job), len(_PHASES)),
+    Order.AGE: lambda job, _: _largest_first(_created(job)),
+    Order.DURATION: lambda job, now: _largest_first(seconds_of(job, now)),
+    Order.PROGRESS: lambda job, _: _largest_first(
+        progress_share(mapping(_status(job).get("progress")))
+    ),
+    Order.RESTARTS: lambda job, _: -restarts_of(job),
+    Order.GPUS: lambda job, _: -gpus_held(job),
+    Order.OWNER: lambda job, _: (not owner_of(job), owner_of(job)),
 }

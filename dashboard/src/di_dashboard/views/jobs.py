@@ -12,8 +12,10 @@ from urllib.parse import urlencode
 from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_api.profilings import RETURN, find_metric
+from di_api.wording import span
 from di_cli.views.ends import End
-from di_cli.views.jobs import Row, row
+from di_cli.views.jobs import Row, row, seconds_of
+from di_cli.views.selection import Order, order_key
 from di_dashboard.cluster_cache.entry import Entry
 from di_dashboard.history.seen import counts_of, pods_in, uid_of
 from di_dashboard.history.series import Series
@@ -24,6 +26,8 @@ PAGE: Final = 50
 _LONGEST: Final = 200
 """Maximum length of a filter."""
 _MOST_CHOICES: Final = 12
+LONGER: Final[Mapping[str, float]] = {"1h": 3600, "1d": 86400, "7d": 604800}
+"""Durations that the jobs can be filtered by, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,9 @@ class Filters:
 
     Attributes:
         label: `key=value`.
+        longer: one of LONGER; only jobs that have run for at least this time.
         query: words in the name, namespace or labels.
+        sort: an Order; empty: the newest first.
         page: the first is 1.
     """
 
@@ -41,7 +47,9 @@ class Filters:
     label: str = ""
     owner: str = ""
     queue: str = ""
+    longer: str = ""
     query: str = ""
+    sort: str = ""
     page: int = 1
 
     @classmethod
@@ -54,7 +62,9 @@ class Filters:
             label=arguments.get("label", "")[:_LONGEST],
             owner=arguments.get("owner", "")[:_LONGEST],
             queue=arguments.get("queue", "")[:_LONGEST],
+            longer=arguments.get("longer", "") if arguments.get("longer") in LONGER else "",
             query=arguments.get("q", "")[:_LONGEST],
+            sort=arguments.get("sort", "") if arguments.get("sort") in [*Order] else "",
             page=max(1, int(page)) if page.isdecimal() and len(page) < 9 else 1,
         )
 
@@ -68,6 +78,8 @@ class Filters:
             "label": found.label,
             "owner": found.owner,
             "queue": found.queue,
+            "longer": found.longer,
+            "sort": found.sort,
             "page": "" if found.page == 1 else str(found.page),
         }
         return f"?{urlencode({key: value for key, value in fields.items() if value})}"
@@ -75,7 +87,7 @@ class Filters:
     @property
     def any(self) -> bool:
         """Return whether any filter is set."""
-        return replace(self, page=1) != Filters()
+        return replace(self, page=1, sort="") != Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +109,7 @@ class JobRow:
         mood: category of its phase: "good", "busy", "waits", "bad", "over".
         gain, waiting: curves of its return and of its learner's waiting, if known.
         starts: its expected start as text; empty if unknown.
+        ran: how long it has run as text; empty if it never started.
     """
 
     row: Row
@@ -106,6 +119,7 @@ class JobRow:
     gain: Spark = field(default_factory=Spark)
     waiting: Spark = field(default_factory=Spark)
     starts: str = ""
+    ran: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +129,8 @@ class JobsPage:
     Attributes:
         total: number of all jobs.
         found: number of jobs after the filters.
-        phases, namespaces, owners, queues: number of jobs that a click would leave, by name.
+        phases, namespaces, owners, queues, longer: number of jobs that a click would leave, by
+            name.
     """
 
     filters: Filters
@@ -127,6 +142,7 @@ class JobsPage:
     namespaces: Sequence[tuple[str, int]]
     owners: Sequence[tuple[str, int]]
     queues: Sequence[tuple[str, int]]
+    longer: Sequence[tuple[str, int]]
 
 
 def jobs_page(
@@ -153,8 +169,12 @@ def jobs_page(
     ]
     by_namespace = [each for each in kept if filters.namespace in ("", each.namespace)]
     by_owner = [each for each in by_namespace if filters.owner in ("", each.owner)]
-    here = [each for each in by_owner if filters.queue in ("", each.queue)]
+    by_queue = [each for each in by_owner if filters.queue in ("", each.queue)]
+    here = [each for each in by_queue if _has_run(each, filters.longer, now)]
     found = [each for each in here if filters.phase in ("", each.phase)]
+    if filters.sort:
+        order = Order(filters.sort)
+        found.sort(key=lambda each: order_key(each.job, order, now))
     pages = max(1, -(-len(found) // PAGE))
     page = min(filters.page, pages)
     shown = found[(page - 1) * PAGE : page * PAGE]
@@ -168,7 +188,17 @@ def jobs_page(
         namespaces=_largest(each.namespace for each in kept),
         owners=_largest(each.owner for each in by_namespace if each.owner),
         queues=_largest(each.queue for each in by_owner if each.queue),
+        longer=[
+            (name, count)
+            for name in LONGER
+            if (count := sum(_has_run(each, name, now) for each in by_queue))
+        ],
     )
+
+
+def _has_run(entry: Entry, longer: str, now: datetime) -> bool:
+    """Return whether a job has run for at least one of LONGER; always without one."""
+    return not longer or (seconds_of(entry.job, now) or 0.0) >= LONGER[longer]
 
 
 def mood_of(phase: str, reason: str = "") -> str:
@@ -215,6 +245,7 @@ def _row(entry: Entry, now: datetime, series: Series, starts: Mapping[str, End |
         gain=spark(series.points(find_metric(series.values, RETURN) or RETURN)),
         waiting=spark(series.points("learnerWaitFrac"), low=0.0, high=1.0),
         starts=start_of(uid_of(entry.job), starts),
+        ran="" if found.seconds is None else span(found.seconds),
     )
 
 

@@ -112,12 +112,12 @@ def _list(
     *,
     all_namespaces: bool,
 ) -> None:
-    found = _rows(sessions[0], jobs, wanted, all_namespaces=all_namespaces) if jobs else []
-    rows = [row for row, _ in found]
+    now = sessions[0].now() if sessions else None
+    chosen = selected(jobs, wanted, now) if now else []
     if not output.is_table:
-        print_objects([job for _, job in found], output, as_list=True)
-    elif rows:
-        _print_rows(rows, output, namespace=all_namespaces)
+        print_objects(chosen, output, as_list=True)
+    elif chosen:
+        rows = _print_rows(sessions[0], chosen, output, namespace=all_namespaces)
         troubled = next((each for each in rows if each.hint.startswith("di why")), None)
         name = (troubled or rows[0]).name
         suggest(f"di why {name}" if troubled else f"di describe {name}", "di watch")
@@ -130,17 +130,6 @@ def _list(
         where = "in any namespace" if all_namespaces else f"in namespace {sessions[0].namespace}"
         say(f"no jobs {where}{f' have the labels {labels}' if labels else ''}")
         suggest("di submit job.yaml", *(() if all_namespaces else ("di list -A",)))
-
-
-def _rows(
-    session: Session,
-    jobs: list[dict[str, Any]],
-    wanted: Wanted,
-    *,
-    all_namespaces: bool = False,
-) -> list[tuple[Row, dict[str, Any]]]:
-    places, now = session.places(jobs, all_namespaces=all_namespaces), session.now()
-    return selected(((views.row(job, now, places), job) for job in jobs), wanted)
 
 
 def get(
@@ -164,8 +153,7 @@ def get(
         if jobs and not output.is_table:
             print_objects(jobs, output, as_list=len(names) > 1)
         elif jobs:
-            found = _rows(sessions[names[0]], jobs, _ALL)
-            _print_rows([row for row, _ in found], output)
+            _print_rows(sessions[names[0]], jobs, output)
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:
             raise CommandError(
@@ -189,7 +177,11 @@ def _named(sessions: Mapping[str, Session]) -> tuple[list[dict[str, Any]], list[
     return jobs, missing
 
 
-def _print_rows(rows: list[Row], output: Output, *, namespace: bool = False) -> None:
+def _print_rows(
+    session: Session, jobs: list[dict[str, Any]], output: Output, *, namespace: bool = False
+) -> list[Row]:
+    places = session.places(jobs, all_namespaces=namespace)
+    rows = [views.row(job, session.now(), places) for job in jobs]
     wide = output is Output.WIDE
     print_table(
         Table(
@@ -197,6 +189,7 @@ def _print_rows(rows: list[Row], output: Output, *, namespace: bool = False) -> 
             rows=[views.cells(each, wide=wide, namespace=namespace) for each in rows],
         )
     )
+    return rows
 
 
 def _follow_rows(
@@ -214,7 +207,7 @@ def _follow_rows(
     for jobs in follow(session, namespace=namespace, name=name, selector=selector):
         for key, job in sorted(jobs.items()):
             row = views.row(job, session.now())
-            if not wanted.includes(row):
+            if not wanted.includes(job, session.now()):
                 continue
             cells = views.cells(row, wide=wide, namespace=of_all)
             # A changed age alone is no change.
