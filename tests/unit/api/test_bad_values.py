@@ -149,8 +149,8 @@ spec.tasks[0].podsPerReplica: "2": must be a whole number, 1 or more
 spec.tasks[0].replica: 2: unknown field; did you mean replicas?
 spec.tasks[0].xyzzy: 2: unknown field; the fields here are activeDeadlineSeconds, backoffLimit,
   dependsOn, drain, elastic, leaderTemplatePatch, maxReplicas, maxUnavailable, minReplicas, name,
-  nodeCheck, podsPerReplica, ports, processGroup, replicas, restartedAt, scalable, service, standby,
-  template, type, vacant
+  nodeCheck, onCompletion, podsPerReplica, ports, processGroup, replicas, restartedAt, scalable,
+  service, standby, template, type, vacant
 spec.tasks[0].dependsOn[0]: "collector": no task of this job has that name
 spec.tasks[0].dependsOn[0]: "learner": a task cannot wait for itself
 spec.tasks[0].dependsOn: "collector": must be a list
@@ -223,6 +223,9 @@ spec.scheduling.topology[0].required: "a rack": must be the key of a node's labe
   allocator finds room for each pod by itself; gangScheduler goes with it
 spec.successPolicy.tasks[1]: "critic": no task of this job has that name
 spec.successPolicy.tasks[1]: "learner": is listed already
+(tasks[0].onCompletion=RestartTask) spec.successPolicy.tasks[0]: "learner": the onCompletion of this
+  task is RestartTask
+spec.tasks[0].onCompletion: "Explode": must be one of CompleteJob, FailJob, RestartTask, RestartJob
 spec.successPolicy.tasks: []: must name a task
 spec.successPolicy.tasks: is required
 spec.successPolicy.gracePeriodSeconds: -1: must be 0 or more

@@ -18,7 +18,7 @@ from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import fields_of
 from di_api.spec.job import CleanPodPolicy, JobSpec, SuccessPolicy
 from di_api.spec.kinds import Kind, Struct, Structs
-from di_api.spec.task import Task, TaskType
+from di_api.spec.task import CompletionAction, Task, TaskType
 
 _OLD_SPELLINGS: Final[Mapping[str, str]] = {"ALL": CleanPodPolicy.ALL.value}
 """Older spellings of cleanPodPolicy, in manifests of coordinated jobs."""
@@ -72,7 +72,8 @@ def success_policy_patch(
     job: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """Return the RFC 6902 operations that add a missing success policy: to a new job with learners
-    one that names all learner tasks, to a replaced job (`old`) its previous one.
+    one that names all learner tasks, except those with another action on their completion; to a
+    replaced job (`old`) its previous one.
 
     It is not among `with_defaults`, because jobs of earlier versions have none and continue
     without.
@@ -84,7 +85,12 @@ def success_policy_patch(
         policy = mapping(old.get("spec")).get("successPolicy")
     else:
         tasks = map(mapping, items(with_defaults(spec).get("tasks"))[:MAX_TASKS])
-        learners = [task.get("name") for task in tasks if task.get("type") == TaskType.LEARNER]
+        learners = [
+            task.get("name")
+            for task in tasks
+            if task.get("type") == TaskType.LEARNER
+            and task.get("onCompletion") in (None, CompletionAction.COMPLETE_JOB)
+        ]
         policy = {"tasks": learners, **_missing(SuccessPolicy, {})} if learners else None
     if policy is None:
         return []

@@ -63,6 +63,12 @@ REASONS: Final[Mapping[str, Row]] = {
         "{job} failed: it was active for longer than its deadline",
         "raise activeDeadlineSeconds, and submit it anew; with a checkpoint it goes on from there",
     ),
+    "TaskCompleted": Row(
+        Cause.FAILURE_RULE,
+        "{job} failed: one of its tasks has succeeded, and onCompletion ends the job",
+        "nothing, if that was intended; else change onCompletion of the task or backoffLimit, and "
+        "submit the job again",
+    ),
     "NodeListsTooLong": Row(
         Cause.INVALID_SPEC,
         "{job} gets no pods: its lists of nodes would not fit their ConfigMap",

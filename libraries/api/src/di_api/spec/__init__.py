@@ -31,7 +31,7 @@ from di_api.spec.job import (
 from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.progress import ProgressAction, ProgressPolicy
-from di_api.spec.task import Task, TaskType, tasks_by_pod
+from di_api.spec.task import CompletionAction, Task, TaskType, tasks_by_pod
 from di_api.spec.task_port import PortScope, TaskPort
 from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
 from di_api.spec.template import Template
@@ -46,6 +46,7 @@ __all__ = [
     "CleanPodPolicy",
     "Code",
     "Colocate",
+    "CompletionAction",
     "Coordinated",
     "Drain",
     "ElasticTier",

@@ -137,6 +137,13 @@ FEATURES: Final = (
         fields=("JobSpec.progressPolicy",),
     ),
     Feature(
+        name="Actions on the completion of a task",
+        stage=Stage.BETA,
+        page="reference/lifecycle.md#completed-tasks",
+        switch="`tasks[].onCompletion`",
+        fields=("Task.onCompletion",),
+    ),
+    Feature(
         name="Expected start and completion",
         stage=Stage.BETA,
         page="reference/lifecycle.md#expected-completion",

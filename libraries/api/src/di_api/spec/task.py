@@ -52,6 +52,15 @@ class TaskType(StrEnum):
     NONE = "none"
 
 
+class CompletionAction(StrEnum):
+    """Action for the whole job when every pod of a task has succeeded."""
+
+    COMPLETE_JOB = "CompleteJob"
+    FAIL_JOB = "FailJob"
+    RESTART_TASK = "RestartTask"
+    RESTART_JOB = "RestartJob"
+
+
 # Without slots: the template of leaders is computed once, and only if there is one.
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -202,6 +211,17 @@ class Task:
             more="Circles are refused.",
         ),
     ] = ()
+    on_completion: Annotated[
+        CompletionAction | None,
+        Declared(
+            kind=OneOf(CompletionAction),
+            about="Action when every pod of the task has succeeded. CompleteJob and FailJob end "
+            "the job as Succeeded and Failed. RestartTask and RestartJob run all pods of the task "
+            "or the job again, and count as a restart of the job.",
+            more="[Details](lifecycle.md#completed-tasks).",
+            absent="the other tasks run on",
+        ),
+    ] = None
     active_deadline_seconds: Annotated[
         int | None,
         Declared(

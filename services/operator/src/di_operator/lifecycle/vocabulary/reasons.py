@@ -227,6 +227,12 @@ class Reason(_Declared):
         "used",
     )
 
+    TASK_COMPLETED = (
+        "TaskCompleted",
+        "Warning",
+        "Failed: a task with `onCompletion` has succeeded, which ends the job, or would restart it "
+        "once more than `backoffLimit` allows",
+    )
     POD_FAILURE_POLICY = (
         "PodFailurePolicy",
         "Warning",

@@ -18,6 +18,10 @@ from di_operator.builders.task_service import service_labels
 from di_operator.lifecycle.failure.restart_delay import note_losses
 from di_operator.lifecycle.job_types.job_type import JobType
 from di_operator.lifecycle.job_types.tasks.allocation import judge_allocation
+from di_operator.lifecycle.job_types.tasks.completed_tasks import (
+    judge_failing_completion,
+    judge_repeating_completion,
+)
 from di_operator.lifecycle.job_types.tasks.completion import end_of_frozen, judge_completion
 from di_operator.lifecycle.job_types.tasks.dry_run import sample_pods
 from di_operator.lifecycle.job_types.tasks.plan import plan_tasks
@@ -78,7 +82,11 @@ class WithTasks(JobType):
             )
         if (verdict := failure or change) is not None:
             return with_stand_ins(snapshot, note_losses(snapshot, verdict, now), now)
-        verdict = judge_completion(snapshot) or judge_stand_ins(snapshot, now)
+        verdict = (
+            (judge_repeating_completion(snapshot) if snapshot.done else None)
+            or judge_completion(snapshot)
+            or judge_stand_ins(snapshot, now)
+        )
         if verdict is None and follow.left is not None and snapshot.status.phase is not None:
             # Nothing else is done in the meantime.
             verdict = Verdict(phase=snapshot.status.phase, requeue_after=follow.left)
@@ -95,7 +103,8 @@ class WithTasks(JobType):
 
     @override
     def judge_end(self, snapshot: Snapshot, now: datetime) -> Verdict | None:
-        return judge_success(snapshot, now)
+        verdict = judge_success(snapshot, now)
+        return verdict or (judge_failing_completion(snapshot) if snapshot.done else None)
 
     @override
     def end_of_frozen(self, snapshot: Snapshot) -> Verdict | None:

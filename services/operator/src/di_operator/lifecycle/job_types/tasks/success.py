@@ -1,4 +1,5 @@
-"""successPolicy: a job succeeds when some of its tasks have, whatever state the others are in.
+"""successPolicy and CompleteJob: a job succeeds when some of its tasks have, whatever state the
+others are in.
 
 | observed | result |
 |---|---|
@@ -12,13 +13,13 @@ leader continues from there.
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 from math import ceil
 from typing import Final
 
 from di_api.phase import Phase
-from di_api.spec import SuccessOperator, SuccessPolicy
+from di_api.spec import SuccessPolicy
+from di_operator.lifecycle.job_types.tasks.completed_tasks import met, success_policies
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
 from di_operator.lifecycle.policies.deletion import delete_pod
@@ -33,11 +34,15 @@ REASON: Final = "TasksSucceeded"
 
 def judge_success(snapshot: Snapshot, now: datetime) -> Verdict | None:
     """End a job whose success policy is met; None if it has no policy or is not over."""
-    policy = snapshot.spec.success_policy if snapshot.spec is not None else None
-    phase = snapshot.status.phase
-    if policy is None or phase is None:
+    if not snapshot.done and SUCCESS_CRITERIA_MET not in snapshot.status.conditions:
+        # Most reconciles return here, which is cheap even for a job with thousands of pods.
         return None
-    left, done = _time_left(snapshot, policy, now), _succeeded_tasks(snapshot, policy)
+    phase = snapshot.status.phase
+    policies = success_policies(snapshot)
+    if not policies or phase is None:
+        return None
+    policy, done = met(snapshot, policies)
+    left = _time_left(snapshot, policy, now)
     if left is None and (not done or len(snapshot.done) == len(snapshot.awaited)):
         # By default a job succeeds when all of its tasks have.
         return None
@@ -62,9 +67,10 @@ def report_criteria(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Repo
     """Return the condition SuccessCriteriaMet once it is written: the grace period starts
     with it.
     """
-    if snapshot.spec is None or snapshot.spec.success_policy is None:
+    conditions = snapshot.status.conditions
+    if SUCCESS_CRITERIA_MET not in conditions or not success_policies(snapshot):
         return NOTHING
-    return Report(conditions=tuple(kept(snapshot.status.conditions, SUCCESS_CRITERIA_MET)))
+    return Report(conditions=tuple(kept(conditions, SUCCESS_CRITERIA_MET)))
 
 
 def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> float | None:
@@ -76,18 +82,6 @@ def _time_left(snapshot: Snapshot, policy: SuccessPolicy, now: datetime) -> floa
     # A clock that was set back must not extend the period.
     passed = max(0.0, (now - began).total_seconds())
     return policy.grace_period_seconds - passed
-
-
-def _succeeded_tasks(snapshot: Snapshot, policy: SuccessPolicy) -> list[str]:
-    """Return the tasks whose success has met the policy; empty if it is not met."""
-    if not snapshot.done:
-        # Most reconciles return here, which is cheap even for a job with thousands of pods.
-        return []
-    wanted = Counter(slot.task.name for slot in snapshot.awaited)
-    found = Counter(slot.task.name for slot in snapshot.slots if slot.name in snapshot.done)
-    done = [name for name in policy.tasks if wanted[name] and found[name] == wanted[name]]
-    enough = policy.operator is SuccessOperator.ANY or len(done) == len(policy.tasks)
-    return done if enough else []
 
 
 def _announce(phase: Phase, done: list[str], others: int, policy: SuccessPolicy) -> Verdict:
