@@ -15,7 +15,7 @@ POLICY = {"tasks": ["learner"], "operator": "All", "gracePeriodSeconds": 30}
 
 def evaluated(action: str | None, **spec: Any) -> ClusterModel:
     """A job that runs, whose evaluator has an action on its completion."""
-    fields = {} if action is None else {"onCompletion": action}
+    fields: dict[str, Any] = {} if action is None else {"onCompletion": action}
     return running(task("learner"), task("collector", 2), task("evaluator", **fields), **spec)
 
 
@@ -117,6 +117,7 @@ def test_a_suspended_job_is_not_restarted_on_completion() -> None:
 def test_the_default_policy_leaves_out_tasks_with_other_actions(
     action: str | None, named: list[str]
 ) -> None:
-    learner = task("learner", **({} if action is None else {"onCompletion": action}))
+    fields: dict[str, Any] = {} if action is None else {"onCompletion": action}
+    learner = task("learner", **fields)
     patch = success_policy_patch(job(learner), None)
     assert [each["value"]["tasks"] for each in patch] == ([named] if named else [])

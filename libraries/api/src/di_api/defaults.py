@@ -71,9 +71,10 @@ def defaults_patch(job: Mapping[str, Any]) -> list[dict[str, Any]]:
 def success_policy_patch(
     job: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """Return the RFC 6902 operations that add a missing success policy: to a new job with learners
-    one that names all learner tasks, except those with another action on their completion; to a
-    replaced job (`old`) its previous one.
+    """Return the RFC 6902 operations that add a missing success policy.
+
+    That of a new job names all learner tasks, except those with another action on their
+    completion. A replaced job (`old`) gets its previous one.
 
     It is not among `with_defaults`, because jobs of earlier versions have none and continue
     without.

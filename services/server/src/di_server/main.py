@@ -36,6 +36,7 @@ from di_server.coordination.service import CoordinationService
 from di_server.deadline import COORDINATION_SECONDS, Clock
 from di_server.jobs.handlers import JobHandlers
 from di_server.jobs.service import JobService
+from di_server.jobs.stored_shards import StoredShards
 from di_server.members.handlers import MemberHandlers
 from di_server.members.peers import Peers, connector, resolver
 from di_server.members.service import MemberService, lives
@@ -138,11 +139,19 @@ def build_app(
                 jobs=jobs,
                 pods=pods,
                 updates=updates,
+                shards=StoredShards(
+                    jobs=jobs,
+                    pods=pods,
+                    updates=updates,
+                    waiting=max(1, settings.threads // 4),
+                    clock=clock,
+                    now=now,
+                    sleep=sleep,
+                ),
                 default_max_replicas=settings.default_max_replicas,
                 names_callers=settings.names_callers,
                 reports_waiting=max(1, settings.threads // 2),
                 waiting=max(1, settings.threads // 4),
-                shards_waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,
                 is_ending=draining.is_set,
                 clock=clock,

@@ -13,10 +13,11 @@ from typing_extensions import override
 from di_server.deadline import Deadline
 from di_server.model.references import JobRef
 from di_server.problems import Busy
-from di_server.storage.coalescing import INTERVAL, Coalescer
+from di_server.storage.coalescing import INTERVAL, Coalescer, Pace
 from tests.unit.server.fakes import Clock
 from tests.waiting import wait_until
 
+A_SECOND = Pace()
 JOB, OTHER = JobRef("rl", "cartpole"), JobRef("rl", "other")
 
 
@@ -40,14 +41,14 @@ class Places(threading.Semaphore):
 
 
 class Bench:
-    def __init__(self, places: int = 1000) -> None:
+    def __init__(self, places: int = 1000, pace: Pace = A_SECOND) -> None:
         self.clock = Clock()
         self.places = Places(places)
         self.writes: list[tuple[float, JobRef, list[int]]] = []
         self.before_write: Callable[[], None] = lambda: None
         self.asleep: Callable[[], None] = lambda: None
         self.coalescer = Coalescer(
-            self._write, places=self.places, clock=self.clock, sleep=self._sleep
+            self._write, places=self.places, clock=self.clock, sleep=self._sleep, pace=pace
         )
 
     def _sleep(self, seconds: float) -> None:
@@ -154,3 +155,58 @@ def test_the_memory_of_written_jobs_is_bounded(bench: Bench) -> None:
     bench.submit(100)
     kept = [held for held in vars(bench.coalescer).values() if isinstance(held, dict)]
     assert sum(map(len, kept)) == 1
+
+
+def test_a_burst_of_writes_is_not_delayed_and_then_keeps_the_pace() -> None:
+    bench = Bench(pace=Pace(interval=0.5, burst=3))
+    began = bench.clock.now
+    for item in range(5):
+        bench.submit(item)
+    assert [at - began for at, _, _ in bench.writes] == [0, 0, 0, 0.5, 1.0]
+    bench.clock.now += 10
+    later = bench.clock.now
+    for item in range(4):
+        bench.submit(item)
+    assert [at - later for at, _, _ in bench.writes[5:]] == [0, 0, 0, 0.5]
+
+
+def test_requests_that_arrive_during_a_write_share_the_next_one() -> None:
+    bench = Bench(pace=Pace(interval=0.001, burst=1000))
+    numbers = range(100)
+    writing, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        writing.set()
+        assert go_on.wait(60)
+
+    bench.before_write = hold
+    with ThreadPoolExecutor(1 + len(numbers)) as pool:
+        first = pool.submit(bench.submit, -1)
+        assert writing.wait(60)
+        others = [pool.submit(bench.submit, number) for number in numbers]
+        batch = bench.coalescer._open
+        wait_until(lambda: JOB in batch and len(batch[JOB].items) == 100, what="all to be listed")
+        assert not first.done()
+        go_on.set()
+        assert first.result(60) == "wrote -1"
+        assert [other.result(60) for other in others] == [f"wrote {n}" for n in numbers]
+    assert [len(items) for _, _, items in bench.writes] == [1, 100]
+
+
+def test_a_write_that_gets_no_turn_in_time_fails_its_requests() -> None:
+    bench = Bench(pace=Pace(interval=0.001, burst=1000))
+    writing, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        writing.set()
+        assert go_on.wait(60)
+
+    bench.before_write = hold
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(bench.submit, 1)
+        assert writing.wait(60)
+        with pytest.raises(Busy, match="too long"):
+            bench.coalescer.submit(JOB, 2, Deadline(bench.clock, bench.clock.now, 1.0))
+        go_on.set()
+        assert first.result(60) == "wrote 1"
+    assert bench.submit(3) == "wrote 3"

@@ -1,4 +1,4 @@
-"""Operations on a job with tasks: its replicas, reports, process groups and data shards."""
+"""Operations on a job with tasks: its replicas, reports, and process groups."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import PodsRequest, addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
-from di_server.jobs.shards import writing
 from di_server.jobs.shards.asked import Restore, Take
-from di_server.jobs.shards.stored import UID_KEPT
+from di_server.jobs.stored_shards import StoredShards
 from di_server.jobs.waiting import Waiting
 from di_server.model.job import Job
-from di_server.model.pod import has_ended
 from di_server.model.references import JobRef
 from di_server.model.tasks import check_has_tasks
 from di_server.problems import Problem
@@ -51,11 +49,11 @@ class JobService:
         jobs: JobStore,
         pods: PodStore,
         updates: JobUpdates,
+        shards: StoredShards,
         default_max_replicas: int,
         names_callers: bool,
         reports_waiting: int,
         waiting: int,
-        shards_waiting: int,
         service_domain: str,
         is_ending: Callable[[], bool],
         clock: Clock,
@@ -69,7 +67,6 @@ class JobService:
             names_callers: whether jobs record the author of their last change.
             reports_waiting: maximum number of reports that wait to be written together.
             waiting: maximum number of requests that wait for news of a process group or of pods.
-            shards_waiting: maximum number of requests for shards that wait to be written together.
             service_domain: the cluster's, for the DNS names of pods.
             is_ending: whether the process is about to end; waiting requests are answered then.
             now: the API server's wall clock, by which the operator judges progress.
@@ -77,6 +74,7 @@ class JobService:
         self._jobs = jobs
         self._pods = pods
         self._updates = updates
+        self._shards = shards
         self._default_max_replicas = default_max_replicas
         self._names_callers = names_callers
         self._service_domain = service_domain
@@ -86,13 +84,6 @@ class JobService:
         self._reports = Coalescer(
             self._write_reports,
             places=threading.Semaphore(reports_waiting),
-            clock=clock,
-            sleep=sleep,
-        )
-
-        self._shards = Coalescer(
-            self._write_shards,
-            places=threading.Semaphore(shards_waiting),
             clock=clock,
             sleep=sleep,
         )
@@ -243,41 +234,12 @@ class JobService:
     def write_shards(
         self, grant: Grant, asked: Take | Restore, deadline: Deadline
     ) -> dict[str, Any]:
-        """Serve a request for data shards: the answer is sent after the write, so no server that
-        ends has given out what the job's status does not show.
-        """
-        pod = grant.caller if grant.pod else ""
-        request = writing.Request(asked=asked, pod=pod, check=grant.check)
-        found = self._shards.submit(grant.ref, request, deadline)
-        if isinstance(found, Problem):
-            raise found
-        return found
+        """Serve a request for data shards."""
+        return self._shards.serve(grant, asked, deadline)
 
     def shards(self, grant: Grant, name: str, deadline: Deadline) -> dict[str, Any]:
-        """Return the position in a data set, from the API server: checkpoints have it."""
-        job = self._jobs.get(grant.ref, deadline)
-        grant.check(job)
-        return writing.described(job, name, self._now())
-
-    def _write_shards(
-        self, ref: JobRef, requests: Sequence[writing.Request], deadline: Deadline
-    ) -> Sequence[Problem | dict[str, Any]]:
-        outcomes: Sequence[Problem | dict[str, Any]] = ()
-
-        def decide(job: Object) -> Object | None:
-            nonlocal outcomes
-            written = writing.status_patch(job, requests, self._now(), self._live_pods(ref))
-            outcomes = written.outcomes
-            return written.patch
-
-        self._updates.update_status(ref, decide, deadline, check=writing.check_stored)
-        return outcomes
-
-    def _live_pods(self, ref: JobRef) -> frozenset[str] | None:
-        if not self._pods.synced:
-            return None
-        pods = (pod for pod in self._pods.cached_of(ref) if not has_ended(pod))
-        return frozenset(pod["metadata"]["uid"][:UID_KEPT] for pod in pods)
+        """Return the position in a data set."""
+        return self._shards.position(grant, name, deadline)
 
     def _write_reports(
         self, ref: JobRef, reports: Sequence[profilings.Report], deadline: Deadline

@@ -1,4 +1,4 @@
-"""Coalescing of writes: concurrent writes to one job are combined into one per second."""
+"""Coalescing of writes: concurrent writes to one job are combined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from di_server.model.references import JobRef
 from di_server.problems import Busy
 
 INTERVAL: Final = 1.0
-"""Seconds between the beginnings of two writes of a job."""
+"""Seconds between two writes of a job, unless its pace is another."""
+_LOCKS: Final = 64
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,18 +30,31 @@ class _Batch(Generic[T, R]):
     outcomes: Future[Sequence[R]] = field(default_factory=Future)
 
 
-class Coalescer(Generic[T, R]):
-    """Delays a write until a second after the last one of its job, and combines it with those that
-    arrive meanwhile.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often a job is written.
 
-    A caller gets its result only after the write, so an acknowledged write survives this process.
-    The first write after a quiet second happens at once.
+    Attributes:
+        interval: seconds between two writes, on average.
+        burst: number of writes that can follow each other without these seconds.
+    """
+
+    interval: float = INTERVAL
+    burst: int = 1
+
+
+class Coalescer(Generic[T, R]):
+    """Writes the items of a job at the pace that it is given, one write at a time.
+
+    Items that arrive while a write is under way, or before the next one can begin, are written
+    together (group commit). A caller gets its result only after the write, so an acknowledged write
+    survives this process. The first write after a quiet time happens at once.
 
     Args:
         write: writes several items at once, in order of arrival; returns the outcome of each. All
             callers get its errors.
-        places: a waiting caller holds a thread and needs one of these. A caller without a place
-            does not wait: all waiting items of the same job are then written early.
+        places: a caller that waits for the pace holds a thread and needs one of these. A caller
+            without a place does not wait: all waiting items of the same job are then written early.
     """
 
     def __init__(
@@ -50,15 +64,19 @@ class Coalescer(Generic[T, R]):
         places: threading.Semaphore,
         clock: Clock,
         sleep: Callable[[float], None],
+        pace: Pace = Pace(),
     ) -> None:
         self._write = write
         self._places = places
         self._clock = clock
         self._sleep = sleep
+        self._pace = pace
         self._lock = threading.Lock()
         self._open: dict[JobRef, _Batch[T, R]] = {}
-        self._begun: OrderedDict[JobRef, float] = OrderedDict()
-        """Beginning of the last write of each job, for the last INTERVAL."""
+        self._spent: OrderedDict[JobRef, float] = OrderedDict()
+        """Time at which the pace has forgotten the writes of a job (GCRA)."""
+        # A fixed number of locks, because a lock per job would have to be removed some day.
+        self._turns = tuple(threading.Lock() for _ in range(_LOCKS))
 
     def submit(self, ref: JobRef, item: T, deadline: Deadline) -> R:
         """Write an item; return its outcome after the write.
@@ -83,33 +101,53 @@ class Coalescer(Generic[T, R]):
                 return self._outcome(batch, place, deadline)
             finally:
                 self._places.release()
-        self._finish(ref, batch, deadline)
+        if leads or wait > 0:
+            self._finish(ref, batch, deadline)
         return self._outcome(batch, place, deadline)
 
     def _finish(self, ref: JobRef, batch: _Batch[T, R], deadline: Deadline) -> None:
-        """Write the batch, unless another thread does."""
-        with self._lock:
-            if self._open.get(ref) is not batch:
-                return
-            del self._open[ref]
-            self._begun[ref] = self._clock()
-            self._begun.move_to_end(ref)
+        """Write the batch when no other one of the job is being written, unless another thread
+        does.
+        """
+        turn = self._turns[hash(ref) % _LOCKS]
+        has_turn = turn.acquire(timeout=max(0.0, deadline.left()))
         try:
-            batch.outcomes.set_result(self._write(ref, batch.items, deadline))
-        except BaseException as error:
-            batch.outcomes.set_exception(error)
+            with self._lock:
+                # Items are added until here.
+                if self._open.get(ref) is not batch:
+                    return
+                del self._open[ref]
+                self._spend(ref)
+            try:
+                if not has_turn:
+                    raise _too_slow()
+                batch.outcomes.set_result(self._write(ref, batch.items, deadline))
+            except BaseException as error:
+                batch.outcomes.set_exception(error)
+        finally:
+            if has_turn:
+                turn.release()
 
     def _due(self, ref: JobRef) -> float:
         """Return when the next write of the job can begin."""
         now = self._clock()
-        while self._begun and next(iter(self._begun.values())) <= now - INTERVAL:
-            self._begun.popitem(last=False)
-        begun = self._begun.get(ref)
-        return now if begun is None else begun + INTERVAL
+        while self._spent and next(iter(self._spent.values())) <= now:
+            self._spent.popitem(last=False)
+        spent = self._spent.get(ref, now)
+        return max(now, spent - (self._pace.burst - 1) * self._pace.interval)
+
+    def _spend(self, ref: JobRef) -> None:
+        now = self._clock()
+        self._spent[ref] = max(now, self._spent.get(ref, now)) + self._pace.interval
+        self._spent.move_to_end(ref)
 
     @staticmethod
     def _outcome(batch: _Batch[T, R], place: int, deadline: Deadline) -> R:
         try:
             return batch.outcomes.result(max(0.0, deadline.left()))[place]
         except TimeoutError as error:
-            raise Busy("the write took too long, try again", retry_after=1) from error
+            raise _too_slow() from error
+
+
+def _too_slow() -> Busy:
+    return Busy("the write took too long, try again", retry_after=1)

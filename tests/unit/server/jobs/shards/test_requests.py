@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given as given_by_hypothesis
+from hypothesis import strategies as st
 
 from di_api.shard_counts import MAX_SETS
 from di_kube.errors import Unavailable
 from di_kube.resources import DIJOBS
+from di_server.jobs.profilings import merge
 from di_server.jobs.shards import writing
+from di_server.jobs.shards.asked import take as take_of
 from di_server.jobs.shards.stored import read_table, to_status
 from tests.schemas import dropped, status_schema
 from tests.unit.server.fakes import Harness, make_harness, pod, watch
@@ -230,6 +235,7 @@ def test_an_edited_table_is_named_and_repaired_by_a_position(harness: Harness) -
     take(harness)
     for broken in ({"size": "many"}, {**SET, "after": 1, "generation": 0, "leases": {"a": {}}}):
         harness.job()["status"]["shards"]["prompts"] = broken
+        harness.add(harness.job())
         status, message = take(harness)
         assert (status, "status.shards.prompts cannot be read" in message) == (409, True)
         assert harness.ask(PATH, {**SET, "after": 1}, method="PUT")[0] == 200
@@ -270,14 +276,56 @@ def test_nothing_is_given_out_that_an_old_crd_drops(
     assert (status, "upgrade the CRDs" in message) == (409, True)
 
 
-def test_requests_of_one_second_are_one_write(harness: Harness) -> None:
+def test_a_write_starts_from_the_state_that_this_server_wrote(harness: Harness) -> None:
     take(harness)
-    before = harness.kube.calls["patch", DIJOBS.plural]
-    job = harness.job()
-    table = read_table(job["status"]["shards"]["prompts"])
-    assert to_status(table) == job["status"]["shards"]["prompts"]
-    assert take(harness, holds=[0], number=0)[0] == 200
-    assert harness.kube.calls["patch", DIJOBS.plural] == before + 1
+    calls = harness.kube.calls
+    before = calls["get", DIJOBS.plural], calls["patch", DIJOBS.plural]
+    for number in range(5):
+        assert given(harness, f"w{number}") == [number + 1]
+    after = calls["get", DIJOBS.plural], calls["patch", DIJOBS.plural]
+    assert (after[0] - before[0], after[1] - before[1]) == (0, 5)
+    stored = harness.job()["status"]["shards"]["prompts"]
+    assert to_status(read_table(stored)) == stored
+
+
+def test_a_job_that_was_changed_by_others_is_read_before_the_answer(harness: Harness) -> None:
+    take(harness)
+    harness.job()["status"]["phase"] = "Succeeded"
+    harness.add(harness.job())
+    assert take(harness)[0] == 409
+    harness.job()["status"]["phase"] = "Running"
+    harness.add(harness.job())
+    assert given(harness, holds=[0]) == [1]
+
+
+@given_by_hypothesis(
+    asked=st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.integers(0, 3),
+            st.sets(st.integers(0, 12), max_size=3),
+            st.booleans(),
+            st.integers(0, 40),
+        ),
+        max_size=30,
+    )
+)
+def test_a_patch_of_the_changed_leases_leads_to_the_whole_state(asked: list[Any]) -> None:
+    job = make_job()
+    job["metadata"]["resourceVersion"] = "1"
+    state, now = writing.State(job=job), datetime(2026, 1, 1, tzinfo=UTC)
+    for worker, number, done, leaves, seconds in asked:
+        now += timedelta(seconds=seconds)
+        body = {**SET, "worker": worker, "number": number, "done": sorted(done), "leaves": leaves}
+        request = writing.Request(asked=take_of("prompts", body), pod="", check=lambda _: None)
+        written = writing.status_patch(state, [request], now, None)
+        again = writing.status_patch(writing.State(job=state.job), [request], now, None)
+        assert written.outcomes == again.outcomes
+        stored = merge(state.job, written.patch or {})
+        assert stored == merge(state.job, again.patch or {})
+        state = written.after(stored)
+        expected = to_status(state.tables["prompts"])
+        assert stored["status"]["shards"]["prompts"] == expected
 
 
 def test_the_crd_keeps_all_that_is_written(harness: Harness) -> None:

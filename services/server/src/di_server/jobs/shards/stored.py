@@ -20,6 +20,8 @@ from di_server.jobs.shards.table import (
 
 LEASES: Final = (5, 3600)
 """Shortest and longest lease in seconds."""
+LEASES_FIELD: Final = "leases"
+"""Field of a table with the shards of each worker."""
 UID_KEPT: Final = 8
 """Characters of a pod's UID that are stored, which tell apart the pods of one name."""
 _MAX_SEED: Final = 2**53
@@ -28,6 +30,12 @@ _MAX_DIGEST: Final = 64
 
 def to_status(table: Table) -> dict[str, Any]:
     """Return what the status has for a table, its counts included."""
+    leases = {worker: lease_fields(lease) for worker, lease in table.leases.items()}
+    return {**fields_beside_leases(table), LEASES_FIELD: leases}
+
+
+def fields_beside_leases(table: Table) -> dict[str, Any]:
+    """Return what the status has for a table, without the shards of each worker."""
     return {
         **plan_fields(table.plan),
         "generation": table.generation,
@@ -36,14 +44,15 @@ def to_status(table: Table) -> dict[str, Any]:
         "done": table.done,
         "total": table.plan.total,
         "epoch": table.epoch,
-        "leases": {
-            worker: {
-                "until": format_time(lease.until),
-                "pod": lease.pod[:UID_KEPT],
-                "shards": to_text(lease.shards),
-            }
-            for worker, lease in table.leases.items()
-        },
+    }
+
+
+def lease_fields(lease: Lease) -> dict[str, Any]:
+    """Return what the status has for a lease."""
+    return {
+        "until": format_time(lease.until),
+        "pod": lease.pod[:UID_KEPT],
+        "shards": to_text(lease.shards),
     }
 
 
@@ -121,7 +130,7 @@ def read_table(found: object) -> Table:
         again=read_undone(plan, after, raw.get("again", "")),
         leases={
             worker: _lease(plan, after, mapping(lease))
-            for worker, lease in mapping(raw.get("leases")).items()
+            for worker, lease in mapping(raw.get(LEASES_FIELD)).items()
         },
     )
 

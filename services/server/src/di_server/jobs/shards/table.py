@@ -130,7 +130,9 @@ class Table:
     @property
     def epoch(self) -> int:
         """Return the epoch of the first shard that is not done; the last one at the end."""
-        first = min(self.undone, default=self.after)
+        # Without a union of all shards, of which a thousand workers can have a hundred thousand.
+        held = (self.again, *(lease.shards for lease in self.leases.values()))
+        first = min((min(shards) for shards in held if shards), default=self.after)
         return min(first, self.plan.total - 1) // self.plan.per_epoch
 
     @property

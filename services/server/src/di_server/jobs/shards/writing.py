@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -16,7 +16,10 @@ from di_server.jobs.profilings import difference
 from di_server.jobs.shards.asked import Restore, Take
 from di_server.jobs.shards.ranges import to_text
 from di_server.jobs.shards.stored import (
+    LEASES_FIELD,
     UID_KEPT,
+    fields_beside_leases,
+    lease_fields,
     plan_fields,
     read_table,
     to_status,
@@ -24,6 +27,8 @@ from di_server.jobs.shards.stored import (
 from di_server.jobs.shards.table import Lease, Plan, Table
 from di_server.model.job import check_active
 from di_server.problems import Busy, NotNow, OutOfBounds, Problem
+
+Object: TypeAlias = Mapping[str, Any]
 
 MAX_BYTES: Final = 192 * 1024
 """Bytes of `status.shards` as compact JSON from which on workers get no more shards. Every watcher
@@ -51,16 +56,31 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A job as it is stored."""
+
+    job: Object
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """Tables of its status that were parsed before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """The result of several requests."""
 
     patch: dict[str, Any] | None
     """RFC 7396 patch, which sets the version that was read; None if nothing changes."""
     outcomes: Sequence[Problem | dict[str, Any]]
+    tables: Mapping[str, Table]
+    """All tables that are known after the write."""
+
+    def after(self, stored: Object) -> State:
+        """Return the state once the patch is written."""
+        return State(job=stored, tables=self.tables)
 
 
 def status_patch(
-    job: Mapping[str, Any],
+    state: State,
     requests: Sequence[Request],
     now: datetime,
     live: AbstractSet[str] | None,
@@ -70,7 +90,9 @@ def status_patch(
     Args:
         live: beginnings of the UIDs of the job's pods that have not ended; None: unknown.
     """
-    board = _Board(mapping(mapping(job.get("status")).get(FIELD)), now, live)
+    job = state.job
+    held = mapping(mapping(job.get("status")).get(FIELD))
+    board = _Board(held, state.tables, now, live)
     outcomes: list[Problem | dict[str, Any]] = []
     for request in requests:
         try:
@@ -81,13 +103,13 @@ def status_patch(
             outcomes.append(problem)
     changed = board.changed()
     if not changed:
-        return Written(patch=None, outcomes=outcomes)
+        return Written(patch=None, outcomes=outcomes, tables=state.tables)
     metadata = {"resourceVersion": job["metadata"]["resourceVersion"]}
     patch = {"metadata": metadata, "status": {FIELD: changed}}
-    return Written(patch=patch, outcomes=outcomes)
+    return Written(patch=patch, outcomes=outcomes, tables=board.tables())
 
 
-def check_stored(job: Mapping[str, Any]) -> None:
+def check_stored(job: Object) -> None:
     """Refuse to answer from a status that was not stored.
 
     Raises:
@@ -97,7 +119,7 @@ def check_stored(job: Mapping[str, Any]) -> None:
         raise NotNow("the DIJob CRD lacks status.shards: upgrade the CRDs to this version")
 
 
-def described(job: Mapping[str, Any], name: str, now: datetime) -> dict[str, Any]:
+def described(job: Object, name: str, now: datetime) -> dict[str, Any]:
     """Return the position of a data set, and who has its shards.
 
     Raises:
@@ -125,18 +147,49 @@ class _Board:
     """The tables of a job while a batch of requests is served: each is read and written once."""
 
     def __init__(
-        self, held: Mapping[str, Any], now: datetime, live: AbstractSet[str] | None
+        self,
+        held: Mapping[str, Any],
+        known: Mapping[str, Table],
+        now: datetime,
+        live: AbstractSet[str] | None,
     ) -> None:
         self._held = held
+        self._known = known
         self._now = now
         self._live = live
+        self._before: dict[str, Table] = {}
+        """Tables as they are stored, of those that were read."""
         self._tables: dict[str, Table] = {}
         self._bytes = len(orjson.dumps(held)) if held else 0
 
     def changed(self) -> dict[str, Any]:
         """Return the RFC 7396 patch of `status.shards`."""
-        written = {name: to_status(table) for name, table in self._tables.items()}
-        return difference(self._held, {**self._held, **written})
+        return {
+            name: patch
+            for name, table in self._tables.items()
+            if (patch := self._patch(name, table))
+        }
+
+    def _patch(self, name: str, table: Table) -> dict[str, Any]:
+        """Return the patch of a table. Leases that are the same object have not changed: a table
+        of a thousand workers is written for each few of their requests.
+        """
+        before, held = self._before.get(name), mapping(self._held.get(name))
+        if before is None:
+            return difference(self._held.get(name), to_status(table))
+        beside = {key: value for key, value in held.items() if key != LEASES_FIELD}
+        patch = difference(beside, fields_beside_leases(table))
+        leases: dict[str, Any] = {
+            worker: lease_fields(lease)
+            for worker, lease in table.leases.items()
+            if before.leases.get(worker) is not lease
+        }
+        leases.update((worker, None) for worker in before.leases if worker not in table.leases)
+        return {**patch, LEASES_FIELD: leases} if leases else patch
+
+    def tables(self) -> dict[str, Table]:
+        """Return all tables that are known, as they are after the requests."""
+        return {**self._known, **self._before, **self._tables}
 
     def serve(self, request: Request) -> dict[str, Any]:
         """Return the data of the response to a request. Raises a Problem."""
@@ -182,7 +235,8 @@ class _Board:
             return self._tables[name]
         if name not in self._held:
             return None
-        found = _read(name, self._held[name])
+        found = self._known.get(name) or _read(name, self._held[name])
+        self._before[name] = found
         return found.reclaim(self._now, lambda lease: _is_gone(lease, found, self._now, self._live))
 
     def _restored(self, asked: Restore) -> Table:
