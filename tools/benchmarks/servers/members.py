@@ -69,7 +69,7 @@ async def measure(testbed: Testbed, *, members: int, rounds: int) -> MembersResu
         tempfile.TemporaryDirectory() as folder,
         SyncKubeClient(config=load_config(str(testbed.kubeconfig))) as kube,
     ):
-        job, names = await asyncio.to_thread(_pods, kube, namespace, members)
+        job, names = await asyncio.to_thread(pods_of_a_job, kube, namespace, members)
         token = Path(folder, "token")
         token.write_text(_token(kube, namespace))
         with running_servers(
@@ -131,7 +131,7 @@ class _Member:
     def __init__(
         self, number: int, name: str, path: str, servers: Sequence[ServerProcess], at: int
     ) -> None:
-        self.address = _address(number)
+        self.address = address_of(number)
         self._number = number
         self.seen: dict[int, float] = {}
         """When it read of each change."""
@@ -278,14 +278,17 @@ async def _metric(server: ServerProcess, pattern: re.Pattern[bytes]) -> int:
     return int(float(found[1]))
 
 
-def _pods(kube: SyncKubeClient, namespace: str, count: int) -> tuple[Object, list[str]]:
+def pods_of_a_job(kube: SyncKubeClient, namespace: str, count: int) -> tuple[Object, list[str]]:
+    """Create a job and its pods; return it, and their names."""
     job = new_job(kube, namespace)
     return job, [
-        new_pod(kube, job, number, _address(number))["metadata"]["name"] for number in range(count)
+        new_pod(kube, job, number, address_of(number))["metadata"]["name"]
+        for number in range(count)
     ]
 
 
-def _address(number: int) -> str:
+def address_of(number: int) -> str:
+    """Return the address of a pod."""
     return f"127.10.{number // 250}.{number % 250 + 1}"
 
 

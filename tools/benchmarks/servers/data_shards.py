@@ -1,0 +1,186 @@
+"""How soon a worker gets its next data shards, and how many shards a second all of them get.
+
+    python -m tools.benchmarks.servers.data_shards [--workers 1000] [--servers 1] [--batch 64]
+
+The pods of one job ask di-servers for shards at a fixed rate: each asks for a batch, reports it as
+done with its next request, and so on. The time of a request is that until its whole answer has
+come. Pods are objects without a kubelet; their requests come from their own addresses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from di_kube.config import load_config
+from di_kube.resources import DIJOBS
+from di_kube.sync import SyncKubeClient
+from tests.integration.di_server import Object, ServerProcess, running_servers, set_status
+from tools.benchmarks import processes, samples
+from tools.benchmarks.samples import Spread
+from tools.benchmarks.servers.members import address_of, pods_of_a_job
+from tools.benchmarks.testbed import Testbed, control_plane
+
+WORKERS = 1000
+RATE = 10_000
+"""Shards a second of all workers together."""
+_EPOCHS = 1000
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+
+class ShardsResult(TypedDict):
+    """Times in milliseconds, from the first byte of a request to the last one of its answer."""
+
+    workers: int
+    servers: int
+    batch: int
+    shards_per_second: float
+    requests_per_second: float
+    answer_ms: Spread
+    writes_per_second: float
+    cpu_share: float
+    """Of one core, by all di-servers."""
+    repeated: int
+    """Shards that were given out twice."""
+
+
+async def measure(
+    testbed: Testbed, *, workers: int, servers: int, batch: int, seconds: float
+) -> ShardsResult:
+    """Ask for `RATE` shards a second for so many seconds, after one round of all workers."""
+    namespace = await testbed.namespace()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SyncKubeClient(config=load_config(str(testbed.kubeconfig))) as kube,
+    ):
+        job, _ = await asyncio.to_thread(pods_of_a_job, kube, namespace, workers)
+        await asyncio.to_thread(set_status, kube, job, {"phase": "Running"})
+        with running_servers(
+            servers, Path(folder), testbed.kubeconfig, together=servers > 1, auth="optional"
+        ) as running:
+            return await _measure(kube, running, job, workers, batch, seconds)
+
+
+async def _measure(
+    kube: SyncKubeClient,
+    servers: Sequence[ServerProcess],
+    job: Object,
+    workers: int,
+    batch: int,
+    seconds: float,
+) -> ShardsResult:
+    path = servers[0].members_of(job).removeprefix(servers[0].url)
+    path = path.replace("/members", "/shards/prompts")
+    period = workers * batch / RATE
+    crowd = [
+        _Worker(number, path, servers[number % len(servers)], batch) for number in range(workers)
+    ]
+    await asyncio.gather(*(each.run(period, period) for each in crowd))
+    for each in crowd:
+        each.times.clear()
+    before, cpu, began = _version(kube, job), _cpu(servers), time.monotonic()
+    await asyncio.gather(*(each.run(period, seconds) for each in crowd))
+    passed = time.monotonic() - began
+    times = [took for each in crowd for took in each.times]
+    given = [index for each in crowd for index in each.given]
+    return {
+        "workers": workers,
+        "servers": len(servers),
+        "batch": batch,
+        "shards_per_second": round(len(times) * batch / passed, 1),
+        "requests_per_second": round(len(times) / passed, 1),
+        "answer_ms": samples.spread(times),
+        "writes_per_second": round((_version(kube, job) - before) / passed, 1),
+        "cpu_share": round((_cpu(servers) - cpu) / passed, 3),
+        "repeated": len(given) - len(set(given)),
+    }
+
+
+def _version(kube: SyncKubeClient, job: Object) -> int:
+    """Return etcd's revision, which only the job's writes move here."""
+    found = kube.get(DIJOBS, job["metadata"]["name"], job["metadata"]["namespace"])
+    return int(found["metadata"]["resourceVersion"])
+
+
+def _cpu(servers: Sequence[ServerProcess]) -> float:
+    pids = [pid for server in servers for pid in processes.family(server.process.pid)]
+    return sum(map(processes.cpu_seconds, pids))
+
+
+class _Worker:
+    """One pod's program."""
+
+    def __init__(self, number: int, path: str, server: ServerProcess, batch: int) -> None:
+        self.times: list[float] = []
+        self.given: list[int] = []
+        self._number = number
+        self._path = path
+        self._server = server
+        self._batch = batch
+        self._held: list[int] = []
+
+    async def run(self, period: float, seconds: float) -> None:
+        """Ask once in each period; the workers' requests are spread evenly over it."""
+        until = time.monotonic() + seconds
+        due = time.monotonic() + period * (self._number * 0.618 % 1)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self._server.ports[0], local_addr=(address_of(self._number), 0)
+        )
+        while due < until:
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await self._ask(reader, writer)
+            due += period
+        writer.close()
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked: dict[str, Any] = {
+            "size": 10**9,
+            "shuffle": True,
+            "epochs": _EPOCHS,
+            "worker": f"worker-{self._number}",
+            "done": self._held,
+            "number": self._batch,
+        }
+        body = json.dumps(asked).encode()
+        head = f"POST {self._path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        began = time.perf_counter()
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        found = _LENGTH.search(answer)
+        assert found, answer
+        body = await reader.readexactly(int(found[1]))
+        self.times.append(time.perf_counter() - began)
+        assert answer.startswith(b"HTTP/1.1 200 "), body
+        self._held = [shard["index"] for shard in json.loads(body)["data"]["shards"]]
+        self.given += self._held
+
+
+async def _main(options: argparse.Namespace) -> ShardsResult:
+    async with control_plane(Path("out/bench/logs/data-shards"), quiet=True) as testbed:
+        return await measure(
+            testbed,
+            workers=options.workers,
+            servers=options.servers,
+            batch=options.batch,
+            seconds=options.seconds,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--servers", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    print(json.dumps(asyncio.run(_main(parser.parse_args())), indent=2))
+
+
+if __name__ == "__main__":
+    main()
