@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from di_cli.exit_codes import ExitCode
 from di_cli.hints import scoped
 from di_kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from di_api.explain import Explanation
 
 _CODES = {
     "WrongName": ExitCode.NOT_FOUND,
@@ -68,4 +73,14 @@ def from_api(error: ApiError, what: str = "") -> CommandError:
         where="\n".join(shown),
         remedy=found.remedy,
         code=_CODES.get(found.cause, ExitCode.FAILED),
+    )
+
+
+def unknown_job(found: Explanation) -> CommandError:
+    """Return the error for the explanation of a job that does not exist."""
+    return CommandError(
+        found.summary,
+        where="; ".join(f"{each.label}: {each.text}" for each in found.evidence),
+        remedy=found.remedy,
+        code=ExitCode.NOT_FOUND,
     )

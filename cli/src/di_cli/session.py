@@ -173,7 +173,7 @@ def _opened(
     connections: int = 2,
 ) -> Iterator[Session]:
     remember(namespace, context)
-    try:
+    with refusals(job):
         access = read_access(context, file=run.kubeconfig if run else None)
         time = ServerTime(wall=lambda: datetime.now(UTC), monotonic=monotonic)
         with SyncKubeClient(
@@ -183,6 +183,17 @@ def _opened(
             on_date=time.observe,
         ) as client:
             yield Session(client, access, namespace or access.namespace, time, run)
+
+
+@contextmanager
+def refusals(job: str | None = None) -> Iterator[None]:
+    """Raise errors of the configuration and of the API server as CommandError.
+
+    Args:
+        job: the job of the command, if there is one.
+    """
+    try:
+        yield
     except ConfigError as error:
         raise CommandError(
             "the kubeconfig cannot be used",

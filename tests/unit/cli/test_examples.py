@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from di_cli.commands.manifest import complete_manifest, documents_of, examples
+from di_cli.actions.manifest import complete_manifest, documents_of, examples
 from di_cli.edits.manifests import jobs_of
 from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import JOBS, Di

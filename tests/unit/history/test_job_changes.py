@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from di_api.profilings import MOST_NUMBERS
 from di_history.changes.jobs import first_sight_gap, gap, job_changes, job_gone
-from di_history.changes.samples import MOST_NUMBERS
 from di_history.changes.snapshot import snapshot_of
 from di_history.records import Entry, EntryKind, JobGone, JobSeen, Record, Revision, Sample
 from tests.unit.history.jobs import NOON, UID, clock, condition, job, manager

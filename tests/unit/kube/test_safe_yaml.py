@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_cli.access.kubeconfig import read_access
-from di_cli.commands.manifest import documents_of
+from di_cli.actions.manifest import documents_of
 from di_cli.edits.manifests import ManifestError
 from di_kube import safe_yaml
 from di_kube.config import ConfigError, load_config

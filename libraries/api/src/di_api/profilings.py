@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
+from di_api.field_error import mapping
 from di_api.names import REPORTED_STEP
 
 MAX_KINDS: Final = 16
@@ -22,6 +23,11 @@ MAX_FAULTS: Final = 64
 _LONGEST_KIND: Final = 63
 """Maximum length of a label value."""
 _LONGEST_PHASE: Final = 63
+MOST_NUMBERS: Final = 48
+"""Maximum number of numbers that are kept of one report."""
+_DEEPEST: Final = 3
+_LONGEST_NAME: Final = 120
+_LARGEST_KEPT: Final = 1e300
 RETURN: Final = "episodeReturn"
 """The return of an episode, under the name that the project's own hooks use."""
 
@@ -226,6 +232,33 @@ def _read_time(raw: object, path: str, wrong: list[str]) -> datetime | None:
         wrong.append(f"{path}: must be a time, such as 2026-01-02T03:04:05Z")
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def numbers_of(status: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a job's last report by path, with the steps of its progress.
+
+    Of more than MOST_NUMBERS the first by name are kept.
+    """
+    progress = mapping(status.get("progress"))
+    found = sorted(_numbers_below("", mapping(status.get("profilings")), 0))[:MOST_NUMBERS]
+    steps = {name: progress.get(name) for name in ("step", "totalSteps")}
+    return {**dict(found), **{name: float(n) for name, n in steps.items() if _is_number(n)}}
+
+
+def _numbers_below(path: str, value: Any, depth: int) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        if depth < _DEEPEST:
+            for key, inner in value.items():
+                yield from _numbers_below(f"{path}.{key}" if path else str(key), inner, depth + 1)
+    elif _is_number(value) and len(path) <= _LONGEST_NAME:
+        yield path, float(value)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # Integers beyond the range of a float are not real values.
+    return abs(value) < _LARGEST_KEPT and math.isfinite(value)
 
 
 def spelled(name: str) -> str:

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bundles without the packages of this environment, which take time to compress."""
-    monkeypatch.setattr("di_cli.commands.run.program.packages", lambda: SMALL)
+    monkeypatch.setattr("di_cli.actions.program.packages", lambda: SMALL)
 
 
 def git(folder: Path, *words: str) -> str:

@@ -201,7 +201,7 @@ def test_messages_name_what_is_left_out(
     for number in range(7):
         (folder / f"{number}.key").touch()
     (folder / "out").symlink_to("/etc/hostname")
-    monkeypatch.setattr("di_cli.commands.run.program.packages", dict)
+    monkeypatch.setattr("di_cli.actions.program.packages", dict)
     said = di("submit", ".")
     assert said.err.splitlines() == [
         "code: 1 file, 1 KiB",

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from di_cli.actions.delete import delete as delete_job
+from di_cli.actions.delete import wait_until_gone
 from di_cli.commands.options import (
     Context,
     Local,
@@ -16,12 +18,8 @@ from di_cli.commands.options import (
     Timeout,
     complete_job,
 )
-from di_cli.errors import CommandError
-from di_cli.exit_codes import ExitCode
-from di_cli.live.follow import follow
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_sessions, open_sessions_of
-from di_kube.resources import DIJOBS
 
 
 def delete(
@@ -42,20 +40,10 @@ def delete(
     """Delete jobs; their pods have their grace period to end."""
     with _chosen(names or [], selector, namespace, context, local=local) as found:
         for session, name in found:
-            session.client.delete(
-                DIJOBS,
-                name,
-                session.namespace,
-                propagation="Foreground" if wait else "Background",
-            )
+            delete_job(session, name, wait=wait)
             say(f"dijob/{name} deleted" if not wait else f"dijob/{name} is being deleted")
         for session, name in found if wait else ():
-            if not _is_gone(session, name, timeout):
-                raise CommandError(
-                    f"dijob/{name} is still there after {timeout:g} s",
-                    remedy=f"di describe {name}",
-                    code=ExitCode.TIMED_OUT,
-                )
+            wait_until_gone(session, name, timeout)
             say(f"dijob/{name} is gone")
         if not found:
             say(f"no jobs have the labels {selector}")
@@ -86,8 +74,3 @@ def _chosen(
             for session in sessions
             for job in session.jobs(selector=selector)
         ]
-
-
-def _is_gone(session: Session, name: str, timeout: float) -> bool:
-    seen = follow(session, namespace=session.namespace, name=name, seconds=timeout)
-    return any(not jobs for jobs in seen) or session.is_over

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from di_api.field_error import mapping
-from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
+from di_cli.actions.history import open_history
+from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from di_api.names import ANNOTATION_SUSPENDED_BY
+from di_cli.actions.suspend import set_suspended
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.output import say, suggest
 from di_cli.session import open_session
-from di_kube.resources import DIJOBS
 
 
 def suspend(
@@ -31,7 +30,4 @@ def _set(
     name: str, namespace: str | None, context: str | None, local: bool | None, *, value: bool
 ) -> None:
     with open_session(namespace, context, job=name, local=local) as session:
-        # A job that its queue keeps suspended leaves the queue.
-        mine = {"metadata": {"annotations": {ANNOTATION_SUSPENDED_BY: None}}} if value else {}
-        patch = {**mine, "spec": {"suspend": value}}
-        session.client.patch(DIJOBS, name, patch, session.namespace)
+        set_suspended(session, name, value=value)

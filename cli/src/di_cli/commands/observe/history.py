@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from di_cli.access.credentials import authority_pem
-from di_cli.access.history import SERVER_VARIABLE, History, reached, token_for
+from di_cli.access.history import SERVER_VARIABLE
+from di_cli.actions.history import open_history
 from di_cli.commands.options import Context, Format, JobOrNone, Namespace
 from di_cli.output import Output, print_table, print_value, say, suggest
 from di_cli.render.table import Table
-from di_cli.session import Session, open_session
+from di_cli.session import open_session
 from di_cli.views import history as views
 from di_cli.views.history import (
     PLACEMENTS,
@@ -116,30 +114,3 @@ def _print_runs(jobs: list[dict[str, Any]], output: Output) -> None:
     if jobs:
         name, uid = jobs[0].get("name"), jobs[0].get("uid")
         suggest(f"di history {name} --uid {uid}", f"di logs {name} --ended --uid {uid}")
-
-
-@contextmanager
-def open_history(
-    session: Session,
-    server: str | None,
-    *,
-    account: str | None,
-    authority: Path | None,
-    tls_server_name: str,
-    context: str | None,
-) -> Iterator[History]:
-    """Return di-history, with a token of the account that is created only for it.
-
-    Raises:
-        CommandError: there is no connection to it, or the CA file is unreadable.
-    """
-    pem = authority_pem(authority)
-    with reached(server, context=context) as url:
-        token, of = token_for(session.client, session.namespace, account)
-        yield History(
-            server=url,
-            token=token,
-            account=of,
-            authority=pem,
-            tls_server_name=tls_server_name,
-        )

@@ -14,7 +14,8 @@ import typer
 from di_api.phase import Phase
 from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
-from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName, open_history
+from di_cli.actions.history import open_history
+from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.durations import read_duration
 from di_cli.errors import CommandError

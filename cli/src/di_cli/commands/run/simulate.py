@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from di_api.spec.job import Priority
-from di_cli.commands.manifest import complete_manifest, documents_of
+from di_cli.actions.manifest import complete_manifest, documents_of
 from di_cli.commands.options import Context, Namespace, Policy, System
 from di_cli.edits.assignments import AssignmentError, assigned
 from di_cli.edits.manifests import ManifestError, jobs_of

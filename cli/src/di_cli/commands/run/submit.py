@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from di_cli.actions.manifest import complete_manifest, documents_of
+from di_cli.actions.program import Program, is_program, prepared
+from di_cli.actions.submit import create
 from di_cli.code.start import start
 from di_cli.code.submission import config_map, config_map_name
-from di_cli.commands.manifest import complete_manifest, documents_of
 from di_cli.commands.observe.logs import follow_job
 from di_cli.commands.options import Context, Namespace
-from di_cli.commands.run.program import Program, is_program, prepared
 from di_cli.edits.manifests import (
     Changes,
     ManifestError,
@@ -22,12 +23,10 @@ from di_cli.edits.manifests import (
     parse_images,
     parse_replicas,
 )
-from di_cli.errors import CommandError, from_api
+from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_manifests, say, suggest
 from di_cli.session import Session, open_session
-from di_kube.errors import ApiError
-from di_kube.resources import DIJOBS, Resource
 
 
 class DryRun(StrEnum):
@@ -211,15 +210,6 @@ def _after(name: str | None, namespace: str | None, context: str | None, *, foll
 
 
 def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> str:
-    metadata = job.get("metadata") or {}
-    version = str(job["apiVersion"]).partition("/")[2]
-    resource = Resource(group=DIJOBS.group, version=version, plural=DIJOBS.plural, kind=DIJOBS.kind)
-    namespace = metadata.get("namespace") or session.namespace
-    what = f"{file}: DIJob {namespace}/{metadata.get('name') or metadata.get('generateName')}"
-    try:
-        made = session.client.create(resource, job, namespace, dry_run=dry_run)
-    except ApiError as error:
-        raise from_api(error, what) from error
-    name = str(made["metadata"]["name"])
+    name = str(create(session, file, job, dry_run=dry_run)["metadata"]["name"])
     say(f"dijob/{name} {'would be taken (dry run)' if dry_run else 'submitted'}")
     return name

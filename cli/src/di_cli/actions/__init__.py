@@ -1,0 +1,1 @@
+"""Actions on jobs of commands and the Python client; no command line, no output."""

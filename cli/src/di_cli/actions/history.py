@@ -1,0 +1,38 @@
+"""Connection to di-history with the permissions of a service account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from di_cli.access.credentials import authority_pem
+from di_cli.access.history import History, reached, token_for
+from di_cli.session import Session
+
+
+@contextmanager
+def open_history(
+    session: Session,
+    server: str | None,
+    *,
+    account: str | None,
+    authority: Path | None,
+    tls_server_name: str,
+    context: str | None,
+) -> Iterator[History]:
+    """Return di-history, with a token of the account that is created only for it.
+
+    Raises:
+        CommandError: there is no connection to it, or the CA file is unreadable.
+    """
+    pem = authority_pem(authority)
+    with reached(server, context=context) as url:
+        token, of = token_for(session.client, session.namespace, account)
+        yield History(
+            server=url,
+            token=token,
+            account=of,
+            authority=pem,
+            tls_server_name=tls_server_name,
+        )
