@@ -53,7 +53,7 @@ class Followed:
         choose: Choice,
         *,
         on_none: Callable[[Source, str], None],
-        on_job: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        on_job: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> None:
         self._session = session
         self._job = job
@@ -109,7 +109,8 @@ class Followed:
         namespace = self._session.namespace
         for jobs in follow(self._session, namespace=namespace, name=self._job):
             job = jobs.get((namespace, self._job))
-            self._on_job(job or {})
+            if job is not None:
+                self._on_job(job)
             phase = mapping((job or {}).get("status")).get("phase")
             if job is None or phase in (Phase.SUCCEEDED, Phase.FAILED):
                 # The watch of the pods may be behind that of the job.

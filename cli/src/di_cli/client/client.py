@@ -1,0 +1,167 @@
+"""Jobs of a cluster, for Python programs and notebooks."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from typing_extensions import override
+
+from di_cli.actions.manifest import documents_of
+from di_cli.actions.program import Program, is_program, prepared
+from di_cli.actions.submit import create
+from di_cli.client.errors import BadCall
+from di_cli.client.job import Job, job_table
+from di_cli.client.place import Place
+from di_cli.client.submission import Arguments, Wanted, What, not_submitted, words_of, written
+from di_cli.code.start import start
+from di_cli.edits.manifests import ManifestError, changed, jobs_of
+
+Object = dict[str, Any]
+
+
+class Jobs(builtins.list[Job]):
+    """A list of jobs; a notebook shows it as a table."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
+
+    def _repr_html_(self) -> str:
+        return job_table(self, namespace=len({each.namespace for each in self}) > 1)
+
+
+class Client:
+    """The jobs of a namespace. All calls block; one object serves all threads.
+
+    Args:
+        namespace: None: that of the context.
+        context: of the kubeconfig; None: the current one, or the service account of this pod.
+    """
+
+    def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
+        self._place = Place(namespace, context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._place.close()
+
+    def submit(
+        self,
+        program: What,
+        *,
+        args: Arguments = (),
+        name: str | None = None,
+        image: str | Mapping[str, str] | None = None,
+        entry: str | None = None,
+        requirements: str | Path | None = None,
+        learners: int = 1,
+        collectors: int = 0,
+        evaluators: int = 0,
+        gpus: int = 0,
+        replicas: Mapping[str, int] | None = None,
+    ) -> Job:
+        """Submit a job; return it.
+
+        Args:
+            program: a program or folder, a function, a manifest's file or the manifest, or the name
+                of an example.
+            args: of the program: a dict of options, a list of words, or a text. A function gets the
+                dict as its keyword arguments.
+            name: of the job; absent: that of the program, or the manifest's own.
+            image: of all tasks, or of each by name.
+            entry: file of a folder that is started.
+            requirements: file for pip.
+            learners: number of learners.
+            collectors: number of collectors.
+            evaluators: number of evaluators.
+            gpus: of each learner.
+            replicas: of tasks by name, for a manifest.
+        """
+        wanted = Wanted(
+            name=name,
+            image=image,
+            args=args,
+            entry=entry,
+            requirements=None if requirements is None else str(requirements),
+            counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
+            gpus=gpus,
+            replicas=replicas or {},
+        )
+        if isinstance(program, Mapping):
+            return self._create([dict(program)], "the manifest", wanted)
+        if callable(program):
+            with TemporaryDirectory() as folder:
+                path = written(program, args, Path(folder))
+                return self._start(path, [], wanted)
+        if is_program([str(program)], entry):
+            return self._start(Path(program), words_of(args), wanted)
+        with self._place.session():
+            try:
+                documents = documents_of(str(program))
+            except ManifestError as error:
+                raise not_submitted(error) from error
+        return self._create(documents, str(program), wanted)
+
+    def get(self, name: str) -> Job:
+        """Return a job. Raises NotFound."""
+        with self._place.session(name) as session:
+            return Job(self._place, session.job(name))
+
+    def list(self, *, all_namespaces: bool = False, selector: str | None = None) -> Jobs:
+        """Return the jobs of the namespace, or of all, by name.
+
+        Args:
+            selector: of labels, such as `team=rl`.
+        """
+        with self._place.session() as session:
+            found = session.jobs(all_namespaces=all_namespaces, selector=selector)
+        keyed = sorted(found, key=lambda job: (_namespace(job), str(job["metadata"]["name"])))
+        return Jobs(Job(self._place.of(_namespace(job)), job) for job in keyed)
+
+    def _start(self, path: Path, words: builtins.list[str], wanted: Wanted) -> Job:
+        with self._place.session() as session:
+            found = prepared(
+                Program(
+                    path=path,
+                    arguments=words,
+                    entry=wanted.entry,
+                    requirements=wanted.requirements,
+                    counts=wanted.counts,
+                    gpus=wanted.gpus,
+                    name=wanted.name,
+                )
+            )
+            changes = wanted.changes()
+            try:
+                changed(found.job("unknown"), changes)
+            except ManifestError as error:
+                raise not_submitted(error) from error
+            made = start(
+                session,
+                lambda config_map: changed(found.job(config_map), changes),
+                found.bundle,
+                found.source,
+            )
+        return Job(self._place, made)
+
+    def _create(self, documents: builtins.list[Any], source: str, wanted: Wanted) -> Job:
+        wanted.check_manifest()
+        try:
+            jobs = [changed(job, wanted.changes()) for job in jobs_of(documents, source)]
+        except ManifestError as error:
+            raise not_submitted(error) from error
+        if len(jobs) != 1:
+            raise BadCall(f"{source} has {len(jobs)} DIJobs, and submit() takes one")
+        with self._place.session() as session:
+            made = create(session, source, jobs[0])
+        return Job(self._place.of(_namespace(made)), made)
+
+
+def _namespace(job: Mapping[str, Any]) -> str:
+    return str(job["metadata"].get("namespace") or "default")

@@ -1,0 +1,88 @@
+"""The parameters of `submit` as parts of a job: programs, folders, functions and manifests."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from di_api.names import job_name_of
+from di_cli.client.errors import BadCall
+from di_cli.client.functions import program_of
+from di_cli.edits.manifests import Changes, ManifestError
+
+Object = dict[str, Any]
+What: TypeAlias = str | Path | Mapping[str, Any] | Callable[..., Any]
+Arguments: TypeAlias = Mapping[str, Any] | Sequence[str] | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The parameters of `submit` beside the program."""
+
+    name: str | None = None
+    image: str | Mapping[str, str] | None = None
+    args: Arguments = ()
+    entry: str | None = None
+    requirements: str | None = None
+    counts: Mapping[str, int]
+    gpus: int = 0
+    replicas: Mapping[str, int]
+
+    def changes(self) -> Changes:
+        """Return the changes of the manifest."""
+        images = {"": self.image} if isinstance(self.image, str) else dict(self.image or {})
+        return Changes(name=self.name, images=images, replicas=self.replicas)
+
+    def check_manifest(self) -> None:
+        """Refuse what a manifest has by itself. Raises BadCall."""
+        if self.counts == {"learner": 1, "collector": 0, "evaluator": 0} and not (
+            self.args or self.entry or self.requirements or self.gpus
+        ):
+            return
+        raise BadCall(
+            "args, entry, requirements, gpus, learners, collectors and evaluators are for a "
+            "program, folder or function",
+            remedy='replicas={"collector": 4} changes a manifest',
+        )
+
+
+def words_of(arguments: Arguments) -> list[str]:
+    """Return arguments as words of a command line.
+
+    A mapping makes options: `{"lr": 3e-4}` is `--lr 0.0003`, True is the option alone, None and
+    False leave it out, and a list gives it several values.
+    """
+    if isinstance(arguments, str):
+        return shlex.split(arguments)
+    if not isinstance(arguments, Mapping):
+        return [str(each) for each in arguments]
+    words: list[str] = []
+    for name, value in arguments.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{name}")
+        if isinstance(value, list | tuple):
+            words += map(str, value)
+        elif value is not True:
+            words.append(str(value))
+    return words
+
+
+def written(function: Callable[..., Any], arguments: Arguments, folder: Path) -> Path:
+    """Write the program of a function into a folder; return its path. Raises BadCall."""
+    if not isinstance(arguments, Mapping):
+        if arguments:
+            raise BadCall("args of a function are a dict of its parameters")
+        arguments = {}
+    program = program_of(function, arguments)
+    path = folder / f"{job_name_of(function.__name__)}.py"
+    path.write_text(program)
+    return path
+
+
+def not_submitted(error: ManifestError) -> BadCall:
+    """Return the error for an invalid manifest, or a change that it cannot have."""
+    return BadCall("nothing was submitted", where=str(error))
