@@ -86,12 +86,6 @@ class _Commands(TyperGroup):
         name, listed, rest = super().resolve_command(ctx, args)
         return name, None if listed is None else _command(str(name)), rest
 
-
-def _listed(name: str) -> TyperCommand:
-    """Return a command for a list of commands: it has a help text, and cannot run."""
-    module, function = COMMANDS[name]
-    return TyperCommand(name, help=help_text(f"{_PACKAGE}.{module}", function))
-
     @override
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         longest = max(map(len, COMMANDS))
@@ -103,6 +97,12 @@ def _listed(name: str) -> TyperCommand:
             ]
             with formatter.section(title):
                 formatter.write_dl(helps)
+
+
+def _listed(name: str) -> TyperCommand:
+    """Return a command for a list of commands: it has a help text, and cannot run."""
+    module, function = COMMANDS[name]
+    return TyperCommand(name, help=help_text(f"{_PACKAGE}.{module}", function))
 
 
 def _command(name: str) -> Any:
