@@ -60,7 +60,8 @@ async def served(config: KubeConfig, client: KubeClient) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for resource in KINDS:
+        # Workloads go last: their definition is held by the finalizer of each Workload.
+        for resource in reversed(KINDS):
             await client.delete(CRDS, f"{resource.plural}.{resource.group}")
 
 

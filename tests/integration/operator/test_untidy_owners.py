@@ -60,10 +60,10 @@ async def test_a_job_made_again_takes_over_from_orphans_once_they_are_deleted(
     async with testbed.operator():
         await testbed.submit(job("a", task()))
         await testbed.phase("a", "Running")
-    # No garbage collector runs here, which would take the owners off for --cascade=orphan.
-    await testbed.client.delete(DIJOBS, "a", namespace)
+    # What --cascade=orphan leaves. The garbage collector would delete what still has an owner.
     for resource, name in ((PODS, "a-work-0"), (SERVICES, "di-a")):
         await testbed.client.patch(resource, name, {"metadata": orphan}, namespace)
+    await testbed.client.delete(DIJOBS, "a", namespace)
     async with testbed.operator():
         await testbed.submit(job("a", task()))
         for resource, name in ((SERVICES, "di-a"), (PODS, "a-work-0")):

@@ -1,14 +1,19 @@
 """Watches Kueue's objects while the cluster has Kueue; its presence is checked at every resync.
 
-A list that matches nothing shows whether Kueue is installed: 404 means that its resources are not
-served, 403 that this operator has no permission. Any other error keeps the previous answer. Until
-the first answer, and until the first lists are complete, no decision is made for jobs with a queue.
+A list that matches nothing shows whether a resource is served: 404 means that it is not, 403 that
+this operator has no permission. Any other error keeps the previous answer. Until the first answer,
+and until the first lists are complete, no decision is made for jobs with a queue.
+
+Kueue is installed while Workloads are served. When it is uninstalled, the resources go one after
+the other, and Workloads stay until the operator has removed its finalizer from each of them. So
+Workloads are followed until they are no longer served, even if the others are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 from random import Random
 from typing import Any, Final
 
@@ -78,8 +83,8 @@ class KueueWatch:
         self._namespace = namespace
         self._period = period
         self._clock = clock
-        self._caches: Mapping[Resource, WatchCache] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._caches: dict[Resource, WatchCache] = {}
+        self._tasks: dict[Resource, tuple[asyncio.Task[None], ...]] = {}
         self._obstacle: str | None = None
         self._is_known = False
 
@@ -87,14 +92,14 @@ class KueueWatch:
         """Return what is known of Kueue and the Workloads of a job; None before the first
         answer.
         """
-        if not self._is_known:
+        if not self._is_known or not all(each.synced.is_set() for each in self._caches.values()):
             return None
         if self._obstacle is not None:
             return Kueue(obstacle=self._obstacle)
         return Kueue(
             obstacle=None,
             workloads=tuple(self._informers.of_job(WORKLOADS, key)),
-            flavor=lambda name: self._caches[RESOURCE_FLAVORS].get(None, name),
+            flavor=lambda name: self._found(RESOURCE_FLAVORS, name),
             priority=self._priority,
         )
 
@@ -115,39 +120,61 @@ class KueueWatch:
             await self._ask()  # it went since it was asked for last
 
     def _priority(self, name: str) -> int | None:
-        found = mapping(self._caches[WORKLOAD_PRIORITY_CLASSES].get(None, name)).get("value")
+        found = mapping(self._found(WORKLOAD_PRIORITY_CLASSES, name)).get("value")
         return found if isinstance(found, int) else None
+
+    def _found(self, resource: Resource, name: str) -> Mapping[str, Any] | None:
+        cache = self._caches.get(resource)
+        return None if cache is None else cache.get(None, name)
 
     async def _ask(self) -> None:
         try:
-            for resource in _FOLLOWED:
-                scope = self._namespace if resource.namespaced else None
-                await self._client.list(resource, scope, field_selector=_NOBODY)
-        except NotFound:
-            self._stop(NOT_SERVED)
+            served = [each for each in _FOLLOWED if await self._is_served(each)]
         except Forbidden:
             self._stop(NOT_ALLOWED)
         except ApiError as error:
             log.warning("not known whether Kueue is there", error=str(error))
         else:
-            await self._start()
+            if WORKLOADS in served:
+                self._start(served)
+            else:
+                self._stop(NOT_SERVED)
 
-    async def _start(self) -> None:
-        if self._caches:
+    async def _is_served(self, resource: Resource) -> bool:
+        scope = self._namespace if resource.namespaced else None
+        try:
+            await self._client.list(resource, scope, field_selector=_NOBODY)
+        except NotFound:
+            return False
+        return True
+
+    def _start(self, served: Collection[Resource]) -> None:
+        """Watch the served resources and no others."""
+        gone = self._caches.keys() - set(served)
+        new = {each: self._make_cache(each) for each in served if each not in self._caches}
+        if not gone and not new:
             return
-        log.info("Kueue is there")
-        caches = {resource: self._make_cache(resource) for resource in _FOLLOWED}
-        self._tasks = [
-            asyncio.create_task(cache.run(), name=f"watch {resource.plural}")
-            for resource, cache in caches.items()
-        ]
-        self._caches = caches
-        self._informers.adopt(WORKLOADS, caches[WORKLOADS])
-        for resource, cache in caches.items():
-            if resource != WORKLOADS:
+        missing = [each.plural for each in _FOLLOWED if each not in served]
+        log.info("Kueue is there", missing=missing)
+        for resource in gone:
+            for task in self._tasks.pop(resource):
+                task.cancel()
+            del self._caches[resource]
+        for resource, cache in new.items():
+            self._caches[resource] = cache
+            self._tasks[resource] = (
+                asyncio.create_task(cache.run(), name=f"watch {resource.plural}"),
+                asyncio.create_task(self._wake_when_synced(cache)),
+            )
+            if resource == WORKLOADS:
+                self._informers.adopt(WORKLOADS, cache)
+            else:
                 cache.subscribe(self._follow)
-        await asyncio.gather(*(cache.synced.wait() for cache in caches.values()))
         self._obstacle, self._is_known = None, True
+        self._informers.wake_all()
+
+    async def _wake_when_synced(self, cache: WatchCache) -> None:
+        await cache.synced.wait()
         self._informers.wake_all()
 
     def _follow(self, kind: str, body: Mapping[str, Any]) -> None:
@@ -164,9 +191,9 @@ class KueueWatch:
         self._informers.wake_all()
 
     def _end(self) -> None:
-        for task in self._tasks:
+        for task in chain.from_iterable(self._tasks.values()):
             task.cancel()
-        self._tasks = []
+        self._tasks = {}
         self._caches = {}
         self._informers.drop(WORKLOADS)
 
