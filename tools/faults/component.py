@@ -30,11 +30,13 @@ class Life:
 
     Attributes:
         exit_code: None while it runs; negative for a signal.
-        ended_at: monotonic seconds; None while it runs.
+        started_at: monotonic seconds.
+        ended_at: the same; None while it runs.
     """
 
     def __init__(self, process: ForkServerProcess) -> None:
         self._process = process
+        self.started_at = time.monotonic()
         self._ended = asyncio.Event()
         self.exit_code: int | None = None
         self.ended_at: float | None = None
@@ -136,6 +138,8 @@ class Component:
 
 def _serve(environment: Mapping[str, str], log: str) -> None:
     """Run in the forked process."""
+    # As a pod has, so that it has a share of a busy machine's processors of its own.
+    os.setsid()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, sys.stdout.fileno())
     os.dup2(descriptor, sys.stderr.fileno())

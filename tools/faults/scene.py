@@ -130,6 +130,13 @@ class Replica:
         return next((done.at for done in self._lease_requests), None)
 
     @property
+    def stands_by(self) -> bool:
+        """Whether the process that runs now has asked for the lease of its replicas."""
+        life = self.component.life
+        asked = any(done.at > life.started_at for done in self._lease_requests)
+        return asked and life.exit_code is None
+
+    @property
     def _lease_requests(self) -> list[Done]:
         return [
             done

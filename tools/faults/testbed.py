@@ -28,6 +28,9 @@ CHECKED_NODES = ("n0", "n1", "n2", "n3")
 """Nodes on which stories themselves run pods; no scheduler brings any there."""
 
 
+_PATIENCE = 120.0
+
+
 @dataclass(slots=True, kw_only=True)
 class Testbed:
     """Shared by runs side by side, each in a namespace of its own.
@@ -69,7 +72,8 @@ class Testbed:
 async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Testbed]:
     """Stand on an API server that serves the CRD; leaves nothing running."""
     async with (
-        KubeClient(config=config) as client,
+        # What is measured are the operators; the testbed itself waits for a busy API server.
+        KubeClient(config=config, timeout=_PATIENCE) as client,
         KubeClient(config=config, connections=1) as heart,
         FakeKubelet(client, heart=heart, others=CHECKED_NODES) as kubelet,
     ):

@@ -15,7 +15,7 @@ from di_kube.config import KubeConfig
 from di_kube.errors import NotFound
 from di_kube.resources import DIJOBS, LEASES
 from tests.integration.operator_testbed import job, task
-from tests.waiting import wait_until_async
+from tests.waiting import START_SECONDS, wait_until_async
 from tools.faults.footprint import complaints
 from tools.faults.scene import Replica, Scene, scene
 from tools.faults.testbed import Testbed, prepared
@@ -198,7 +198,9 @@ async def _freeze_and_thaw(
     stage: Scene, outcome: Outcome, lease: _LeaseWatch, jobs: int, bounds: Bounds
 ) -> None:
     """Freeze the leader and see what it, the others and the jobs do in the minute after that."""
-    await stage.until("a renewal of the lease", lambda: lease.writes)
+    await stage.until(
+        "a leader", lambda: lease.holder in {each.identity for each in stage.replicas}
+    )
     frozen = next(each for each in stage.replicas if each.identity == lease.holder)
     life = frozen.component.life
     began = time.monotonic()
@@ -250,6 +252,12 @@ async def _stop_all(stage: Scene, outcome: Outcome, lease: _LeaseWatch, bounds: 
     """Stop the leader, then the replica that takes over, then the others."""
     left = list(stage.replicas)
     while left:
+        # One that has just lost the lease is started again, which takes long on a busy machine.
+        if not await _in_time(
+            lambda: all(each.stands_by for each in left), time.monotonic() + START_SECONDS
+        ):
+            waiting = [each.identity for each in left if not each.stands_by]
+            outcome.wrong.append(f"{waiting} run and do not ask for the lease, or do not start")
         leader = next((each for each in left if each.identity == lease.holder), None)
         if leader is None and await _in_time(
             lambda: lease.holder in {each.identity for each in left},

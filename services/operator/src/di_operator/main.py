@@ -27,7 +27,7 @@ from di_operator.leadership.release_claim import ClaimTiming, claim
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.clock import Clock, ServerClock, SystemClock
 from di_operator.process.concurrency import CONNECTIONS
-from di_operator.process.exit_deadline import ExitDeadline
+from di_operator.process.exit_deadline import ExitDeadline, exit_at_once
 from di_operator.process.health import serve_health
 from di_operator.process.lease_state import Loss, NotLeading
 from di_operator.process.supervision import Supervisor
@@ -155,7 +155,8 @@ def main() -> None:
     configure_logs(config.log_level)
     # Half of the operator's CPU time goes into TLS and sockets, where libuv needs a third less.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        sys.exit(runner.run(_run(config, kube, clock, rng)))
+        code = runner.run(_run(config, kube, clock, rng))
+    exit_at_once(code)
 
 
 async def _run(config: Config, kube: KubeConfig, clock: Clock, rng: random.Random) -> int:

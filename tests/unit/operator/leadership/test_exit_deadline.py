@@ -35,6 +35,25 @@ def test_a_process_that_ends_in_time_keeps_its_exit_code() -> None:
     assert _run("raise SystemExit(7)", seconds=3600).returncode == 7
 
 
+def test_a_process_that_has_ended_frees_nothing_first() -> None:
+    program = """
+import threading
+from di_operator.process.exit_deadline import exit_at_once
+
+class Hangs:
+    def __del__(self):
+        threading.Event().wait()
+
+hangs = Hangs()
+print("the last line")
+exit_at_once(3)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert (ended.returncode, ended.stdout) == (3, "the last line\n")
+
+
 def test_the_process_ends_when_its_output_is_not_read() -> None:
     write = "while True: logging.getLogger().error('x' * 1000)"
     program = _HANGS.format(hangs=write, seconds=0.2).replace(

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 import structlog
 
@@ -17,6 +17,17 @@ SECONDS: Final = 25.0
 """Counted from the beginning of the shutdown. Kubernetes sends SIGKILL 30 s after SIGTERM."""
 EXIT_CODE: Final = 1
 _REPORT_SECONDS: Final = 1.0
+
+
+def exit_at_once(code: int) -> NoReturn:
+    """End the process at once, with all output written.
+
+    Python's own end frees every object first, for 0.6 to 0.9 s of processor time (16 s and more on
+    a busy machine), and an ExitDeadline is no longer running then.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 class ExitDeadline:
