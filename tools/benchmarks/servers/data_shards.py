@@ -15,7 +15,7 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -65,39 +65,38 @@ async def measure(
         with running_servers(
             servers, Path(folder), testbed.kubeconfig, together=servers > 1, auth="optional"
         ) as running:
-            return await _measure(kube, running, job, workers, batch, seconds)
+            path = running[0].members_of(job).removeprefix(running[0].url)
+            crowd = [
+                _Worker(number, path.replace("/members", "/shards/prompts"), running, batch)
+                for number in range(workers)
+            ]
+            return await _measure(lambda: _version(kube, job), running, crowd, seconds)
 
 
 async def _measure(
-    kube: SyncKubeClient,
+    version: Callable[[], int],
     servers: Sequence[ServerProcess],
-    job: Object,
-    workers: int,
-    batch: int,
+    crowd: Sequence[_Worker],
     seconds: float,
 ) -> ShardsResult:
-    path = servers[0].members_of(job).removeprefix(servers[0].url)
-    path = path.replace("/members", "/shards/prompts")
-    period = workers * batch / RATE
-    crowd = [
-        _Worker(number, path, servers[number % len(servers)], batch) for number in range(workers)
-    ]
+    batch = crowd[0].batch
+    period = len(crowd) * batch / RATE
     await asyncio.gather(*(each.run(period, period) for each in crowd))
     for each in crowd:
         each.times.clear()
-    before, cpu, began = _version(kube, job), _cpu(servers), time.monotonic()
+    before, cpu, began = version(), _cpu(servers), time.monotonic()
     await asyncio.gather(*(each.run(period, seconds) for each in crowd))
     passed = time.monotonic() - began
     times = [took for each in crowd for took in each.times]
     given = [index for each in crowd for index in each.given]
     return {
-        "workers": workers,
+        "workers": len(crowd),
         "servers": len(servers),
         "batch": batch,
         "shards_per_second": round(len(times) * batch / passed, 1),
         "requests_per_second": round(len(times) / passed, 1),
         "answer_ms": samples.spread(times),
-        "writes_per_second": round((_version(kube, job) - before) / passed, 1),
+        "writes_per_second": round((version() - before) / passed, 1),
         "cpu_share": round((_cpu(servers) - cpu) / passed, 3),
         "repeated": len(given) - len(set(given)),
     }
@@ -117,13 +116,15 @@ def _cpu(servers: Sequence[ServerProcess]) -> float:
 class _Worker:
     """One pod's program."""
 
-    def __init__(self, number: int, path: str, server: ServerProcess, batch: int) -> None:
+    def __init__(
+        self, number: int, path: str, servers: Sequence[ServerProcess], batch: int
+    ) -> None:
+        self.batch = batch
         self.times: list[float] = []
         self.given: list[int] = []
         self._number = number
         self._path = path
-        self._server = server
-        self._batch = batch
+        self._server = servers[number % len(servers)]
         self._held: list[int] = []
 
     async def run(self, period: float, seconds: float) -> None:
@@ -146,7 +147,7 @@ class _Worker:
             "epochs": _EPOCHS,
             "worker": f"worker-{self._number}",
             "done": self._held,
-            "number": self._batch,
+            "number": self.batch,
         }
         body = json.dumps(asked).encode()
         head = f"POST {self._path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"

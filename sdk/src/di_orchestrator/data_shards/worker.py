@@ -16,7 +16,9 @@ from di_orchestrator.warnings_once import Warnings
 AT_ONCE = 64
 """Maximum number of shards in a request."""
 WORK_SECONDS = 2.0
-"""How many seconds of work a request asks for: a server answers a job once a second."""
+"""How many seconds of work a request asks for. With less, a thousand workers send more requests
+than a server can answer.
+"""
 SLOW_PART = 0.25
 """Part of the lease from which on a shard takes long: none is then asked for ahead."""
 
