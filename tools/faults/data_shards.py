@@ -1,0 +1,242 @@
+"""Kill workers and di-servers while the shards of a job are done.
+
+    python -m tools.faults.data_shards --kills 500
+
+Each worker takes shards from one of two di-servers, and notes what it has done. One kill in ten is
+SIGKILL to a server, which is started again. The others are to a worker: it reports nothing any
+more, and a new one takes its place. No shard may be lost. None may be done twice, except for those
+that a killed worker had.
+
+Prints the counts, and returns 1 if a shard was lost or done twice without a kill.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+from typing_extensions import override
+
+from di_kube.resources import NAMESPACES
+from di_kube.sync import SyncKubeClient
+from di_orchestrator.data_shards.requests import Plan, Remote
+from di_orchestrator.data_shards.worker import Worker
+from di_orchestrator.server.exchange import Answer, Request, Silence
+from di_orchestrator.server.transport import Transport
+from tests.integration.conftest import api_server_with_crd
+from tests.integration.di_server import (
+    Object,
+    ServerProcess,
+    new_job,
+    running_server,
+    set_status,
+)
+from tests.waiting import wait_until
+
+WORKERS = 6
+SERVERS = 2
+LEASE = 20
+"""Seconds; longer than a busy machine lets a living worker wait."""
+_SHARDS_OF_A_KILL = 8
+"""Shards that are done between two kills."""
+_AT_ONCE = 4
+"""Shards that a worker asks for: with more, most shards would be those of killed workers."""
+_WAIT = 300.0
+_NAMESPACE = "data-shards"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of a run."""
+
+    kills_of_workers: int
+    kills_of_servers: int
+    shards: int
+    done_again: int
+    """Shards of killed workers that another worker did again."""
+    lost: int
+    doubled: int
+    """Shards that were done twice, and that no killed worker had."""
+    seconds: float
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether no shard was lost, and none was done twice without a kill."""
+        return not (self.lost or self.doubled)
+
+
+def kill_and_count(
+    job: Object, kubeconfig: Path, folder: Path, *, kills: int, seed: int = 1, lease: int = LEASE
+) -> Outcome:
+    """Kill while workers do the shards of a running job; return the counts once all are done."""
+    began, rng = time.monotonic(), Random(seed)
+    with ExitStack() as stack:
+        fleet = _Servers(stack, kubeconfig, folder)
+        # Half as many again as are done between the kills.
+        run = _Run(job, fleet, shards=kills * _SHARDS_OF_A_KILL * 3 // 2, lease=lease)
+        pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
+        workers = [pool.submit(run.work) for _ in range(WORKERS)]
+        of_servers = 0
+        for number in range(1, kills + 1):
+            run.wait_for(number * _SHARDS_OF_A_KILL)
+            if rng.random() < 0.1:
+                of_servers += 1
+                fleet.replace(rng.randrange(SERVERS))
+            else:
+                run.kill_a_worker()
+            workers = [_living(pool, run, worker) for worker in workers]
+        run.is_ending = True
+        for worker in workers:
+            worker.result(timeout=_WAIT)
+        pool.submit(run.work).result(timeout=_WAIT)
+    expected = range(run.plan.per_epoch)
+    twice = {index for index, times in run.done.items() if times > 1}
+    return Outcome(
+        kills_of_workers=kills - of_servers,
+        kills_of_servers=of_servers,
+        shards=len(expected),
+        done_again=len(twice & run.abandoned),
+        lost=len({*expected} - run.done.keys()),
+        doubled=len(twice - run.abandoned),
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+def _living(pool: ThreadPoolExecutor, run: _Run, worker: Future[None]) -> Future[None]:
+    if not worker.done():
+        return worker
+    worker.result()
+    return pool.submit(run.work)
+
+
+class _Servers:
+    """Some di-servers; one that is killed is started again at another port."""
+
+    def __init__(self, stack: ExitStack, kubeconfig: Path, folder: Path) -> None:
+        self._stack = stack
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+        self._running = [self._start() for _ in range(SERVERS)]
+
+    def url(self, number: int) -> str:
+        """Return the address of a server that runs, or ran a moment ago."""
+        return self._running[number % SERVERS].url
+
+    def replace(self, number: int) -> None:
+        """Kill a server, and start another one."""
+        self._running[number].kill()
+        self._running[number] = self._start()
+
+    def _start(self) -> ServerProcess:
+        return self._stack.enter_context(running_server(self._folder, self._kubeconfig))
+
+
+class _Run:
+    """Workers that take the shards of a job, and note what they have done."""
+
+    def __init__(self, job: Object, servers: _Servers, *, shards: int, lease: int) -> None:
+        self.plan = Plan(shards, 1, 1, shuffle=True, seed=3, lease_seconds=lease, records="")
+        self.done: Counter[int] = Counter()
+        self.abandoned = set[int]()
+        """Shards that killed workers had, or had done without a report."""
+        self.is_ending = False
+        self._job = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
+        self._servers = servers
+        self._lock = threading.Lock()
+        self._count = 0
+        self._to_kill = 0
+
+    def kill_a_worker(self) -> None:
+        """Have the next worker that has done a shard die."""
+        with self._lock:
+            self._to_kill += 1
+
+    def wait_for(self, shards: int) -> None:
+        """Wait until so many shards are done."""
+        least = min(shards, self.plan.size)
+        wait_until(lambda: len(self.done) >= least, _WAIT, what=f"{least} shards are done")
+
+    def work(self) -> None:
+        """Take shards until all are done, or until the worker is killed."""
+        with self._lock:
+            self._count += 1
+            number = self._count
+        send = _Route(self._servers, number).send
+        source = Remote.of(self._job, "prompts", self.plan, worker=f"w{number}", send=send)
+        worker = _Worker(source, lease_seconds=self.plan.lease_seconds)
+        while (piece := worker.next()) is not None:
+            with self._lock:
+                self.done[piece.index] += 1
+                if self._to_kill:
+                    self._to_kill -= 1
+                    self.abandoned |= worker.die()
+                    return
+            worker.done(piece.index)
+
+
+class _Worker(Worker):
+    """A worker that can be killed."""
+
+    @override
+    def _wanted(self) -> int:
+        return min(super()._wanted(), _AT_ONCE)
+
+    def die(self) -> set[int]:
+        """Report nothing any more; return the shards that it had."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+            return {*self._held, *self._finished, *(piece.index for piece in self._ahead)}
+
+
+class _Route:
+    """A send that goes to the next server where one does not answer."""
+
+    def __init__(self, servers: _Servers, number: int) -> None:
+        self._servers = servers
+        self._number = number
+        self._transports: dict[str, Transport] = {}
+
+    def send(self, request: Request) -> Answer | Silence:
+        url = self._servers.url(self._number)
+        found = self._transports.setdefault(url, Transport(url)).send(request)
+        if isinstance(found, Silence):
+            self._number += 1
+        return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run; return the exit code of the process."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1, help="of what is killed")
+    parser.add_argument("--out", type=Path, default=Path("out/shards"), help="folder of the logs")
+    options = parser.parse_args(arguments)
+    out: Path = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    with (
+        api_server_with_crd("shards") as (cluster, config),
+        SyncKubeClient(config=config) as kube,
+    ):
+        kube.create(NAMESPACES, {"metadata": {"name": _NAMESPACE}}, None)
+        job = new_job(kube, _NAMESPACE)
+        set_status(kube, job, {"phase": "Running"})
+        outcome = kill_and_count(
+            job, cluster.kubeconfig, out, kills=options.kills, seed=options.seed
+        )
+    print(json.dumps(asdict(outcome), indent=2))
+    return 0 if outcome.is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
