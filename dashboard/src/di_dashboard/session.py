@@ -30,7 +30,7 @@ from di_dashboard.logs.last_lines import LastLines
 from di_dashboard.pages.parts import Parts
 from di_dashboard.pages.stories import Stories
 from di_kube.errors import ApiError
-from di_kube.resources import POD_METRICS
+from di_kube.resources import GPU_METRICS, POD_METRICS, Resource
 from di_kube.server_time import ServerTime
 from di_kube.sync import SyncKubeClient
 
@@ -116,7 +116,11 @@ def looking(
             client=client,
             log_client=log_client,
             last_lines=LastLines(_reader(client, access, clock)),
-            usage=Usage(partial(_metrics, client), clock=time.monotonic),
+            usage=Usage(
+                partial(_metrics, client, POD_METRICS),
+                partial(_metrics, client, GPU_METRICS),
+                clock=time.monotonic,
+            ),
             now=clock.now,
             place=access.context or access.config.server,
             namespace=scope,
@@ -160,8 +164,10 @@ def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask 
         asking.close()
 
 
-def _metrics(client: SyncKubeClient, namespace: str, job: str) -> Sequence[Mapping[str, Any]]:
-    return client.list(POD_METRICS, namespace, label_selector=f"{LABEL_JOB}={job}")[0]
+def _metrics(
+    client: SyncKubeClient, metrics: Resource, namespace: str, job: str
+) -> Sequence[Mapping[str, Any]]:
+    return client.list(metrics, namespace, label_selector=f"{LABEL_JOB}={job}")[0]
 
 
 def _reader(

@@ -99,8 +99,12 @@ def test_the_table_of_pods_shows_what_they_use(page: Page, world: StandIn) -> No
         metrics,
         {"metadata": {"name": "grpo-7b-learner-0", "labels": labels}, "containers": usage},
     )
+    gpus = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/rl/pods/*/DCGM_FI_DEV_GPU_UTIL"
+    measured = {"describedObject": {"name": "grpo-7b-learner-0"}, "value": "87"}
+    world.put(gpus, {"metadata": {"name": "all"}, "items": [measured]})
     page.enter()
     table = page.get("/jobs/rl/grpo-7b").text.partition("Memory used")[2]
+    assert '<td data-label="GPUs used" class="num">87%</td>' in table
     assert "3.85" in table
     assert "9216Mi" in table
 

@@ -21,7 +21,7 @@ class _Server:
     """Counts how often it is read; `answers` is the next answer."""
 
     def __init__(self) -> None:
-        self.now, self.reads = 0.0, 0
+        self.now, self.reads, self.gpu_reads = 0.0, 0, 0
         self.answers: list[Object] | None = [METRICS]
 
     def read(self, namespace: str, job: str) -> list[Object]:
@@ -30,27 +30,49 @@ class _Server:
             raise NotFound(kind="PodMetrics", message="not installed")
         return self.answers
 
+    def read_gpus(self, namespace: str, job: str) -> list[Object]:
+        self.gpu_reads += 1
+        return [
+            {"describedObject": {"name": "x-learner-0"}, "value": "87"},
+            {"describedObject": {"name": "x-learner-1"}, "value": "12500m"},
+            {"describedObject": {"name": "x-learner-2"}, "value": "?"},
+            {},
+        ]
+
 
 def test_the_use_of_all_containers_is_read_once_for_each_measurement() -> None:
     server = _Server()
-    usage = Usage(server.read, lambda: server.now)
-    assert usage.of("rl", "x") == {"x-learner-0": ("1.25", "1536Mi")}
+    usage = Usage(server.read, server.read_gpus, lambda: server.now)
+    assert usage.of("rl", "x", gpus=False) == {"x-learner-0": ("1.25", "1536Mi", "")}
     server.now = 14.0
-    usage.of("rl", "x")
+    usage.of("rl", "x", gpus=False)
     assert server.reads == 1
     server.now = 15.0
-    usage.of("rl", "x")
-    usage.of("rl", "y")
+    usage.of("rl", "x", gpus=False)
+    usage.of("rl", "y", gpus=False)
     assert server.reads == 3
 
 
 def test_without_a_metrics_server_nothing_is_shown_and_it_is_asked_rarely() -> None:
     server = _Server()
     server.answers = None
-    usage = Usage(server.read, lambda: server.now)
-    assert usage.of("rl", "x") == {}
+    usage = Usage(server.read, server.read_gpus, lambda: server.now)
+    assert usage.of("rl", "x", gpus=False) == {}
     server.now = 59.0
-    assert usage.of("rl", "x") == {}
+    assert usage.of("rl", "x", gpus=False) == {}
     assert server.reads == 1
     server.now, server.answers = 60.0, [METRICS]
-    assert usage.of("rl", "x")
+    assert usage.of("rl", "x", gpus=False)
+
+
+def test_the_use_of_gpus_is_read_for_jobs_that_have_some() -> None:
+    server = _Server()
+    usage = Usage(server.read, server.read_gpus, lambda: server.now)
+    usage.of("rl", "x", gpus=False)
+    assert server.gpu_reads == 0
+    found = usage.of("rl", "x", gpus=True)
+    assert found["x-learner-0"] == ("1.25", "1536Mi", "87%")
+    assert [found[f"x-learner-{index}"].gpus for index in (1, 2)] == ["12%", ""]
+    server.answers = None
+    server.now = 15.0
+    assert usage.of("rl", "x", gpus=True)["x-learner-0"] == ("", "", "87%")

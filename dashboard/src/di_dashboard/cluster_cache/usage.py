@@ -1,25 +1,35 @@
-"""CPU and memory that pods use: read from metrics-server for a job page, and kept a while."""
+"""CPU, memory and GPUs that pods use, read from metrics for a job page, and kept a while."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from di_api.field_error import mapping
+from di_api.quantity import parse_quantity
 from di_cli.views.pods import name_of
 from di_cli.views.top import used
 from di_kube.errors import ApiError
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 Read = Callable[[str, str], Sequence[Object]]
-Use = tuple[str, str]
-"""Cores and memory, as text."""
+
+
+class Use(NamedTuple):
+    """Cores, memory and percentage of the GPUs that a pod uses, as text; empty: not measured."""
+
+    cpu: str = ""
+    memory: str = ""
+    gpus: str = ""
+
 
 _SECONDS: Final = 15.0
 """Interval at which metrics-server measures."""
 _REFUSED_SECONDS: Final = 60.0
-"""Seconds after which a refusal, or a metrics-server that does not exist, is tried again."""
+"""Seconds after which a refusal, or metrics that are not served, are tried again."""
 _KEPT: Final = 256
 
 
@@ -27,25 +37,49 @@ class Usage:
     """Reads the use of jobs' pods. Thread-safe.
 
     Args:
-        read: the metrics of the pods of a namespace's job.
+        read: the metrics of the pods of a namespace's job, of metrics-server.
+        read_gpus: likewise, the values of the custom metric of GPUs.
         clock: monotonic seconds.
     """
 
-    def __init__(self, read: Read, clock: Callable[[], float]) -> None:
+    def __init__(self, read: Read, read_gpus: Read, clock: Callable[[], float]) -> None:
+        self._pods = _Kept(lambda *of: {name_of(each): used(each) for each in read(*of)}, clock)
+        self._gpus = _Kept(lambda *of: dict(map(_share, read_gpus(*of))), clock)
+
+    def of(self, namespace: str, job: str, *, gpus: bool) -> Mapping[str, Use]:
+        """Return the use of a job's pods by name; empty if it is not measured or not readable.
+
+        Args:
+            gpus: whether the pods have any.
+        """
+        pods = self._pods.of(namespace, job)
+        shares = self._gpus.of(namespace, job) if gpus else {}
+        found: dict[str, Use] = {}
+        for name in {**pods, **shares}:
+            cpu, memory = pods.get(name, ("", ""))
+            found[name] = Use(cpu=cpu, memory=memory, gpus=shares.get(name, ""))
+        return found
+
+
+class _Kept(Generic[T]):
+    """Measurements by pod, read at most once in their interval."""
+
+    def __init__(
+        self, read: Callable[[str, str], Mapping[str, T]], clock: Callable[[], float]
+    ) -> None:
         self._read = read
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Mapping[str, Use]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[float, Mapping[str, T]]] = OrderedDict()
 
-    def of(self, namespace: str, job: str) -> Mapping[str, Use]:
-        """Return the use of a job's pods by name; empty if it is not measured or not readable."""
+    def of(self, namespace: str, job: str) -> Mapping[str, T]:
         key, now = (namespace, job), self._clock()
         with self._lock:
             until, found = self._kept.get(key, (now, {}))
         if now < until:
             return found
         try:
-            found, seconds = {name_of(each): used(each) for each in self._read(*key)}, _SECONDS
+            found, seconds = self._read(*key), _SECONDS
         except ApiError:
             found, seconds = {}, _REFUSED_SECONDS
         with self._lock:
@@ -54,3 +88,13 @@ class Usage:
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+def _share(value: Object) -> tuple[str, str]:
+    """Return the pod of a custom metric's value, and the value in percent."""
+    amount = value.get("value")
+    try:
+        share = f"{float(parse_quantity(amount)):.0f}%" if isinstance(amount, str | int) else ""
+    except ValueError:
+        share = ""
+    return str(mapping(value.get("describedObject")).get("name") or ""), share

@@ -16,7 +16,7 @@ from di_api.shard_counts import read_shard_counts
 from di_api.wording import span
 from di_cli.hints import with_options
 from di_cli.views import events as event_rows
-from di_cli.views.jobs import row
+from di_cli.views.jobs import gpus_asked, row
 from di_cli.views.pods import name_of
 from di_cli.views.times import clock, local
 from di_dashboard.cluster_cache.cache import job_topic
@@ -68,7 +68,8 @@ def job(namespace: str, name: str) -> str:
     events = here.cluster_cache.events_of(namespace, name)
     pods = here.cluster_cache.pods_of(namespace, name)
     missing = missing_pods(found, map(name_of, pods), now) if _knows_pods() else ()
-    lines = grid(pods, now, missing, here.usage.of(namespace, name))
+    usage = here.usage.of(namespace, name, gpus=gpus_asked(found) > 0)
+    lines = grid(pods, now, missing, usage)
     story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
     axis = timeline(found, events, here.history.changes(found), now, story)
     points = together(story.points, here.history.series(found).all_points())

@@ -17,6 +17,7 @@ from di_api.pods.main_container import all_statuses, main_first
 from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
+from di_dashboard.cluster_cache.usage import Use
 from di_dashboard.views.desired_pods import MissingPod
 
 Object = Mapping[str, Any]
@@ -40,7 +41,7 @@ class Cell:
         sign: the same as a character, for readers who see no color.
         restarts: of its containers, in place.
         gpus: number that it requests.
-        cpu, memory: what it uses; empty if it is not measured.
+        cpu, memory, gpu_use: what it uses; empty if it is not measured.
         exists: whether the cluster has the pod; without it there is no log.
     """
 
@@ -58,6 +59,7 @@ class Cell:
     gpus: int = 0
     cpu: str = ""
     memory: str = ""
+    gpu_use: str = ""
     exists: bool = True
 
 
@@ -78,7 +80,7 @@ def grid(
     pods: Iterable[Object],
     now: datetime,
     missing: Iterable[MissingPod] = (),
-    usage: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    usage: Mapping[str, Use] = MappingProxyType({}),
 ) -> list[TaskLine]:
     """Return a line for each task, in the order of their first ranks, with the pods to be."""
     lines: dict[str, list[Cell]] = {}
@@ -139,8 +141,8 @@ def _ended(who: str, ended: Object) -> str:
     return f"{who} ended with exit code {ended.get('exitCode')}{more}{last}"
 
 
-def _cell(pod: Object, now: datetime, usage: Mapping[str, tuple[str, str]]) -> Cell:
-    cpu, memory = usage.get(name_of(pod), ("", ""))
+def _cell(pod: Object, now: datetime, usage: Mapping[str, Use]) -> Cell:
+    use = usage.get(name_of(pod), Use())
     state, metadata = state_of(pod), mapping(pod.get("metadata"))
     mood = _mood(state)
     restarts = [each.get("restartCount") for each in all_statuses(pod)]
@@ -158,8 +160,9 @@ def _cell(pod: Object, now: datetime, usage: Mapping[str, tuple[str, str]]) -> C
         node=str(mapping(pod.get("spec")).get("nodeName") or ""),
         age=age(metadata.get("creationTimestamp"), now),
         gpus=gpus_of(mapping(pod.get("spec"))),
-        cpu=cpu,
-        memory=memory,
+        cpu=use.cpu,
+        memory=use.memory,
+        gpu_use=use.gpus,
     )
 
 

@@ -114,6 +114,13 @@ SELF_RULES_REVIEWS = _cluster(
     "authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"
 )
 POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
+GPU_METRICS = Resource(
+    group="custom.metrics.k8s.io",
+    version="v1beta1",
+    plural="pods/*/DCGM_FI_DEV_GPU_UTIL",
+    kind="MetricValue",
+)
+"""Use of pods' GPUs in percent: of NVIDIA's dcgm-exporter, by an adapter of custom metrics."""
 
 _KUEUE = "kueue.x-k8s.io"
 
