@@ -20,6 +20,7 @@ from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.help_texts import help_text
 from di_cli.hints import remember
+from di_cli.render.signs import adapt
 from di_cli.render.table import printable
 from di_cli.sections import SECTIONS
 
@@ -159,6 +160,8 @@ def _root(
 
 def main() -> None:
     """Run the command of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        adapt(stream, os.environ)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from shutil import get_terminal_size
 from typing import Any
 
 from di_cli.hints import scoped
+from di_cli.render.signs import is_unicode
 from di_cli.render.table import Table, draw
 
 Object = dict[str, Any]
@@ -34,9 +37,26 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def in_colour() -> bool:
+    """Return whether the output is a terminal that shows colors, and the user wants them
+    (https://no-color.org).
+    """
+    return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None for a file or a pipe."""
+    return get_terminal_size().columns if on_terminal() else None
+
+
 def print_table(table: Table) -> None:
-    """Print a table, in color on a terminal."""
-    sys.stdout.write(draw(table, coloured=on_terminal()))
+    """Print a table; on a terminal in color, and no wider than that."""
+    print_text(draw(table, coloured=in_colour(), width=terminal_width()))
+
+
+def print_text(text: str) -> None:
+    """Print a text that has its line ends."""
+    sys.stdout.write(text)
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -61,11 +81,11 @@ def print_objects(objects: Sequence[Object], output: Output, *, as_list: bool) -
 def print_value(body: Any, output: Output) -> None:
     """Print data for programs, as YAML or else as JSON."""
     if output is not Output.YAML:
-        print_lines([json.dumps(body, indent=2, ensure_ascii=False)])
+        print_lines([json.dumps(body, indent=2, ensure_ascii=not is_unicode(sys.stdout))])
         return
     import yaml  # noqa: PLC0415  # some milliseconds that tables need not pay
 
-    sys.stdout.write(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
+    sys.stdout.write(yaml.safe_dump(body, sort_keys=False, allow_unicode=is_unicode(sys.stdout)))
 
 
 def print_manifests(objects: Sequence[Object], *, as_json: bool) -> None:

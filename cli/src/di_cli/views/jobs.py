@@ -23,6 +23,8 @@ GPU: Final = "nvidia.com/gpu"
 HEADER: Final = (
     *("NAME", "PHASE", "PROGRESS", "READY", "WAITING", "RESTARTS", "GPUS", "AGE", "ENDS"),
 )
+OPTIONAL: Final = ("WAITING", "RESTARTS", "GPUS", "READY")
+"""Columns that a narrow terminal leaves out, in this order."""
 HEADER_WIDE: Final = (
     *HEADER[:-2],
     *("RESCHEDULES", "OWNER", "CREATED", "ENDED", "DURATION", "REASON"),
@@ -102,19 +104,23 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
     )
 
 
-def cells(found: Row, *, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
-    """Return the texts of a row, in the order of the header."""
+def cells(
+    found: Row, *, wide: bool = False, namespace: bool = False, short: bool = False
+) -> tuple[str, ...]:
+    """Return the texts of a row, in the order of the header; short ones have no bar, and of the
+    end no interval.
+    """
     ready, wanted = found.ready
     texts = (
         found.name,
         found.phase,
-        bar(found.progress),
+        percent(found.progress) if short else bar(found.progress),
         f"{ready}/{wanted}",
         percent(found.waiting),
         str(found.restarts),
         str(found.gpus),
     )
-    last: tuple[str, ...] = (found.age, found.hint)
+    last: tuple[str, ...] = (found.age, found.hint.partition(" (")[0] if short else found.hint)
     if wide:
         last = (
             str(found.reschedules),

@@ -22,8 +22,20 @@ from di_cli.commands.options import (
 )
 from di_cli.errors import CommandError, from_api
 from di_cli.live.follow import follow
-from di_cli.output import Output, note, print_lines, print_objects, print_table, say, suggest
-from di_cli.render.table import Table
+from di_cli.output import (
+    Output,
+    in_colour,
+    note,
+    print_lines,
+    print_objects,
+    print_table,
+    print_text,
+    say,
+    suggest,
+    terminal_width,
+)
+from di_cli.render.jobs import jobs_table
+from di_cli.render.table import Growing
 from di_cli.session import Session, open_session, open_sessions, open_sessions_of
 from di_cli.views import jobs as views
 from di_cli.views.jobs import Row
@@ -182,13 +194,7 @@ def _print_rows(
 ) -> list[Row]:
     places = session.places(jobs, all_namespaces=namespace)
     rows = [views.row(job, session.now(), places) for job in jobs]
-    wide = output is Output.WIDE
-    print_table(
-        Table(
-            header=views.header(wide=wide, namespace=namespace),
-            rows=[views.cells(each, wide=wide, namespace=namespace) for each in rows],
-        )
-    )
+    print_table(jobs_table(rows, wide=output is Output.WIDE, namespace=namespace))
     return rows
 
 
@@ -203,24 +209,24 @@ def _follow_rows(
 ) -> None:
     """Print a line for each job, and again when its content has changed."""
     wide, of_all = output is Output.WIDE, namespace is None
+    lines = Growing(coloured=in_colour(), width=terminal_width())
     shown: dict[tuple[str, str], Any] = {}
-    for jobs in follow(session, namespace=namespace, name=name, selector=selector):
-        for key, job in sorted(jobs.items()):
-            row = views.row(job, session.now())
-            if not wanted.includes(job, session.now()):
-                continue
-            cells = views.cells(row, wide=wide, namespace=of_all)
+    for found in follow(session, namespace=namespace, name=name, selector=selector):
+        now = session.now()
+        jobs = {key: job for key, job in sorted(found.items()) if wanted.includes(job, now)}
+        rows = [views.row(job, now) for job in jobs.values()]
+        changed = []
+        for number, (key, row) in enumerate(zip(jobs, rows, strict=True)):
             # A changed age alone is no change.
             news = (row.phase, row.ready, row.progress, row.restarts, row.reschedules, row.reason)
-            if shown.get(key) == news:
-                continue
-            if not output.is_table:
-                print_objects([job], output, as_list=False)
-            elif not shown:
-                print_table(Table(header=views.header(wide=wide, namespace=of_all), rows=[cells]))
-            else:
-                print_lines(["  ".join(cells).rstrip()])
-            shown[key] = news
-        for key in shown.keys() - jobs.keys():
+            if shown.get(key) != news:
+                shown[key] = news
+                changed.append(number)
+        if not output.is_table:
+            for number in changed:
+                print_objects([[*jobs.values()][number]], output, as_list=False)
+        elif changed:
+            print_text(lines.draw(jobs_table(rows, wide=wide, namespace=of_all), changed))
+        for key in shown.keys() - found.keys():
             del shown[key]
             print_lines([f"{key[1]} was deleted"])

@@ -24,7 +24,7 @@ from di_cli.logs.followed import Followed
 from di_cli.logs.merged import MOST_PODS, Line, read_all
 from di_cli.logs.read import Asked
 from di_cli.logs.sources import Source, containers_of, sources_of
-from di_cli.output import note, on_terminal, say, suggest
+from di_cli.output import in_colour, note, say, suggest
 from di_cli.session import Session, open_session
 from di_cli.views.followed import state_of
 from di_cli.views.history import ended_pods, merged
@@ -278,7 +278,7 @@ def _save(session: Session, sources: list[Source], asked: Asked, folder: Path) -
 
 def _print(line: Line, width: int, *, timestamps: bool = False) -> None:
     pod = line.pod.ljust(width)
-    if on_terminal():
+    if in_colour():
         colour = _COLOURS[sum(line.pod.encode()) % len(_COLOURS)]
         pod = f"\x1b[{colour}m{pod}\x1b[0m"
     at = f"{line.time} " if timestamps else ""
