@@ -106,6 +106,10 @@ def process_groups() -> ClusterModel:
     )
 
 
+def process_group_of_xgboost() -> ClusterModel:
+    return ClusterModel(job(task("learner", 2, processGroup={"framework": "xgboost"})))
+
+
 def checkpoints() -> ClusterModel:
     given: Object = {
         "spec": {
@@ -290,7 +294,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        own_code,
+        *(process_group_of_xgboost, own_code),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
         *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),

@@ -55,6 +55,7 @@ EXAMPLES: Final[Mapping[str, Command]] = {
     "ray": "all",
     "share": "all",
     "torch-ddp": "all",
+    "xgboost": "all",
 }
 """Examples whose images tests run."""
 _NODES: Final = "packages of nodes"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from di_api.crd.policy import validations
+from di_api.frameworks import FRAMEWORKS
 from di_api.names import API_VERSION, KIND
 from di_api.spec.bounds import MAX_PODS, MAX_SPEC_BYTES
 from di_kube.config import KubeConfig
@@ -56,7 +57,6 @@ def failing(**rule: Any) -> Object:
 
 
 TORCH = {"framework": "torch"}
-JAX = {"framework": "jax"}
 ELASTIC = {"priorityClassName": "spot", "templatePatch": {}}
 CLAIM = {"persistentVolumeClaim": "claim"}
 CODE = {"configMap": "a", "sha256": "0" * 64}
@@ -197,14 +197,26 @@ BROKEN: dict[str, tuple[Object, str]] = {
         second(ports=[{"name": "di-port"}]),
         "spec.tasks[1].ports",
     ),
-    "spec.tasks[].processGroup.processesPerReplica: ": (
-        second(processGroup={**JAX, "processesPerReplica": 2}),
-        "spec.tasks[1].processGroup.processesPerReplica",
-    ),
-    "spec.tasks[].processGroup.elastic: must be false, jax": (
-        second(minReplicas=1, maxReplicas=2, processGroup={**JAX, "elastic": True}),
-        "spec.tasks[1].processGroup.elastic",
-    ),
+    **{
+        f"spec.tasks[].processGroup.processesPerReplica: must be 1, {each.single_process}": (
+            second(processGroup={"framework": name.value, "processesPerReplica": 2}),
+            "spec.tasks[1].processGroup.processesPerReplica",
+        )
+        for name, each in FRAMEWORKS.items()
+        if each.single_process
+    },
+    **{
+        f"spec.tasks[].processGroup.elastic: must be false, {each.fixed_size}": (
+            second(
+                minReplicas=1,
+                maxReplicas=2,
+                processGroup={"framework": name.value, "elastic": True},
+            ),
+            "spec.tasks[1].processGroup.elastic",
+        )
+        for name, each in FRAMEWORKS.items()
+        if each.fixed_size
+    },
     "spec.tasks[].processGroup.elastic: an elastic group needs": (
         second(processGroup={**TORCH, "elastic": True}),
         "spec.tasks[1].processGroup.elastic",

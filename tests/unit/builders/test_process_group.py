@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from di_api.frameworks import FRAMEWORKS
 from di_api.spec import Framework, ProcessGroup, Task, TaskType
-from di_operator.builders.process_group import FRAMEWORKS, group_environment
+from di_operator.builders.process_group import group_environment
 
 NODES = ("x-learner-0.di-x.rl.svc", "x-learner-1.di-x.rl.svc", "x-learner-2.di-x.rl.svc")
 MASTER = {"MASTER_ADDR": NODES[0], "MASTER_PORT": "10314"}
@@ -83,6 +84,47 @@ def test_jax() -> None:
         "JAX_NUM_PROCESSES": "3",
         "JAX_PROCESS_ID": "1",
     }
+
+
+WORKER = {
+    "DMLC_TRACKER_URI": NODES[0],
+    "DMLC_TRACKER_PORT": "10314",
+    "DMLC_NUM_WORKER": "3",
+    "DMLC_TASK_ID": "1",
+    "DMLC_RETRY": "25",
+}
+
+
+@pytest.mark.proves(
+    "process-groups.md#variables/xgboost-dmlc-tracker-uri-dmlc-tracker-port",
+    "process-groups.md#variables/xgboost-dmlc-num-worker-dmlc-task-id-dmlc-retry",
+    "process-groups.md#variables/xgboost-master-addr-master-port-world-size-rank",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
+def test_workers_of_xgboost_meet_at_a_tracker_in_the_first_pod() -> None:
+    place = {"WORLD_SIZE": "3", "RANK": "1"}
+    assert variables(framework=Framework.XGBOOST) == {**MASTER, **place, **WORKER}
+
+
+def test_task_ids_of_xgboost_have_one_order_as_texts_and_as_numbers() -> None:
+    """Its tracker sorts texts."""
+    group = ProcessGroup(framework=Framework.XGBOOST)
+    nodes = tuple(f"x-learner-{index}" for index in range(12))
+    task = Task(
+        name="learner", type=TaskType.LEARNER, replicas=12, process_group=group, template={}
+    )
+    ids = [group_environment(task, index, nodes)["DMLC_TASK_ID"] for index in range(12)]
+    assert ids == sorted(ids)
+    assert [*map(int, ids)] == [*range(12)]
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 3, 6, 7, 600, 601, 86_400])
+def test_workers_of_xgboost_wait_for_the_deadline_and_no_attempt_longer(seconds: int) -> None:
+    """Before the n-th further attempt the library waits for 2n seconds."""
+    found = variables(framework=Framework.XGBOOST, deadline_seconds=seconds)
+    attempts = int(found["DMLC_RETRY"])
+    assert attempts * (attempts - 1) >= seconds
+    assert (attempts - 1) * (attempts - 2) < seconds
 
 
 @pytest.mark.proves(

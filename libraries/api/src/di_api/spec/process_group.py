@@ -15,6 +15,7 @@ class Framework(StrEnum):
 
     TORCH = "torch"
     JAX = "jax"
+    XGBOOST = "xgboost"
     NONE = "none"
 
 
@@ -26,8 +27,7 @@ class ProcessGroup:
         Framework,
         Declared(
             kind=OneOf(Framework),
-            about="Framework whose variables the pods get: `torch` (torchrun's included), `jax` or "
-            "`none`.",
+            about="Framework whose variables the pods get; `torch` includes those of torchrun.",
             more="[The variables](../how-to/process-groups.md#variables).",
         ),
     ] = Framework.NONE
@@ -36,7 +36,7 @@ class ProcessGroup:
         Declared(
             kind=Whole(1, 1024),
             about="Processes in each pod. With more than 1, `torchrun` starts them.",
-            more="`jax` has one.",
+            more="Frameworks other than `torch` and `none` have one.",
         ),
     ] = 1
     elastic: Annotated[
@@ -45,7 +45,8 @@ class ProcessGroup:
             kind=Flag(),
             about="True lets members join and leave while the others continue with each new world. "
             "Needs minReplicas and maxReplicas.",
-            more="[How](../how-to/process-groups.md#elastic-groups). Not with `jax`.",
+            more="[How](../how-to/process-groups.md#elastic-groups). "
+            "[Not with every framework](../how-to/process-groups.md#frameworks).",
         ),
     ] = False
     last_call_seconds: Annotated[

@@ -1,0 +1,63 @@
+"""The form of a framework's declaration, and its input: one pod of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from di_api import names
+from di_api.spec.process_group import ProcessGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One pod of a process group."""
+
+    group: ProcessGroup
+    index: int
+    """Rank in the group: the local index of the pod, or its index in the replica if that has
+    several.
+    """
+    nodes: tuple[str, ...]
+    """DNS names of the pods of the group, by rank."""
+    bounds: tuple[int, int]
+    """Smallest and largest number of replicas of an elastic group."""
+    port: int
+    """Port of the pod with rank 0."""
+
+    @property
+    def master(self) -> str:
+        """Return the DNS name of the pod with rank 0."""
+        return self.nodes[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Needs of a framework, and its limits.
+
+    The reasons are parts of messages at admission, such as "must be false, jax takes no member in".
+    """
+
+    variables: Callable[[Member], Mapping[str, str]]
+    """Variables of a pod."""
+    single_process: str | None = None
+    """Why a pod has one process; None: `processesPerReplica` can be larger."""
+    fixed_size: str | None = None
+    """Why a group cannot be elastic; None: it can."""
+
+
+def master_variables(member: Member) -> dict[str, str]:
+    """Return the address of the pod with rank 0."""
+    return {names.ENV_MASTER_ADDR: member.master, names.ENV_MASTER_PORT: str(member.port)}
+
+
+def place_variables(member: Member) -> dict[str, str]:
+    """Return the address of the pod with rank 0, the size of the group and the pod's rank in it.
+
+    `di_orchestrator` reads them in groups of any framework without variables of its own for that.
+    """
+    return {
+        **master_variables(member),
+        names.ENV_WORLD_SIZE: str(len(member.nodes)),
+        names.ENV_GROUP_RANK: str(member.index),
+    }
