@@ -135,6 +135,6 @@ def right(method: str, path: str) -> str:
         return f"{_VERBS.get(method, reading)} {parts[-1]}"
     if "proxy" in parts:
         return f"get {parts[-4]}/proxy"
-    if parts[-1] in ("log", "token"):
+    if parts[-1] in ("log", "token") or "custom.metrics.k8s.io" in parts:
         return f"{_VERBS.get(method, 'get')} {parts[-3]}/{parts[-1]}"
     return f"{_VERBS.get(method, 'get')} {parts[-2]}"

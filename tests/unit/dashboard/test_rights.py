@@ -25,7 +25,7 @@ def documented() -> set[str]:
     for row, cell in re.findall(r"^\| (.+?) \| (.+) \|$", part, re.MULTILINE):
         if row != _HISTORY:
             named = cell.replace("the ConfigMap `di-operator`", "`configmaps`")
-            words = re.findall(r"`([a-z/]+)`", named)
+            words = re.findall(r"`([a-z]+(?:/\w+)?)`", named)
             verbs = {"get", "list", "watch", "patch", "delete"}.intersection(words)
             found |= {f"{verb} {each}" for verb in verbs for each in words if each not in verbs}
     return found
@@ -36,6 +36,7 @@ def documented() -> set[str]:
     "dashboard.md#rights/pods-why-what-happened",
     "dashboard.md#rights/nodes",
     "dashboard.md#rights/what-pods-use",
+    "dashboard.md#rights/use-of-gpus",
     "dashboard.md#rights/logs-last-words-of-pods-that-failed",
     "dashboard.md#rights/shares-expected-starts",
     "dashboard.md#rights/scaling-suspending-resuming",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -184,7 +184,9 @@ class Job:
             found = read_all(session, sources, asked, on_none=_ignore)
             return Logs(_text(line, is_named=len(sources) > 1) for line in found)
 
-    def follow(self, *, task: str | None = None, rank: int | None = None) -> Iterator[str]:
+    def follow(
+        self, *, task: str | None = None, rank: int | None = None
+    ) -> Generator[str, None, None]:
         """Yield the lines of all pods, each with its pod, as they come until the job has ended."""
         is_meant = _meant(task, rank)
 

@@ -25,6 +25,7 @@ def follow(
     selector: str | None = None,
     seconds: float | None = None,
     resource: Resource = DIJOBS,
+    is_over: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Jobs]:
@@ -32,14 +33,15 @@ def follow(
     change.
 
     Ends after `seconds`, if given; until then it waits for an unreachable API server. Also ends
-    with a local run. Raises the errors of the first list.
+    with a local run, and before the next request once `is_over` is true. Raises the errors of the
+    first list.
     """
     end = None if seconds is None else clock() + seconds
     fields = None if name is None else f"metadata.name={name}"
     found: dict[tuple[str, str], Object] = {}
     failures, version = 0, ""
     has_listed = False
-    while end is None or clock() < end:
+    while not is_over() and (end is None or clock() < end):
         try:
             if not version:
                 items, version = session.client.list(

@@ -64,6 +64,7 @@ class Followed:
         self._lines: queue.Queue[Line | ApiError | None] = queue.Queue(maxsize=_WAITING_LINES)
         self._lock = threading.Lock()
         self._threads: dict[tuple[str, str, int], threading.Thread] = {}
+        self._is_over = threading.Event()
 
     def lines(self) -> Iterator[Line]:
         """The lines there are, in order of time, then those that come, as they come.
@@ -79,11 +80,17 @@ class Followed:
         for each in begun:
             self._start(each, self._asked, last.get(each.label, ""))
         for watch in (self._watch_pods, self._watch_job):
-            threading.Thread(target=self._reporting, args=(watch,), daemon=True).start()
-        while (found := self._lines.get()) is not None:
-            if isinstance(found, ApiError):
-                raise found
-            yield found
+            threading.Thread(
+                target=self._reporting, args=(watch,), name=f"follow {self._job}", daemon=True
+            ).start()
+        try:
+            while (found := self._lines.get()) is not None:
+                if isinstance(found, ApiError):
+                    raise found
+                yield found
+        finally:
+            # The session may go on; without this its threads would watch for as long.
+            self._is_over.set()
 
     def _pods(self) -> list[Mapping[str, Any]]:
         return in_order(self._session.pods(self._job))
@@ -96,18 +103,26 @@ class Followed:
         try:
             watch()
         except ApiError as error:
-            self._lines.put(error)
+            self._put(error)
 
     def _watch_pods(self) -> None:
         selector = f"{LABEL_JOB}={self._job}"
         namespace = self._session.namespace
-        for pods in follow(self._session, namespace=namespace, selector=selector, resource=PODS):
+        for pods in follow(
+            self._session,
+            namespace=namespace,
+            selector=selector,
+            resource=PODS,
+            is_over=self._is_over.is_set,
+        ):
             self._start_all(in_order(pods.values()))
         self._finish(None)
 
     def _watch_job(self) -> None:
         namespace = self._session.namespace
-        for jobs in follow(self._session, namespace=namespace, name=self._job):
+        for jobs in follow(
+            self._session, namespace=namespace, name=self._job, is_over=self._is_over.is_set
+        ):
             job = jobs.get((namespace, self._job))
             if job is not None:
                 self._on_job(job)
@@ -118,11 +133,21 @@ class Followed:
                 self._finish(time.monotonic() + _LAST_WORDS)
                 return
 
+    def _put(self, found: Line | ApiError | None) -> bool:
+        """Put into the queue once it is not full; return False if it is no longer read."""
+        while not self._is_over.is_set():
+            try:
+                self._lines.put(found, timeout=_PAUSE)
+            except queue.Full:
+                continue
+            return True
+        return False
+
     def _finish(self, end: float | None) -> None:
         """Wait for the threads, until that time at most, and end the lines."""
         for thread in list(self._threads.values()):
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        self._lines.put(None)
+        self._put(None)
 
     def _start_all(self, pods: list[Mapping[str, Any]]) -> None:
         later = replace(self._asked, tail=None, since_seconds=None)
@@ -136,13 +161,18 @@ class Followed:
                 return
             if sum(thread.is_alive() for thread in self._threads.values()) >= MOST_PODS:
                 return
-            thread = threading.Thread(target=self._follow, args=(source, asked, shown), daemon=True)
+            thread = threading.Thread(
+                target=self._follow,
+                args=(source, asked, shown),
+                name=f"follow {source.label}",
+                daemon=True,
+            )
             self._threads[source.run] = thread
         thread.start()
 
     def _follow(self, source: Source, asked: Asked, shown: str) -> None:
         asked = replace(asked, container=source.container, follow=True)
-        while True:
+        while not self._is_over.is_set():
             if shown:
                 asked = replace(asked, since_time=shown, since_seconds=None, tail=None)
             last = shown
@@ -152,7 +182,8 @@ class Followed:
                 ):
                     # What is asked for since a time begins with the line of that time.
                     if at > shown:
-                        self._lines.put(Line(at, source.label, text))
+                        if not self._put(Line(at, source.label, text)):
+                            return
                         last = at
                 return
             except (Unavailable, Throttled):

@@ -195,6 +195,21 @@ def test_follow_yields_lines_until_the_job_has_ended(di: Di) -> None:
     ]
 
 
+def test_threads_that_follow_logs_end_when_they_are_no_longer_read(di: Di) -> None:
+    of_two(di)
+    di.job("cartpole", "Running")
+    lines = jobs.get("cartpole").follow()
+    next(lines)
+    threads = [each for each in threading.enumerate() if each.name.startswith("follow ")]
+    assert threads
+
+    lines.close()
+    di.job("cartpole", "Succeeded")  # ends the watches that are open
+    for each in threads:
+        each.join(60)
+    assert not [each for each in threads if each.is_alive()]
+
+
 @pytest.mark.proves("from-python.md#a-job/job-scale-*")
 def test_scaling_takes_numbers_changes_and_names(di: Di) -> None:
     di.job()
