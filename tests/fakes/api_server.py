@@ -259,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
 _COLLECTIONS = (
     *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
-    *("/workloads", "/configmaps"),
+    *("/workloads", "/configmaps", "/limitranges"),
 )
 
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from di_api.explain import Facts
 from di_api.explain.claims import claims_of
+from di_api.explain.limit_ranges import breaks_limits
 from di_api.explain.signs import is_well
+from di_api.field_error import items, mapping
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
 from di_cli.views.pods import in_order, name_of
 from di_kube.errors import ApiError, NotFound
+from di_kube.resources import LIMIT_RANGES
 
 _LOGS = 3
 """Maximum number of pods whose logs are read."""
@@ -32,16 +35,29 @@ def gather(session: Session, name: str) -> Facts:
         )
     unread: set[str] = set()
     pods = _readable("pods", lambda: session.pods(name), unread)
+    events = _readable("events", lambda: session.events(name, claims_of(pods)), unread)
     return Facts(
         name=name,
         namespace=session.namespace,
         now=session.now(),
         job=job,
         pods=pods,
-        events=_readable("events", lambda: session.events(name, claims_of(pods)), unread),
+        events=events,
         nodes=session.nodes(),
+        limit_ranges=_limit_ranges(session, job, events),
         logs=_logs(session, pods),
         unread=frozenset(unread),
+    )
+
+
+def _limit_ranges(session: Session, job: Object, events: list[Object]) -> list[Object]:
+    """Return the namespace's LimitRanges if a message is about one and the user can read them."""
+    conditions = items(mapping(job.get("status")).get("conditions"))
+    texts = (str(mapping(each).get("message")) for each in (*conditions, *events))
+    if not breaks_limits(texts):
+        return []
+    return _readable(
+        "limitranges", lambda: session.client.list(LIMIT_RANGES, session.namespace)[0], set()
     )
 
 

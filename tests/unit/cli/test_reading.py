@@ -230,6 +230,22 @@ def test_why_reads_the_events_of_a_pods_claims(di: Di) -> None:
     )
 
 
+def test_the_limit_range_that_refuses_pods_is_named(di: Di) -> None:
+    message = "minimum cpu usage per Container is 100m, but request is 10m"
+    path = "/api/v1/namespaces/rl/limitranges"
+    found = di.job(phase="Pending")
+    found["status"]["conditions"] = [
+        condition("Pending", "CreateForbidden", f"is forbidden: {message}")
+    ]
+    di.world.put(f"{JOBS}/cartpole", found)
+    assert "a LimitRange of namespace rl" in di("why", "cartpole").lines[0]
+    limits = [{"type": "Container", "min": {"cpu": "100m"}}]
+    di.world.put(f"{path}/least", {"metadata": {"name": "least"}, "spec": {"limits": limits}})
+    assert "LimitRange least of namespace rl" in di("why", "cartpole").lines[0]
+    di.world.refusals["GET", path] = {"code": 403, "reason": "Forbidden"}
+    assert "a LimitRange of namespace rl" in di("why", "cartpole").lines[0]
+
+
 def test_why_of_an_unknown_name_suggests_the_nearest(di: Di) -> None:
     di.job()
     said = di("why", "cartpol")

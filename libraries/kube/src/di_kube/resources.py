@@ -73,6 +73,7 @@ EVENTS = _core("events", "Event")
 SECRETS = _core("secrets", "Secret")
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")
 QUOTAS = _core("resourcequotas", "ResourceQuota")
+LIMIT_RANGES = _core("limitranges", "LimitRange")
 NODES = _core("nodes", "Node", namespaced=False)
 NAMESPACES = _core(_NAMESPACES_PLURAL, "Namespace", namespaced=False)
 PRIORITY_CLASSES = Resource(

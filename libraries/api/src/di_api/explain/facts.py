@@ -21,6 +21,7 @@ class Facts:
         pods: the job's pods.
         events: Events of the job and its pods.
         nodes: the cluster's nodes, empty without permission to read them.
+        limit_ranges: those of the namespace, if a message is about one.
         logs: log tails of pods that ended or are not ready, by pod name.
         jobs: names of the namespace's jobs, if there is none with that name.
         unread: what could not be read: "pods", "events".
@@ -33,6 +34,7 @@ class Facts:
     pods: Sequence[Object] = ()
     events: Sequence[Object] = ()
     nodes: Sequence[Object] = ()
+    limit_ranges: Sequence[Object] = ()
     logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     jobs: Sequence[str] = ()
     unread: frozenset[str] = frozenset()

@@ -240,7 +240,7 @@ FAILURE_CAUSES: Final = (
         cause=Cause.REFUSED,
         pattern=r"(maximum|minimum) \S+ usage per |limit to request ratio per ",
         sources=_SAID,
-        summary="a LimitRange of namespace {namespace} does not allow the pods",
+        summary="{limits} of namespace {namespace} does not allow the pods",
         remedy="kubectl describe limitrange -n {namespace}: change resources in the template, or "
         "have the LimitRange changed; the job tries again by itself",
     ),

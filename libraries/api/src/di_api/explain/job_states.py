@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from di_api.changed_by import changed_by
 from di_api.expected_completion import ExpectedCompletion
 from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
@@ -16,6 +15,7 @@ from di_api.explain.job import Condition, Job, text_of
 from di_api.explain.messages import one_line
 from di_api.explain.pod_counts import PodCounts, count_pods, pods
 from di_api.explain.signs import name_of, uid_of
+from di_api.explain.suspender import suspender
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.pods.main_container import main_end
@@ -121,16 +121,14 @@ def _after(start: datetime | None, end: datetime) -> str:
 
 
 def suspended(job: Job) -> Explanation | None:
-    """Explain that a user has suspended a job, since when, and who changed its spec last."""
+    """Explain that a job is suspended, since when, and by whom as far as that is known."""
     if job.spec.get("suspend") is not True or job.phase is Phase.FAILED:
         return None
     since = _since(job.holds("Suspended")) or _since(job.current)
     ago = f" for {span((job.facts.now - since).total_seconds())}" if since is not None else ""
-    who = changed_by(mapping(job.facts.job))
-    by = f"; its spec was last changed by {who}" if who else ""
     return Explanation(
         cause=Cause.SUSPENDED,
-        summary=f"{job.facts.name} is suspended{ago}{by}",
+        summary=f"{job.facts.name} is suspended{ago}{suspender(mapping(job.facts.job), since)}",
         evidence=operator_says(job),
         remedy=f"di resume {job.facts.name}",
     )

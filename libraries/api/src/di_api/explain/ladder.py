@@ -30,6 +30,7 @@ from di_api.explain.job_states import (
     suspended,
     under_way,
 )
+from di_api.explain.limit_ranges import limit_range_of
 from di_api.explain.log_command import log_command
 from di_api.explain.messages import of_operator, one_line, own_message
 from di_api.explain.places import any_of_its_kind, can_take, cordoned, cordoned_text
@@ -413,6 +414,7 @@ def _times(count: int) -> str:
 
 def _values(job: Job, sign: Sign) -> dict[str, str]:
     nodes = cordoned(_pod(job, sign), job.facts.nodes)
+    limits = limit_range_of(sign.text, job.facts.limit_ranges)
     return {
         "job": job.facts.name,
         "namespace": job.facts.namespace,
@@ -422,6 +424,7 @@ def _values(job: Job, sign: Sign) -> dict[str, str]:
         "cordoned": cordoned_text(nodes),
         "cordoned_node": name_of(nodes[0]) if nodes else "NODE",
         "logs": log_command(job, sign),
+        "limits": f"LimitRange {limits}" if limits else "a LimitRange",
     }
 
 

@@ -51,6 +51,20 @@ _HELD: Final = (
     "example.org/hold"
 )
 _BY_ANN: Final = {"generation": 4, "annotations": {"diengine/changed-by": "4 ann@example.org"}}
+
+
+def _managed(at: int, **others: Any) -> dict[str, Any]:
+    """Metadata of a job that kubectl-patch suspended, and that kubectl-edit wrote at a minute."""
+    fields: Object = {"kubectl-patch": {"f:suspend": {}}, "kubectl-edit": {"f:priority": {}}}
+    times = {"kubectl-patch": time(50), "kubectl-edit": time(at)}
+    entries = [
+        {"manager": who, "time": times[who], "fieldsV1": {"f:spec": owned}}
+        for who, owned in fields.items()
+    ]
+    status = {"manager": "di-operator", "time": time(59), "subresource": "status"}
+    return {**others, "managedFields": [*entries, {**status, "fieldsV1": {"f:status": {}}}]}
+
+
 _BY_NOBODY: Final = {"generation": 5, "annotations": {"diengine/changed-by": "4 ann@example.org"}}
 
 CASES: Final[Mapping[str, Case]] = {
@@ -73,6 +87,19 @@ CASES: Final[Mapping[str, Case]] = {
     "suspended": Case(
         facts=seen("Pending", "JobSuspended", spec={"suspend": True}, metadata=_BY_ANN),
         says=("is suspended", "by ann@example.org", "10m"),
+    ),
+    "suspended-by-whom": Case(
+        facts=seen(
+            "Pending", "JobSuspended", spec={"suspend": True}, metadata=_managed(40, **_BY_ANN)
+        ),
+        says=("is suspended for 10m by ann@example.org (kubectl-patch)",),
+    ),
+    "suspended-and-changed-since": Case(
+        facts=seen(
+            "Pending", "JobSuspended", spec={"suspend": True}, metadata=_managed(55, **_BY_ANN)
+        ),
+        says=("with kubectl-patch", "its spec was last changed by ann@example.org"),
+        never=("suspended for 10m by",),
     ),
     "suspended-and-the-author-is-unknown": Case(
         facts=seen("Pending", "JobSuspended", spec={"suspend": True}, metadata=_BY_NOBODY),

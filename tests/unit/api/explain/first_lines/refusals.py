@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from di_api.explain import Facts
 from tests.unit.api.explain.cluster import POD, seen
@@ -36,6 +37,13 @@ _GATEKEEPER: Final = (
 )
 
 
+_RATIO: Final = "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000"
+
+
+def _limit_range(name: str, kind: str, **bounds: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"limits": [{"type": kind, **bounds}]}}
+
+
 def forbidden(message: str, reason: str = "CreateForbidden") -> Facts:
     """A job whose pods are refused, as the operator reports it."""
     return seen("Pending", reason, message)
@@ -44,6 +52,27 @@ def forbidden(message: str, reason: str = "CreateForbidden") -> Facts:
 CASES: Final[Mapping[str, Case]] = {
     "limit-range": Case(
         facts=forbidden(f"{_FORBIDDEN}{_LIMITS}"), says=("LimitRange", "namespace rl", _LIMITS)
+    ),
+    "limit-range-by-name": Case(
+        facts=replace(
+            forbidden(f"{_FORBIDDEN}{_LIMITS}"),
+            limit_ranges=[
+                _limit_range("of-pods", "Pod", max={"cpu": "500m"}),
+                _limit_range("wide", "Container", max={"cpu": "64", "memory": "256Gi"}),
+                _limit_range("small", "Container", max={"cpu": "0.5", "memory": "1024Mi"}),
+            ],
+        ),
+        says=("LimitRange small of namespace rl", _LIMITS),
+    ),
+    "limit-range-of-a-ratio": Case(
+        facts=replace(
+            forbidden(f"{_FORBIDDEN}{_RATIO}"),
+            limit_ranges=[
+                _limit_range("steady", "Container", maxLimitRequestRatio={"cpu": "2"}),
+                _limit_range("other", "Container", maxLimitRequestRatio={"cpu": "4"}),
+            ],
+        ),
+        says=("LimitRange steady of namespace rl", _RATIO),
     ),
     "limit-range-minimum": Case(
         facts=forbidden(f"{_FORBIDDEN}minimum cpu usage per Container is 100m, but request is 10m"),
