@@ -109,6 +109,9 @@ def test_a_row_has_sparklines_and_the_expected_start() -> None:
     assert shown.gain.points == "0.0,16.5 32.0,9.0 64.0,1.5"
     assert shown.waiting.points == "0.0,9.0 32.0,9.0 64.0,9.0"
     assert shown.starts == "starts in about 2m"
+    alone = {**body, "spec": {"tasks": [{"type": "learner"}]}}
+    (of_one,) = jobs_page([entry_of(alone)], Filters(), NOW, series=lambda _: series).rows
+    assert of_one.waiting == Spark()
     (shown,) = jobs_page([entry_of(body)], Filters(), NOW, starts={"uid-a": None}).rows
     assert (shown.starts, shown.gain) == ("starts at the next look", Spark())
 
@@ -351,6 +354,8 @@ def test_charts_are_sorted_by_importance() -> None:
         ("Pods that run", "learner 1, collector 2"),
         ("loss", "0.5"),
     ]
+    alone = charts(series.all_points(), has_samplers=False)
+    assert "Waiting" not in [each.title for each in alone]
 
 
 def test_the_return_is_a_curve_under_any_spelling() -> None:

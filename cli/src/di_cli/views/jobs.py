@@ -241,10 +241,15 @@ def seconds_of(job: Object, now: datetime) -> float | None:
     return max(0.0, (ended - began).total_seconds())
 
 
+def has_samplers(job: Object) -> bool:
+    """Return whether a learner of the job can wait for pods of another task."""
+    spec = mapping(job.get("spec"))
+    return bool(spec.get("coordinated")) or len(items(spec.get("tasks"))) != 1
+
+
 def _waiting(job: Object) -> float | None:
     """Return the last reported share; None for a job without other pods to wait for."""
-    spec = mapping(job.get("spec"))
-    if not spec.get("coordinated") and len(items(spec.get("tasks"))) == 1:
+    if not has_samplers(job):
         return None
     waited = mapping(mapping(job.get("status")).get("profilings")).get("learnerWaitFrac")
     return waited if is_number(waited) and 0 <= waited <= 1 else None

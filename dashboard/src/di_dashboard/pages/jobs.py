@@ -16,7 +16,7 @@ from di_api.shard_counts import read_shard_counts
 from di_api.wording import span
 from di_cli.hints import with_options
 from di_cli.views import events as event_rows
-from di_cli.views.jobs import gpus_asked, row
+from di_cli.views.jobs import gpus_asked, has_samplers, row
 from di_cli.views.pods import name_of
 from di_cli.views.times import clock, local
 from di_dashboard.cluster_cache.cache import job_topic
@@ -73,7 +73,7 @@ def job(namespace: str, name: str) -> str:
     story, wrong = here.stories.of(namespace, name, uid_of(found), topic)
     axis = timeline(found, events, here.history.changes(found), now, story)
     points = together(story.points, here.history.series(found).all_points())
-    curves = charts(points)
+    curves = charts(points, has_samplers=has_samplers(found))
     shown = row(found, now)
     return render_template(
         "job.html",

@@ -16,10 +16,11 @@ Point = tuple[float, float]
 Points = Mapping[str, Sequence[Point]]
 """Seconds since the epoch and values, by name, in order of time."""
 
+_WAITS: Final = ("learnerWaitFrac", "collectorWaitFrac")
 _CHARTS: Final = (
     ("Return", (RETURN,), ""),
     ("Steps per second", ("envStepsPerSec", "trainStepsPerSec"), ""),
-    ("Waiting", ("learnerWaitFrac", "collectorWaitFrac"), "%"),
+    ("Waiting", _WAITS, "%"),
     ("Stale samples", ("staleFrac",), "%"),
 )
 _READY: Final = "ready "
@@ -100,8 +101,14 @@ def together(kept: Points, seen: Points) -> Points:
     return found
 
 
-def charts(points: Points) -> list[Chart]:
-    """Return the charts with data, the most important first; a reader chooses among them."""
+def charts(points: Points, *, has_samplers: bool = True) -> list[Chart]:
+    """Return the charts with data, the most important first; a reader chooses among them.
+
+    Args:
+        has_samplers: whether the learner can wait for pods of another task.
+    """
+    if not has_samplers:
+        points = {name: each for name, each in points.items() if name not in _WAITS}
     named = {name: find_metric(points, name) for _, names, _ in _CHARTS for name in names}
     found = [_chart(points, title, names, unit, named=named) for title, names, unit in _CHARTS]
     ready = tuple(name for name in points if name.startswith(_READY))

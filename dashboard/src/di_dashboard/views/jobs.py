@@ -14,7 +14,7 @@ from di_api.phase import Phase
 from di_api.profilings import RETURN, find_metric
 from di_api.wording import span
 from di_cli.views.ends import End
-from di_cli.views.jobs import Row, row, seconds_of
+from di_cli.views.jobs import Row, has_samplers, row, seconds_of
 from di_cli.views.selection import Order, order_key
 from di_dashboard.cluster_cache.entry import Entry
 from di_dashboard.history.seen import counts_of, pods_in, uid_of
@@ -237,13 +237,14 @@ def start_of(uid: str, starts: Mapping[str, End | None]) -> str:
 
 def _row(entry: Entry, now: datetime, series: Series, starts: Mapping[str, End | None]) -> JobRow:
     found = row(entry.job, now)
+    waits = series.points("learnerWaitFrac") if has_samplers(entry.job) else ()
     return JobRow(
         row=found,
         tasks=tasks_of(entry.job),
         mood=mood_of(found.phase, found.reason),
         labels=sorted(f"{key}={value}" for key, value in entry.labels),
         gain=spark(series.points(find_metric(series.values, RETURN) or RETURN)),
-        waiting=spark(series.points("learnerWaitFrac"), low=0.0, high=1.0),
+        waiting=spark(waits, low=0.0, high=1.0),
         starts=start_of(uid_of(entry.job), starts),
         ran="" if found.seconds is None else span(found.seconds),
     )
