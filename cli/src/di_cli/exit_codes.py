@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
     DONE = 0, "done"
     FAILED = 1, "refused, or failed in another way; the message says why"
     USAGE = 2, "the command line is wrong"
-    NOT_FOUND = 3, "no such job, pod, namespace or context"
+    NOT_FOUND = 3, "no such job, pod, file, namespace or context"
     NOT_ALLOWED = 4, "the API server does not know you, or you have no permission"
     UNAVAILABLE = 5, "the API server, di-server or di-history does not respond"
     TIMED_OUT = 6, "`di wait`: the timeout has passed"

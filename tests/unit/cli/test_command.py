@@ -347,6 +347,12 @@ def test_kubectl_gets_the_pod_the_container_and_the_context(
     became: list[Any] = []
     monkeypatch.setattr("shutil.which", lambda _: "/bin/kubectl")
     monkeypatch.setattr("os.execv", lambda *words: became.append(words))
+
+    def child(words: list[str], **_: Any) -> Any:
+        became.append((words[0], ["kubectl", *words[1:]]))
+        return SimpleNamespace(returncode=0, stdout=b"")
+
+    monkeypatch.setattr("di_cli.commands.kubectl.subprocess.run", child)
     common = ["kubectl", "--context", "test", "--namespace", "rl"]
     own = ["--container", "di-container"]
     di("exec", "cartpole", "--", "ls", "-l")
@@ -372,6 +378,60 @@ def test_kubectl_gets_the_pod_the_container_and_the_context(
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert "kubectl is not on the PATH" in di("attach", "cartpole").err
     assert di("cp", "a", "b").code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("told", "kubectls", "code"),
+    [
+        ("tar: /nope: Cannot stat: No such file or directory\n", 2, ExitCode.NOT_FOUND),
+        ("tar: /nope: No such file or directory\n", 0, ExitCode.NOT_FOUND),
+        ("tar: /x: Cannot open: Permission denied\n", 0, ExitCode.FAILED),
+        ("error: nope doesn't exist in local filesystem\n", 1, ExitCode.NOT_FOUND),
+        ('exec: "tar": executable file not found in $PATH\n', 126, ExitCode.FAILED),
+        ("tar: write error: No space left on device\n", 2, ExitCode.FAILED),
+        ("tar: Removing leading `/' from member names\n", 0, ExitCode.DONE),
+    ],
+)
+def test_a_failed_copy_has_an_exit_code_of_di(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, told: str, kubectls: int, code: int
+) -> None:
+    di.job()
+    di.pod("cartpole", "learner", 0, 0)
+    (tmp_path / "told").write_text(told)
+    program = tmp_path / "kubectl"
+    program.write_text(f"#!/bin/sh\n/bin/cat '{tmp_path}/told'\nexit {kubectls}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = di("cp", "cartpole:/nope", str(tmp_path / "x"))
+    assert said.code == code
+    assert told.strip() in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (["exec", "cartpole", "--", "ls"], "exec"),
+        (["attach", "cartpole"], "attach"),
+        (["cp", "cartpole:/x", "."], "exec"),
+        (["port-forward", "cartpole", "8080"], "portforward"),
+    ],
+)
+def test_without_the_right_kubectl_is_not_started(
+    di: Di, monkeypatch: pytest.MonkeyPatch, words: list[str], right: str
+) -> None:
+    di.job()
+    di.pod("cartpole", "learner", 0, 0)
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    di.world.put(path, {"metadata": {}, "status": {"allowed": False, "reason": "no role"}})
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("kubectl was started"))
+    said = di(*words)
+    assert said.code == ExitCode.NOT_ALLOWED
+    assert said.err.splitlines()[0] == (
+        f"error: you are not allowed to create pods/{right} in namespace rl"
+    )
+    asked = [body["spec"]["resourceAttributes"] for method, _, body in di.world.requests if body]
+    assert {each["subresource"] for each in asked} == {right}
+    assert {each["verb"] for each in asked} == {"create", "get"}
 
 
 def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:

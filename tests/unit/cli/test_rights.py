@@ -56,7 +56,7 @@ _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-    *("selfsubjectrulesreviews", "workloads", "configmaps"),
+    *("selfsubjectrulesreviews", "selfsubjectaccessreviews", "workloads", "configmaps"),
 )
 
 

@@ -1,17 +1,21 @@
 """di exec, attach, cp and port-forward: di selects the pod, kubectl does the rest.
 
-kubectl handles terminals, their sizes, streams and tar well; it replaces this process, so signals
-and exit codes are its own.
+kubectl handles terminals, their sizes, streams and tar well. It replaces this process, so signals
+and exit codes are its own; only what the user may not do is refused before. A copy has no use for a
+terminal: its kubectl is a child, whose failure gets an exit code of di.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Annotated
+import subprocess
+import sys
+from typing import Annotated, Final
 
 import typer
 
+from di_api.field_error import mapping
 from di_api.pods.main_container import phase_of
 from di_cli.commands.options import Context, JobName, Namespace, Task
 from di_cli.errors import CommandError
@@ -19,7 +23,10 @@ from di_cli.exit_codes import ExitCode
 from di_cli.logs.read import container_of
 from di_cli.session import Session, open_session
 from di_cli.views.pods import in_order, name_of, rank_of, state_of, task_of
+from di_kube.errors import ApiError
+from di_kube.resources import SELF_ACCESS_REVIEWS
 
+_MISSING: Final = ("No such file or directory", "no such file or directory", "doesn't exist")
 _Rank = Annotated[
     int | None, typer.Option("--rank", "-r", help="Rank of the pod; absent: the first pod.", min=0)
 ]
@@ -41,6 +48,7 @@ def execute(
     """Run a command in a pod of a job: di exec JOB --task learner -- nvidia-smi."""
     with open_session(namespace, context) as session:
         pod, chosen = _choose(session, name, task, rank, container)
+        _require(session, pod, "exec")
         terminal = ["--stdin", "--tty"] if os.isatty(0) and os.isatty(1) else []
         words = ["exec", *terminal, pod, "--container", chosen, "--", *(command or ["sh"])]
         arguments = _arguments(session, words)
@@ -59,6 +67,7 @@ def attach(
     """Attach to the program of a pod of a job."""
     with open_session(namespace, context) as session:
         pod, chosen = _choose(session, name, task, rank, container)
+        _require(session, pod, "attach")
         arguments = _arguments(session, ["attach", pod, "--container", chosen])
     _become(arguments)
 
@@ -79,9 +88,10 @@ def copy(
         raise typer.BadParameter("one of the two is JOB:PATH, the other a path here")
     with open_session(namespace, context) as session:
         pod, chosen = _choose(session, jobs[0], task, rank, container)
+        _require(session, pod, "exec")
         ends = [f"{pod}:{path}" if job else path for job, path in map(_split, (source, target))]
         arguments = _arguments(session, ["cp", *ends, "--container", chosen])
-    _become(arguments)
+    _copy(arguments, jobs[0])
 
 
 def port_forward(
@@ -96,6 +106,7 @@ def port_forward(
     """Forward ports of this machine to a pod of a job: di port-forward JOB 8080:22270."""
     with open_session(namespace, context) as session:
         pod, _ = _choose(session, name, task, rank, "")
+        _require(session, pod, "portforward")
         arguments = _arguments(session, ["port-forward", pod, *ports])
     _become(arguments)
 
@@ -128,14 +139,82 @@ def _arguments(session: Session, words: list[str]) -> list[str]:
     return ["kubectl", *context, "--namespace", session.namespace, *words]
 
 
+def _require(session: Session, pod: str, subresource: str) -> None:
+    """Refuse what the user may not do, because kubectl's exit code does not tell it from others.
+
+    kubectl asks by GET or by POST, depending on its version and the API server's.
+    """
+    for verb in ("create", "get"):
+        wanted = {
+            **{"namespace": session.namespace, "resource": "pods", "name": pod},
+            **{"verb": verb, "subresource": subresource},
+        }
+        body = {
+            "apiVersion": SELF_ACCESS_REVIEWS.api_version,
+            "kind": SELF_ACCESS_REVIEWS.kind,
+            "spec": {"resourceAttributes": wanted},
+        }
+        try:
+            review = session.client.create(SELF_ACCESS_REVIEWS, body)
+        except ApiError:
+            return
+        if mapping(review.get("status")).get("allowed") is not False:
+            return
+    raise CommandError(
+        f"you are not allowed to create pods/{subresource} in namespace {session.namespace}",
+        where=str(mapping(review.get("status")).get("reason") or ""),
+        remedy=f"kubectl auth can-i create pods/{subresource} -n {session.namespace}; an "
+        "administrator of the namespace can permit it",
+        code=ExitCode.NOT_ALLOWED,
+    )
+
+
+def _copy(arguments: list[str], job: str) -> None:
+    """Run kubectl as a child; what it wrote about a failure is the error.
+
+    kubectl often ends with 0 although the tar in the pod failed, so tar's messages count too.
+    """
+    # kubectl writes the messages of the pod's tar to its stdout.
+    done = subprocess.run(
+        [_kubectl(arguments), *arguments[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    told = done.stdout.decode(errors="replace")
+    complaints = [
+        line
+        for line in told.splitlines()
+        if line.lower().startswith("tar: ") and "removing leading" not in line.lower()
+    ]
+    if done.returncode == 0 and not complaints:
+        sys.stderr.write(told)
+        return
+    is_missing = any(words in told for words in _MISSING)
+    has_no_tar = "tar" in told and "executable file not found" in told
+    raise CommandError(
+        "there is no such file" if is_missing else "not everything was copied",
+        where=told,
+        remedy=f"di exec {job} -- cat FILE > FILE, because the image has no tar"
+        if has_no_tar
+        else f"di exec {job} -- ls FOLDER",
+        code=ExitCode.NOT_FOUND if is_missing else ExitCode.FAILED,
+    )
+
+
 def _become(arguments: list[str]) -> None:
+    os.execv(_kubectl(arguments), arguments)
+
+
+def _kubectl(arguments: list[str]) -> str:
+    """Return the path of kubectl."""
     program = shutil.which("kubectl")
     if program is None:
         raise CommandError(
             "kubectl is not on the PATH, and this command leaves the connection to it",
             remedy="install kubectl; then " + " ".join(arguments),
         )
-    os.execv(program, arguments)
+    return program
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -111,6 +111,9 @@ SELF_SUBJECT_REVIEWS = _cluster("authentication.k8s.io", "selfsubjectreviews", "
 SUBJECT_ACCESS_REVIEWS = _cluster(
     "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"
 )
+SELF_ACCESS_REVIEWS = _cluster(
+    "authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"
+)
 SELF_RULES_REVIEWS = _cluster(
     "authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"
 )
