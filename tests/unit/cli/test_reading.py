@@ -164,6 +164,18 @@ def test_a_description_has_the_data_shards(di: Di) -> None:
     assert line in text, text
 
 
+@pytest.mark.proves("sdk.md#data-shards")
+def test_a_shown_job_has_a_line_for_each_data_set(di: Di) -> None:
+    lease = {"until": "2026-03-01T12:00:10Z", "shards": "12-14"}
+    counts = {"total": 30, "epochs": 3, "leaseSeconds": 60}
+    prompts = {**counts, "done": 12, "epoch": 1, "leases": {"w": lease}}
+    di.job(shards={"prompts": prompts, "evaluation": {**counts, "done": 30, "epoch": 2}})
+    assert di("get", "cartpole").lines[2:] == [
+        "shards evaluation: 30 of 30 done, epoch 3 of 3",
+        "shards prompts: 12 of 30 done, epoch 2 of 3, 3 with 1 worker; slow: w",
+    ]
+
+
 def test_events_of_job_and_pods_are_sorted_by_time(di: Di) -> None:
     di.job()
     _event(di, "Pulled", "image is there", name="cartpole-learner-0", kind="Pod", at="11:59:00")

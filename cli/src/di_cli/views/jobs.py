@@ -10,6 +10,7 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_OWNER
 from di_api.phase import Phase
+from di_api.shard_counts import read_shard_counts
 from di_api.timestamps import parse_time
 from di_api.wording import span
 from di_cli.views.ends import end_of, is_number, start_of
@@ -136,6 +137,12 @@ def cells(
 def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
     """Return the names of the columns."""
     return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
+
+
+def shard_lines(job: Object, now: datetime) -> list[str]:
+    """Return a line for each data set of which the job's workers take shards."""
+    counts = read_shard_counts(mapping(job.get("status")), now)
+    return [f"shards {each.name}: {each}" for each in counts]
 
 
 def bar(share: float | None) -> str:

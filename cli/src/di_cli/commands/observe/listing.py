@@ -166,6 +166,8 @@ def get(
             print_objects(jobs, output, as_list=len(names) > 1)
         elif jobs:
             _print_rows(sessions[names[0]], jobs, output)
+            if len(names) == 1:
+                print_lines(views.shard_lines(jobs[0], sessions[names[0]].now()))
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:
             raise CommandError(
