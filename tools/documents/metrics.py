@@ -53,7 +53,7 @@ def _families() -> dict[str, list[Metric]]:
     operator, server, history = OperatorMetrics(), ServerMetrics(), HistoryMetrics()
     webhook = WebhookMetrics(monotonic=time.monotonic)
     # Only their names and words are taken here, so there is nothing to measure.
-    expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()))
+    expose(operator, KeyQueue[JobKey](), _NoCaches(), cast("Election", _Nobody()), dict)
     of_jobs = JobMetrics(Source(leads=lambda: False, now=lambda: datetime.now(UTC), most=0))
     return {
         "operator": [*operator.registry.collect(), *of_jobs.begin()()],

@@ -95,6 +95,7 @@ def kill_and_count(
             else:
                 run.kill_a_worker()
             workers = [_living(pool, run, worker) for worker in workers]
+            print(f"\r{number} of {kills}", end="", file=sys.stderr, flush=True)
         run.is_ending = True
         for worker in workers:
             worker.result(timeout=_WAIT)
@@ -153,6 +154,7 @@ class _Run:
         self._job = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
         self._servers = servers
         self._lock = threading.Lock()
+        self._errors: list[BaseException] = []
         self._count = 0
         self._to_kill = 0
 
@@ -162,12 +164,22 @@ class _Run:
             self._to_kill += 1
 
     def wait_for(self, shards: int) -> None:
-        """Wait until so many shards are done."""
+        """Wait until so many shards are done. Raises the error of a worker."""
         least = min(shards, self.plan.size)
-        wait_until(lambda: len(self.done) >= least, _WAIT, what=f"{least} shards are done")
+        enough = f"{least} shards are done"
+        wait_until(lambda: len(self.done) >= least or self._errors, _WAIT, what=enough)
+        if self._errors:
+            raise self._errors[0]
 
     def work(self) -> None:
         """Take shards until all are done, or until the worker is killed."""
+        try:
+            self._work()
+        except BaseException as error:
+            self._errors.append(error)
+            raise
+
+    def _work(self) -> None:
         with self._lock:
             self._count += 1
             number = self._count

@@ -112,6 +112,7 @@ class ClusterModel(KubeletModel):
         self.largest_node_memory: Decimal | None = None
         self.nodes: frozenset[str] | None = None
         self.could_run = False
+        self.suspect_nodes: dict[str, int] = {}
         self.notification_targets: frozenset[str] | None = None
 
     # --- what tests look at ---
@@ -171,6 +172,7 @@ class ClusterModel(KubeletModel):
                 largest_node_memory=self.largest_node_memory,
                 nodes=self.nodes,
                 could_run=lambda: self.could_run,
+                suspect_nodes=self.suspect_nodes,
                 notification_targets=self.notification_targets,
                 companions=companions,
                 scheduling_objects=scheduling_objects,

@@ -123,7 +123,7 @@ async def operate(
             clock=clock,
             on_ending=on_ending,
         )
-        expose(metrics, seen.queue, seen.caches, leadership)
+        expose(metrics, seen.queue, seen.caches, leadership, seen.suspects)
         expose_jobs(base, seen, others.scheduler)
         for tally in (client.requests, lease_client.requests):
             metrics.requests(tally)

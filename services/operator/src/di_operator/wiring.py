@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from di_operator.job_tasks.duties import job_task_duties
 from di_operator.leadership.election import Election, SoleReplica
 from di_operator.lifecycle.observed.pods import PodCache
 from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.observed.suspect_nodes import SuspectNodes
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.metrics.jobs.collect import Source
 from di_operator.metrics.metrics import Metrics
@@ -92,6 +93,8 @@ class Observed:
     kueue: KueueWatch | NoKueue
     recorder: EventRecorder
     trials: Trials
+    suspects: Callable[[], Mapping[str, int]]
+    """Returns the nodes that several jobs avoid, each with the number of these jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,8 @@ def observe(base: Base) -> Observed:
     caches = watch_caches(config, client, clock, rng)
     read_pod = PodCache(size=REMEMBERED_PODS)
     informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
+    suspects = SuspectNodes()
+    caches[DIJOBS].subscribe(suspects.follow)
     return Observed(
         queue=queue,
         caches=caches,
@@ -125,6 +130,7 @@ def observe(base: Base) -> Observed:
             client=client, clock=clock, instance=config.identity, observer=base.metrics
         ),
         trials=Trials(monotonic=clock.monotonic),
+        suspects=lambda: suspects.jobs(clock.now()),
     )
 
 
@@ -233,11 +239,17 @@ def expose(
     queue: KeyQueue[JobKey],
     caches: Mapping[Resource, WatchCache],
     leadership: Election | SoleReplica,
+    suspects: Callable[[], Mapping[str, int]],
 ) -> None:
     """Register the gauges that are read from the parts at each scrape."""
     metrics.gauge("di_operator_queue_length", "Jobs waiting for a worker.", lambda: len(queue))
     metrics.gauge("di_operator_queue_delayed", "Jobs due later.", lambda: queue.delayed)
     metrics.gauge("di_operator_leading", "1 on the leader.", lambda: float(leadership.holds()))
+    metrics.gauge(
+        "di_operator_suspect_nodes",
+        "Nodes that several jobs avoid after failures or checks, on the leader.",
+        lambda: float(len(suspects()) if leadership.holds() else 0),
+    )
     metrics.jobs(lambda: caches[DIJOBS].tally(INDEX_PHASE))
     for resource, cache in caches.items():
         metrics.cache(resource.plural, cache)
@@ -277,6 +289,7 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
                 reports_since=others.presence,
                 largest_node_memory=scheduler.largest_node_memory if scheduler else lambda: None,
                 nodes=scheduler.node_names if scheduler else lambda: None,
+                suspect_nodes=seen.suspects,
                 could_run=scheduler.could_run if scheduler else lambda _: False,
                 kueue=seen.kueue.known,
                 trial=seen.trials.known,

@@ -32,6 +32,7 @@ from di_operator.lifecycle.policies.reports.pod_trial import POD_TRIAL
 from di_operator.lifecycle.policies.reports.reconcile_failure import RECONCILE_FAILURE
 from di_operator.lifecycle.policies.reports.replica_counts import REPLICA_COUNTS
 from di_operator.lifecycle.policies.reports.spec_errors import SPEC_ERRORS
+from di_operator.lifecycle.policies.reports.suspect_nodes import SUSPECT_NODES
 from di_operator.lifecycle.policies.reports.tally import TALLY
 from di_operator.lifecycle.policies.requested_restart import REQUESTED_RESTART
 from di_operator.lifecycle.policies.scheduling_objects import SCHEDULING_OBJECTS
@@ -65,6 +66,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     POD_TRIAL,
     ALLOCATABLE,
     NODE_CHECKS,
+    SUSPECT_NODES,
     NOTIFY_TARGETS,
     HELD_PODS,
     RECONCILE_FAILURE,

@@ -113,6 +113,7 @@ def read_snapshot(
         largest_node_memory=sources.largest_node_memory,
         nodes=sources.nodes,
         could_run=sources.could_run,
+        suspect_nodes=sources.suspect_nodes,
         notification_targets=sources.notification_targets,
         placement=asked.placement,
         tasks=asked.tasks,

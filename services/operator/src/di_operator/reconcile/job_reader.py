@@ -86,6 +86,8 @@ class KnownElsewhere:
     """Returns the allocatable bytes of the largest node; None: unknown."""
     nodes: Callable[[], Container[str] | None] = lambda: None
     """Returns the names of the nodes; None: unknown."""
+    suspect_nodes: Callable[[], Mapping[str, int]] = dict
+    """Returns the nodes that several jobs avoid, each with the number of these jobs."""
     could_run: Callable[[Mapping[str, Any]], bool] = lambda _: False
     """Returns whether the nodes without any other pod could run a job; False if unknown."""
     kueue: Callable[[JobKey], Kueue | None]
@@ -194,6 +196,7 @@ class JobReader:
             reports_since=known.reports_since(),
             largest_node_memory=known.largest_node_memory(),
             nodes=known.nodes(),
+            suspect_nodes=known.suspect_nodes(),
             could_run=lambda: known.could_run(job),
             notification_targets=self._settings.notification_targets,
             kueue=known.kueue(key),

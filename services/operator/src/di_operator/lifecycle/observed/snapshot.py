@@ -109,6 +109,8 @@ class Snapshot:
     """Returns whether the nodes could run the job if they had no other pods; False if unknown.
     Computed on request: only a job with refused pods needs it.
     """
+    suspect_nodes: Mapping[str, int]
+    """Nodes that several jobs avoid, each with the number of these jobs."""
     notification_targets: frozenset[str] | None
     """Targets that the job may notify; None if notifications are off: the job's own are then not
     validated.

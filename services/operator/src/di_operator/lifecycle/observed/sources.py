@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -37,6 +37,8 @@ class Sources:
     """Names of the cluster's nodes; None if unknown."""
     could_run: Callable[[], bool] = lambda: False
     """Returns whether the nodes could run the job if they had no other pods; False if unknown."""
+    suspect_nodes: Mapping[str, int] = field(default_factory=dict)
+    """Nodes that several jobs avoid, each with the number of these jobs."""
     notification_targets: frozenset[str] | None = None
     """Targets that jobs may notify; None if notifications are off."""
     kueue: Kueue | None = None

@@ -130,7 +130,7 @@ class Status:
             replica_seconds=float(count(fields.get("replicaSeconds"))),
             batch_size=count(fields.get("batchSize")) or None,
             groups=read_groups(fields),
-            avoided_nodes=_avoided_nodes(fields.get("avoidedNodes")),
+            avoided_nodes=read_avoided(fields.get("avoidedNodes")),
             conditions=conditions.well_formed(fields.get("conditions")),
             expectation=ExpectedCompletion.read(fields.get("expectedCompletion")),
             pace=Mark.read(fields.get("pace")),
@@ -290,7 +290,8 @@ def dump_avoided(avoided: AvoidedNodes) -> dict[str, Any]:
     }
 
 
-def _avoided_nodes(written: object) -> AvoidedNodes:
+def read_avoided(written: object) -> AvoidedNodes:
+    """Return the nodes that each task avoids, of a field `avoidedNodes` of any shape."""
     tasks = written.items() if isinstance(written, Mapping) else ()
     return {
         task: {node: until for node, text in nodes.items() if (until := parse_time(text))}

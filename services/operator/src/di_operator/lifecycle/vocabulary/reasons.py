@@ -439,6 +439,12 @@ class Problem(_Declared):
         "some nodes of a task took more than twice the median in its `nodeCheck`, a check did not "
         "say how long it took, or no pod could exchange data with another",
     )
+    NODE_SUSPECT = (
+        "NodeSuspect",
+        "Warning",
+        "a node that the job runs on or avoids is [avoided by other jobs](lifecycle.md"
+        "#suspect-nodes) too; the message names it. Its hardware is likely the cause",
+    )
     HUNG = (
         "Hung",
         "Warning",
