@@ -164,6 +164,13 @@ def open_sessions_of(
 
 
 @contextmanager
+def open_run(run: Run, *, connections: int = 2) -> Iterator[Session]:
+    """Open a session of a local run, as `open_session` does."""
+    with _opened(run.namespace, None, run, job=run.job, connections=connections) as session:
+        yield session
+
+
+@contextmanager
 def _opened(
     namespace: str | None,
     context: str | None,

@@ -130,8 +130,8 @@ def log_files(directory: Path) -> list[Path]:
     return sorted(path for path in found if not path.name.endswith(HANDLERS))
 
 
-def last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of a log."""
+def last_lines(path: Path, count: int | None) -> list[str]:
+    """Return the last lines of a log, or all."""
     try:
         with path.open(errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, maxlen=count)]

@@ -166,12 +166,14 @@ async def run(
         await _end(started.kubelet, plane, job, interrupts, is_given_up=is_given_up)
         following.cancel()
         follower.look()
-    outcome = Outcome(
-        job=watched.job,
-        seconds=time.monotonic() - began,
-        directory=started.directory,
-        cannot_start=watched.cannot_start,
-    )
+        outcome = Outcome(
+            job=watched.job,
+            seconds=time.monotonic() - began,
+            directory=started.directory,
+            cannot_start=watched.cannot_start,
+        )
+        status = {**(watched.job.get("status") or {}), "phase": outcome.phase}
+        runs.keep(started.directory, {**watched.job, "status": status})
     if outcome.phase == Phase.FAILED and options.show_logs is None:
         watched.explain()
     return outcome

@@ -16,6 +16,7 @@ from typing import Any, Final
 KEPT: Final = 10
 """Number of ended runs whose logs are kept."""
 _ABOUT: Final = "run.json"
+_END: Final = "job.json"
 KUBECONFIG: Final = "kubeconfig"
 
 
@@ -46,6 +47,15 @@ class Run:
         except PermissionError:
             return True
         return (self.directory / KUBECONFIG).exists()
+
+    @property
+    def last_job(self) -> dict[str, Any] | None:
+        """Return the job as it was when the run ended; None before, or if the run was killed."""
+        try:
+            found: dict[str, Any] = json.loads((self.directory / _END).read_text())
+        except (OSError, ValueError):
+            return None
+        return found
 
     @property
     def kubeconfig(self) -> Path:
@@ -89,6 +99,11 @@ def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began
     _write(directory / KUBECONFIG, json.dumps(_kubeconfig(run, token)))
     _write(directory / _ABOUT, json.dumps({field: getattr(run, field) for field in fields}))
     return run
+
+
+def keep(directory: Path, job: Mapping[str, Any]) -> None:
+    """Record the last state of the job of a run."""
+    _write(directory / _END, json.dumps(job))
 
 
 def close(run: Run) -> None:

@@ -46,12 +46,7 @@ def wait_for(
         if outcome is Outcome.REACHED:
             return
         if outcome is Outcome.IMPOSSIBLE:
-            phase = (job or {}).get("status", {}).get("phase")
-            raise CommandError(
-                f"dijob/{name} {f'is {phase}' if job else 'is gone'}, and will not be {goal}",
-                remedy=f"di why {name}",
-                code=ExitCode.ENDED_OTHERWISE,
-            )
+            raise not_reached(name, goal, job)
     if session.is_over:
         if goal == GONE:
             return
@@ -64,4 +59,14 @@ def wait_for(
         f"dijob/{name} is not {goal} after {seconds:g} s",
         remedy=f"di why {name}",
         code=ExitCode.TIMED_OUT,
+    )
+
+
+def not_reached(name: str, goal: str, job: Object | None) -> CommandError:
+    """Return the error for a goal that a job (None: it is deleted) cannot reach any more."""
+    phase = (job or {}).get("status", {}).get("phase")
+    return CommandError(
+        f"dijob/{name} {f'is {phase}' if job else 'is gone'}, and will not be {goal}",
+        remedy=f"di why {name}",
+        code=ExitCode.ENDED_OTHERWISE,
     )

@@ -21,6 +21,7 @@ from di_cli.client.errors import (
     Unavailable,
 )
 from di_cli.client.job import Job, Logs, Why
+from di_cli.client.local import LocalClient, LocalJob, local
 from di_cli.client.submission import Arguments, What
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "Job",
     "Jobs",
     "JobsError",
+    "LocalClient",
+    "LocalJob",
     "Logs",
     "NotAllowed",
     "NotFound",
@@ -40,6 +43,7 @@ __all__ = [
     "Why",
     "get",
     "list",
+    "local",
     "submit",
 ]
 
@@ -87,6 +91,6 @@ def list(  # noqa: A001  # jobs.list() is what it is
     context: str | None = None,
     all_namespaces: bool = False,
     selector: str | None = None,
-) -> Jobs:
+) -> Jobs[Job]:
     """Return the jobs of a namespace, or of all."""
     return Client(namespace, context).list(all_namespaces=all_namespaces, selector=selector)

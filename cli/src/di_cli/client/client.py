@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from typing_extensions import override
 
@@ -21,9 +21,10 @@ from di_cli.code.start import start
 from di_cli.edits.manifests import ManifestError, changed, jobs_of
 
 Object = dict[str, Any]
+J = TypeVar("J", bound=Job)
 
 
-class Jobs(builtins.list[Job]):
+class Jobs(builtins.list[J]):
     """A list of jobs; a notebook shows it as a table."""
 
     @override
@@ -113,7 +114,7 @@ class Client:
         with self._place.session(name) as session:
             return Job(self._place, session.job(name))
 
-    def list(self, *, all_namespaces: bool = False, selector: str | None = None) -> Jobs:
+    def list(self, *, all_namespaces: bool = False, selector: str | None = None) -> Jobs[Job]:
         """Return the jobs of the namespace, or of all, by name.
 
         Args:

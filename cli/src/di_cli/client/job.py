@@ -246,7 +246,7 @@ class Job:
             if facts.job is None:
                 raise unknown_job(found)
             self._see(dict(facts.job))
-            return _why(found, facts.now)
+            return why_of(found, facts.now)
 
     def scale(self, count: int | str | None = None, /, **tasks: int | str) -> list[str]:
         """Change the replicas of tasks: `scale(collector=8)`, `scale(collector="+2")`, `scale(8)`.
@@ -326,7 +326,8 @@ def job_table(jobs: Iterable[Job], *, namespace: bool = False) -> str:
     return table(views.header(namespace=namespace), rows)
 
 
-def _why(found: Explanation, now: datetime) -> Why:
+def why_of(found: Explanation, now: datetime) -> Why:
+    """Return an explanation with its text."""
     text = "\n".join(paragraph(found, now))
     return Why(found.cause.value, found.summary, found.evidence, found.remedy, text)
 

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 from di_cli.client.errors import raised
 from di_cli.logs.merged import MOST_PODS
 from di_cli.session import Session, open_session
 
-_CONNECTIONS = MOST_PODS + 3
+CONNECTIONS = MOST_PODS + 3
 """Each followed log has one, and the watches of job and pods have another."""
 
 
 class Place:
-    """A namespace of a cluster. Thread-safe.
+    """A namespace of a cluster, or a run on this machine. Thread-safe.
 
     Args:
         namespace: None: that of the context.
         context: of the kubeconfig; None: the current one, or the service account of this pod.
+        connect: opens the session; absent: that of the namespace and context.
     """
 
-    def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str | None = None,
+        context: str | None = None,
+        *,
+        connect: Callable[[], AbstractContextManager[Session]] | None = None,
+    ) -> None:
         self._namespace, self._context = namespace, context
+        of_cluster = partial(open_session, namespace, context, connections=CONNECTIONS)
+        self._connect = connect or of_cluster
         self._lock = threading.Lock()
         self._opened = ExitStack()
         self._session: Session | None = None
@@ -58,7 +68,5 @@ class Place:
     def _connected(self) -> Session:
         with self._lock:
             if self._session is None:
-                self._session = self._opened.enter_context(
-                    open_session(self._namespace, self._context, connections=_CONNECTIONS)
-                )
+                self._session = self._opened.enter_context(self._connect())
             return self._session

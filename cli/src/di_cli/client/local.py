@@ -1,0 +1,344 @@
+"""Jobs as processes of this machine, for Python programs and notebooks: `jobs.local()`.
+
+Each job is a process `di run`, which ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from typing_extensions import override
+
+from di_api.explain import Facts, explain
+from di_cli.access.local_runs import known_runs
+from di_cli.actions.program import is_program
+from di_cli.actions.wait import not_reached
+from di_cli.client.client import Jobs
+from di_cli.client.errors import BadCall, EndedOtherwise, JobsError, NotFound, TimedOut, raised
+from di_cli.client.job import Job, Logs, Why, why_of
+from di_cli.client.place import CONNECTIONS, Place
+from di_cli.client.submission import Arguments, Wanted, What, words_of, written
+from di_cli.output import note
+from di_cli.session import open_run
+from di_cli.views.waiting import Goal, Outcome
+
+if TYPE_CHECKING:
+    from di_local.runs import Run
+
+Object = dict[str, Any]
+Process = subprocess.Popen[bytes]
+_POLL_SECONDS: Final = 0.05
+_END_SECONDS: Final = 40.0
+"""Seconds for the end of a run in order: the grace period of pods is 30 s."""
+_LINES: Final = 100
+"""Last lines of a log in which an explanation of an ended job finds the error."""
+_NO_PUSH: Final = "a job on this machine starts the files themselves, so nothing is pushed"
+
+
+class LocalJob(Job):
+    """A job of a run on this machine. After its end it is what the run's directory has."""
+
+    def __init__(self, run: Run, manifest: Object, process: Process | None = None) -> None:
+        connect = partial(open_run, run, connections=CONNECTIONS)
+        super().__init__(Place(connect=connect), manifest)
+        self._run, self._process = run, process
+
+    @property
+    def directory(self) -> Path:
+        """Return the directory of the run, with its logs."""
+        return self._run.directory
+
+    @property
+    @override
+    def is_over(self) -> bool:
+        """Return whether the job has succeeded or failed, or its run has ended."""
+        return super().is_over or not self._is_live
+
+    @override
+    def refresh(self) -> Self:
+        """Read the job again; return it."""
+        if self._is_live:
+            with self._unless_ended():
+                return super().refresh()
+        if (found := self._run.last_job) is not None:
+            self._see(found)
+        return self
+
+    @override
+    def wait(self, goal: str = "phase=Succeeded", timeout: float | None = None) -> Self:
+        """Wait until the job is in a phase, has a condition, or is gone; return it."""
+        if self._is_live:
+            with self._unless_ended():
+                return super().wait(goal, timeout)
+        self.refresh()
+        with raised(None, None):
+            try:
+                outcome = Goal.parse(goal).judge(self.manifest)
+            except ValueError as error:
+                raise BadCall(str(error)) from error
+            if outcome is not Outcome.REACHED and goal != "delete":
+                raise not_reached(self.name, goal, self.manifest)
+        return self
+
+    @override
+    def watch(self) -> Iterator[Self]:
+        """Yield the job at each change until it has ended."""
+        last = ""
+        if self._is_live:
+            with self._unless_ended():
+                for each in super().watch():
+                    last = each.phase
+                    yield each
+        if self.refresh().phase != last:
+            yield self
+
+    @override
+    def logs(
+        self,
+        *,
+        task: str | None = None,
+        rank: int | None = None,
+        container: str = "",
+        tail: int | None = None,
+        previous: bool = False,
+    ) -> Logs:
+        """Return the lines of all pods; after the end of the job pod by pod."""
+        # The pods of a job that has ended go before its run does.
+        if not self.is_over:
+            with self._unless_ended():
+                return super().logs(
+                    task=task, rank=rank, container=container, tail=tail, previous=previous
+                )
+        if rank is not None or previous:
+            raise BadCall(
+                f"{self.name} is over, and its logs are chosen by task and container alone",
+                where=f"logs: {self.directory}",
+            )
+        found = {
+            pod: lines
+            for pod, lines in self._ended_logs(tail, container).items()
+            if task is None or pod.startswith(f"{self.name}-{task}-")
+        }
+        is_named = len(found) > 1
+        return Logs(
+            f"{pod}  {line}" if is_named else line for pod, lines in found.items() for line in lines
+        )
+
+    @override
+    def why(self) -> Why:
+        """Return why the job waits, was restarted or failed, and what to do."""
+        if self._is_live:
+            with self._unless_ended():
+                return super().why()
+        self.refresh()
+        facts = Facts(
+            name=self.name,
+            namespace=self.namespace,
+            now=datetime.now(UTC),
+            job=self.manifest,
+            logs=self._ended_logs(_LINES),
+        )
+        return why_of(explain(facts), facts.now)
+
+    @override
+    def push(self, program: object = None, *, requirements: str | Path | None = None) -> list[str]:
+        """Refuse: processes of this machine start the files themselves."""
+        raise BadCall(_NO_PUSH, remedy="job.delete(), and submit() again")
+
+    @override
+    def delete(self, *, wait: bool = False, timeout: float | None = None) -> None:
+        """End the job and its run; with `wait` return when no process of it runs."""
+        if not self._is_live:
+            return
+        with self._unless_ended():
+            super().delete()
+        seconds = _END_SECONDS if timeout is None else timeout
+        if wait and not self._has_ended(seconds):
+            raise TimedOut(f"the run of {self.name} has not ended after {seconds:g} s")
+
+    @property
+    def _is_live(self) -> bool:
+        # A child that has ended exists until its exit code is read.
+        if self._process is not None and self._process.poll() is not None:
+            return False
+        return self._run.is_under_way
+
+    @contextmanager
+    def _unless_ended(self) -> Iterator[None]:
+        """Leave out errors of a run that has just ended."""
+        try:
+            yield
+        except (EndedOtherwise, NotFound):
+            # The end of a job is that of its run, a moment later.
+            if not self._has_ended(_END_SECONDS):
+                raise
+        except JobsError:
+            if self._is_live:
+                raise
+
+    def _has_ended(self, seconds: float) -> bool:
+        """Wait for the end of the run; return whether it came within that time."""
+        end = time.monotonic() + seconds
+        while self._is_live and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
+        return not self._is_live
+
+    def _ended_logs(self, tail: int | None, container: str = "") -> dict[str, list[str]]:
+        from di_local.logs import last_lines, log_files  # noqa: PLC0415  # another package
+
+        found: dict[str, list[str]] = {}
+        for path in log_files(self.directory / "pods"):
+            if container in ("", path.stem):
+                found.setdefault(path.parent.parent.name, []).extend(last_lines(path, tail))
+        return found
+
+
+class LocalClient:
+    """Jobs as processes of this machine. They end with this process, so wait for them."""
+
+    def __init__(self) -> None:
+        if find_spec("di_local") is None:
+            raise JobsError(
+                "jobs on this machine need the package di-local, which is not installed",
+                remedy="pip install 'di-orchestrator[local]'",
+            )
+
+    def submit(
+        self,
+        program: What,
+        *,
+        args: Arguments = (),
+        name: str | None = None,
+        image: str | None = None,
+        entry: str | None = None,
+        requirements: str | Path | None = None,
+        learners: int = 1,
+        collectors: int = 0,
+        evaluators: int = 0,
+        gpus: int = 0,
+    ) -> LocalJob:
+        """Run a job here; return it. The parameters are those of `Client.submit`.
+
+        Args:
+            program: a program or folder, a function, or a manifest's file.
+            image: run in containers of this image; absent: as processes.
+            requirements: has no effect, because processes use the packages of this machine.
+            gpus: has no effect, because every process sees all GPUs.
+        """
+        wanted = Wanted(
+            name=name,
+            args=args,
+            entry=entry,
+            requirements=None if requirements is None else str(requirements),
+            counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
+            gpus=gpus,
+            replicas={},
+        )
+        if isinstance(program, Mapping):
+            raise BadCall("a job on this machine needs a file: its folder is that of the programs")
+        if callable(program):
+            # The pods read it, so it stays until this process ends.
+            folder = TemporaryDirectory(prefix="di-jobs-")
+            atexit.register(folder.cleanup)
+            path = written(program, args, Path(folder.name))
+            return _started([str(path), *_options(wanted, image)])
+        path = Path(program)
+        if is_program([str(program)], entry):
+            return _started([str(path), *_options(wanted, image), "--", *words_of(args)])
+        wanted.check_manifest()
+        if name is not None:
+            raise BadCall("a manifest has its own name on this machine")
+        return _started([str(path), *(["--image", image] if image else [])])
+
+    def get(self, name: str) -> LocalJob:
+        """Return the last job of that name that ran here. Raises NotFound."""
+        for job in self.list():
+            if job.name == name:
+                return job
+        raise NotFound(f"no job {name} has run on this machine", remedy="jobs.local().list()")
+
+    def list(self) -> Jobs[LocalJob]:
+        """Return the jobs that run here, and the last ones that ended, the latest first."""
+        return Jobs(LocalJob(run, _first_state(run)) for run in known_runs())
+
+
+def local() -> LocalClient:
+    """Return the jobs of this machine, which run as processes of it, without a cluster."""
+    return LocalClient()
+
+
+def _options(wanted: Wanted, image: str | None) -> list[str]:
+    words = [f"--{kind}s={count}" for kind, count in wanted.counts.items()]
+    given = {
+        "entry": wanted.entry,
+        "name": wanted.name,
+        "with": wanted.requirements,
+        "gpus": wanted.gpus or None,
+        "image": image,
+    }
+    return words + [f"--{key}={value}" for key, value in given.items() if value is not None]
+
+
+def _started(words: list[str]) -> LocalJob:
+    """Start a run, and return its job when the API of the run has it."""
+    with TemporaryFile() as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "di_local", "run", *words],
+            # `python3` of the program is the Python of this process, with its packages.
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in a notebook interrupts its cell alone.
+            start_new_session=True,
+        )
+        atexit.register(_end, process)
+        while (run := _run_of(process)) is None and process.poll() is None:
+            time.sleep(_POLL_SECONDS)
+        output.seek(0)
+        lines = output.read().decode(errors="replace").splitlines()
+    run = run or _run_of(process)
+    if run is None:
+        refused = [line.removeprefix("refused: ") for line in lines]
+        raise JobsError("the job does not run on this machine", where="\n".join(refused))
+    for line in lines:
+        note(line)
+    job = LocalJob(run, _first_state(run), process)
+    while not job.phase and not job.is_over:
+        time.sleep(_POLL_SECONDS)
+        job.refresh()
+    return job
+
+
+def _run_of(process: Process) -> Run | None:
+    return next((run for run in known_runs() if run.pid == process.pid), None)
+
+
+def _first_state(run: Run) -> Object:
+    """Return the job of a run without its state, until it is read."""
+    return run.last_job or {"metadata": {"name": run.job, "namespace": run.namespace}}
+
+
+def _end(process: Process) -> None:
+    """End a run in order, or at once after the grace period."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()

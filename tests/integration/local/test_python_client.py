@@ -1,0 +1,127 @@
+"""`jobs.local()`: jobs of `di run` from Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from di_local import watchdog
+from di_orchestrator import jobs
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import sys
+import di_orchestrator as di
+
+print("arguments", *sys.argv[1:], flush=True)
+if di.job().task == "learner":
+    with di.training(total_steps=3) as run:
+        for step in (1, 2, 3):
+            run.report(step, episodeReturn=step * 10.0)
+else:
+    di.leaving().wait()
+"""
+FOR_EVER = "import time\nprint('here', flush=True)\nwhile True: time.sleep(60)\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("DI_HISTORY_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.proves("from-python.md#on-this-machine", "local.md#where-things-are/job-json")
+def test_a_job_of_this_machine_runs_to_its_curve(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train.py").write_text(PROGRAM)
+    page = (ROOT / "docs/how-to/from-python.md").read_text()
+    block = page.split("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(block, "block", "exec"), names)
+    assert capsys.readouterr().out == "Succeeded 30.0\n"
+    job = names["job"]
+    assert (job.phase, job.is_over, job.name) == ("Succeeded", True, "train")
+    assert job.curves()["return"][-1] == 30.0
+    assert job.logs(task="learner") == ["arguments"]
+    assert job.why().summary.startswith("train has succeeded")
+    wait_until(lambda: not list(watchdog.marked(job.directory.name)), what="the end of the run")
+    # As above, from the directory of the run.
+    found = jobs.local().get("train")
+    assert (found.phase, found.curves()["return"][-1]) == ("Succeeded", 30.0)
+    assert found.wait() is found
+    assert found.logs(task="learner", tail=1) == ["arguments"]
+    assert found.logs(container="other") == []
+    with pytest.raises(jobs.BadCall, match="by task and container alone"):
+        found.logs(rank=0)
+    assert found.why().summary.startswith("train has succeeded")
+    assert [each.phase for each in found.watch()] == ["Succeeded"]
+    assert "<td>train</td><td>Succeeded</td>" in jobs.local().list()._repr_html_()
+    with pytest.raises(jobs.EndedOtherwise, match="is Succeeded, and will not be phase=Running"):
+        found.wait("phase=Running")
+
+
+def fails(code: int) -> None:
+    import sys  # noqa: PLC0415  # as the process has no other import
+
+    print("it fails")
+    sys.exit(code)
+
+
+def test_a_function_runs_here_and_its_failure_is_raised() -> None:
+    job = jobs.local().submit(fails, args={"code": 3}, collectors=0)
+    with pytest.raises(jobs.EndedOtherwise, match="dijob/fails is Failed"):
+        job.wait(timeout=60)
+    assert "3" in str(job.why())
+    assert "it fails" in job.logs()
+    with pytest.raises(jobs.BadCall, match="nothing is pushed"):
+        job.push()
+
+
+def test_a_job_of_this_machine_is_scaled_and_deleted(folder: Path) -> None:
+    (folder / "train.py").write_text(FOR_EVER)
+    job = jobs.local().submit("train.py", collectors=1).wait("phase=Running", timeout=60)
+    assert job.scale(collector=2) == ["collector 1 -> 2"]
+    job.wait("phase=Running", timeout=60)
+    assert next(job.follow(task="learner")) == "train-learner-0  here"
+    job.delete(wait=True, timeout=60)
+    assert job.is_over
+    assert not list(watchdog.marked(job.directory.name))
+
+
+def test_a_run_ends_with_the_process_that_started_it(folder: Path) -> None:
+    (folder / "train.py").write_text(FOR_EVER)
+    program = (
+        "from di_orchestrator import jobs\n"
+        "print(jobs.local().submit('train.py').wait('phase=Running').directory.name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=os.environ,
+    )
+    assert not list(watchdog.marked(done.stdout.strip()))
+
+
+def test_what_cannot_run_here_is_refused_with_its_reason(folder: Path) -> None:
+    (folder / "job.yaml").write_text("kind: Pod\nmetadata: {name: a}\n")
+    with pytest.raises(jobs.JobsError, match="0 documents of kind DIJob, and one can run"):
+        jobs.local().submit("job.yaml")
+    with pytest.raises(jobs.JobsError, match="there is no such file"):
+        jobs.local().submit("nowhere.py")
+    with pytest.raises(jobs.BadCall, match="needs a file"):
+        jobs.local().submit({"kind": "DIJob"})
+    with pytest.raises(jobs.NotFound, match="no job train has run on this machine"):
+        jobs.local().get("train")
