@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import shlex
 import shutil
@@ -34,7 +33,7 @@ from di_local.manifest import (
 )
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 from di_local.screen import replicas
-from di_service.logs import configure_logs, formatter
+from di_service.logs import configure_logs
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _CONSOLE: Final = Console(highlight=False, soft_wrap=True)
@@ -254,10 +253,7 @@ def _write(text: str) -> None:
 
 def _log_to(directory: Path) -> None:
     """Write the logs of the operator and di-server to a file, because the screen is for the job."""
-    configure_logs("info")
-    handler = logging.FileHandler(directory / "control-plane.log")
-    handler.setFormatter(formatter())
-    logging.getLogger().handlers = [handler]
+    configure_logs("info", (directory / "control-plane.log").open("a"))
 
 
 def _counted(count: object, task: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import logging.config
@@ -67,3 +68,15 @@ def test_each_line_is_written_once_and_from_its_level_on(
 def test_a_huge_text_is_cut() -> None:
     record = logging.makeLogRecord({"msg": "x" * 1_000_000, "levelname": "WARNING"})
     assert len(formatter().format(record)) < 2 * LONGEST
+
+
+def test_all_lines_go_to_the_given_stream() -> None:
+    out = io.StringIO()
+    configure_logs("info", out)
+    structlog.get_logger("service").info("ours")
+    logging.getLogger("library").warning("theirs")
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["logger"], line["event"]) for line in lines] == [
+        ("service", "ours"),
+        ("library", "theirs"),
+    ]
