@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from di_kube.resources import CONFIGMAPS, SERVICES, Resource
-from di_operator.lifecycle.observed.status import merge_patch
+from di_operator.lifecycle.observed.status import with_owned
 from di_operator.lifecycle.vocabulary import actions
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.lifecycle.cluster_model import ClusterModel
@@ -103,12 +103,13 @@ def _settle(model: ClusterModel) -> Iterator[Step]:
     while True:
         before = copy.deepcopy(model.status)
         decision = model.reconcile()
-        patch = merge_patch(before, decision.status) if decision.status is not None else {}
-        if not decision.actions and not patch:
+        status = decision.status
+        is_other = status is not None and with_owned(before, status) != before
+        if not decision.actions and not is_other:
             return
         yield Step(
             objects=tuple(_writes(decision.actions)),
-            status=_text(model.status) if patch else None,
+            status=_text(model.status) if is_other else None,
             events=decision.events,
         )
 

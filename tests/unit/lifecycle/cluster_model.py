@@ -21,7 +21,7 @@ from di_operator.lifecycle.observed.placement import Grant
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
-from di_operator.lifecycle.observed.status import merge_patch
+from di_operator.lifecycle.observed.status import with_owned
 from di_operator.lifecycle.policies.scheduling_objects import object_key
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.actions import (
@@ -221,9 +221,10 @@ class ClusterModel(KubeletModel):
             decision = on_error(snapshot, gravest(faults), self.now)
             self._run(decision.actions, left)
         if decision.status is not None:
-            patch = merge_patch(snapshot.job.get("status", {}), decision.status)
-            if patch:
-                self.patch_status(patch)
+            present = snapshot.job.get("status", {})
+            status = with_owned(present, decision.status)
+            if status != present:
+                self._put_status(status)
                 self._spend(left)
         self.events.extend(decision.events)
         self._run(decision.upkeep, left)
@@ -253,16 +254,18 @@ class ClusterModel(KubeletModel):
 
     def patch_status(self, patch: Mapping[str, Any]) -> Self:
         """Merge into the status as the API server does, and refuse what it would drop."""
-        lost = dropped(status_schema("dijobs-crd.yaml"), patch)
-        assert not lost, f"the CRD lacks {', '.join(lost)}"
-        self.writes.append("status")
-        self.job["status"] = _merged(self.job.get("status", {}), patch)
-        self._touch(self.job)
-        if patch.get("phase"):
-            self.phases.append(patch["phase"])
-        return self
+        return self._put_status(_merged(self.job.get("status", {}), patch))
 
-    # --- the API server ---
+    def _put_status(self, status: Mapping[str, Any]) -> Self:
+        lost = dropped(status_schema("dijobs-crd.yaml"), status)
+        assert not lost, f"the CRD lacks {', '.join(lost)}"
+        before = self.job.get("status", {})
+        self.writes.append("status")
+        self.job["status"] = copy.deepcopy(dict(status))
+        self._touch(self.job)
+        if status.get("phase") not in (None, before.get("phase")):
+            self.phases.append(status["phase"])
+        return self
 
     def _run(self, actions: tuple[Action, ...], left: list[int | None]) -> list[Fault]:
         for action in actions:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from di_operator.lifecycle.observed.specs import Reading, SpecCache, examine
-from di_operator.lifecycle.observed.status import Status, merge_patch
+from di_operator.lifecycle.observed.status import Status, with_owned
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
 
@@ -103,7 +103,7 @@ def test_an_invalid_spec_is_reported_with_every_field() -> None:
     assert cluster.pods == {}
 
 
-def test_the_patch_removes_what_is_gone_and_leaves_other_writers_alone() -> None:
+def test_a_new_status_lacks_what_is_gone_and_keeps_other_writers_fields() -> None:
     old = {
         "phase": "Running",
         "startTime": "2026-01-01T12:00:00Z",
@@ -114,15 +114,12 @@ def test_the_patch_removes_what_is_gone_and_leaves_other_writers_alone() -> None
         "phase": "Running",
         "taskStatus": {"learner": {"Succeeded": 1}, "collector": {"Running": 2}},
     }
-    assert merge_patch(old, new) == {
-        "startTime": None,
-        "taskStatus": {"learner": {"Running": None, "Succeeded": 1}},
-    }
+    assert with_owned(old, new) == {**new, "profilings": {"loss": 1}}
 
 
-def test_nothing_to_change_is_an_empty_patch() -> None:
+def test_the_status_that_is_present_is_no_change() -> None:
     cluster = running()
-    assert merge_patch(cluster.status, dict(cluster.status)) == {}
+    assert with_owned(cluster.status, dict(cluster.status)) == cluster.status
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from di_api.names import OPERATOR_NAME
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Conflict
 from di_kube.resources import DIJOBS, Resource
-from di_operator.lifecycle.observed.status import merge_patch, with_owned
+from di_operator.lifecycle.observed.status import with_owned
 from di_operator.process.concurrency import Tenants, Writers
 from di_operator.process.controller import JobKey
 
@@ -71,7 +71,8 @@ class StatusWriter:
             ApiError: any other error (NotFound if the job is gone).
         """
         present = job.get("status") or {}
-        if not merge_patch(present, status):
+        wanted = with_owned(present, status)
+        if wanted == present:
             return False
         self._check_lease()
         metadata = job["metadata"]
@@ -79,7 +80,7 @@ class StatusWriter:
             "apiVersion": DIJOBS.api_version,
             "kind": DIJOBS.kind,
             "metadata": {key: metadata[key] for key in _IDENTITY},
-            "status": with_owned(present, status),
+            "status": wanted,
         }
         try:
             async with self._tenants.writing(metadata["namespace"]):

@@ -228,36 +228,15 @@ class Status:
         return parse_time((self.condition or {}).get("lastUpdateTime"))
 
 
-def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the RFC 7386 patch that turns the operator's part of ``old`` into ``new``.
-
-    Both are values of ``job["status"]``. Fields of other writers (``profilings``) never appear in
-    it; a field of the operator that is gone becomes null.
-    """
-    return _difference(
-        {key: old[key] for key in OWNED_FIELDS if key in old},
-        {key: new[key] for key in OWNED_FIELDS if key in new},
-    )
-
-
 def with_owned(present: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a status with the operator's fields of ``new`` and the present ones of others."""
+    """Return a status with the operator's fields of ``new`` and the present ones of others.
+
+    Both are values of ``job["status"]``. A field of the operator that is not in ``new`` is left out.
+    """
     return {
         **{key: value for key, value in present.items() if key not in OWNED_FIELDS},
         **{key: new[key] for key in OWNED_FIELDS if key in new},
     }
-
-
-def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    patch: dict[str, Any] = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            if inner := _difference(before, value):
-                patch[key] = inner
-        elif key not in old or before != value:
-            patch[key] = value
-    return patch
 
 
 def _phase(value: object) -> Phase | None:

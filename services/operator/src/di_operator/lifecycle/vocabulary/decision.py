@@ -69,7 +69,7 @@ class Decision:
     """The actions, the status and the events of one reconcile, to be written in this order.
 
     ``status`` is the whole new status as far as the operator owns it (see
-    :func:`di_operator.lifecycle.observed.status.merge_patch`), None if it is unchanged. It
+    :func:`di_operator.lifecycle.observed.status.with_owned`), None if it is unchanged. It
     describes the state after the actions, so it is written only after all of them have succeeded.
     The write is guarded by the resourceVersion of the job that the snapshot was built from. After
     a conflict the job is decided again: a patch over the newer status could count a restart twice.
