@@ -111,11 +111,9 @@ LABEL_DDP_LEARNER_TYPE: Final = "ddp-learner-type"
 DDP_MASTER: Final = "ddp-learner-master"
 DDP_WORKER: Final = "ddp-learner-worker"
 
-# --- Annotations that users write on jobs. ---
+# --- What users write on jobs. ---
 ANNOTATION_NOTIFY: Final = "diengine/notify"
 """Comma-separated names of the targets that get notifications of the job. The operator reads it."""
-
-# --- Labels that users write on jobs. ---
 LABEL_OWNER: Final = "owner"
 """Lists of jobs show it, and can be filtered by it."""
 

@@ -9,7 +9,8 @@ import pytest
 
 from di_operator.lifecycle.observed.suspect_nodes import SuspectNodes
 from di_operator.lifecycle.vocabulary.reasons import Problem
-from tests.unit.lifecycle.cluster_model import START, ClusterModel, running, task
+from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
+from tests.unit.lifecycle.kubelet_model import START
 
 RULE = {"onExitCodes": {"operator": "In", "values": [201]}, "avoidNode": True}
 HOUR = timedelta(hours=1)

@@ -12,9 +12,10 @@ from di_kube.errors import NotFound
 from di_kube.resources import RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS, Resource
 from di_operator.cluster.informer_state import InformerState
 from di_operator.cluster.kueue_watch import KueueWatch
+from di_operator.process.controller import JobKey
 from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 
-KEY = ("rl", "a")
+KEY = JobKey("rl", "a")
 PERIOD = 10.0
 WORKLOAD = {"metadata": {"name": "a-core", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
