@@ -205,7 +205,7 @@ class Job:
         self,
         history: str | None = None,
         *,
-        account: str = "default",
+        account: str | None = None,
         authority: Path | None = None,
         tls_server_name: str = "",
     ) -> Curves:
@@ -216,7 +216,8 @@ class Job:
 
         Args:
             history: URL of di-history; absent: $DI_HISTORY_URL, else it is not read.
-            account: service account for the request, NAME or NAMESPACE/NAME.
+            account: service account for the request, NAME or NAMESPACE/NAME; absent: that of
+                di-history if you can create tokens for it, else `default` of the namespace.
             authority: file with the CA certificates of di-history, PEM.
             tls_server_name: expected name in its certificate; empty: the URL's host.
         """

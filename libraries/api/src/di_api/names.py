@@ -26,8 +26,7 @@ TASK_KIND: Final = "DIJobTask"
 TASK_PLURAL: Final = "dijobtasks"
 """Plural name of the object for a single task of a job, with a scale subresource."""
 ANNOTATION_CONVERSION: Final = f"{GROUP}/{VERSION}"
-"""Annotation on a job read as one of COORDINATED_VERSIONS: the data that only VERSION has a field
-for."""
+"""Annotation on a job read as one of COORDINATED_VERSIONS: the fields that only VERSION has."""
 
 # --- Programs. ---
 OPERATOR_NAME: Final = "di-operator"
