@@ -42,6 +42,8 @@ NAMESPACE = "default"
 JOB_SECONDS = 600.0
 HISTORY = ("--set", "history.enabled=true,history.persistence.enabled=false")
 """What happens to jobs is kept for as long as its pod lives."""
+KEPT = ("--reset-then-reuse-values",)
+"""On a cluster that runs already, values that the user has set stay as they are."""
 INSTALLED = ("webhook", "operator", "server", "history")
 """Components of the chart that are there with these values."""
 
@@ -161,7 +163,7 @@ class Demo:
             trains = beside.submit(build, self._cluster, manifest.parent)
             self._cluster.up()
             self._announce("The chart, installed by helm")
-            release.install(images.result(), arguments=(*HISTORY, *arguments))
+            release.install(images.result(), arguments=(*KEPT, *HISTORY, *arguments))
             self._let_see_history()
             return trains.result()
 
