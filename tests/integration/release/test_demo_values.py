@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from di_cluster.commands import run
 from examples.demo.__main__ import HISTORY, KEPT
 from examples.demo.share import ARRANGEMENTS
@@ -13,7 +11,6 @@ from tests.chart.chart import CHART
 from tests.integration.conftest import ApiServer
 
 
-@pytest.mark.proves("2-cluster.md#1-make-a-cluster-and-see-a-job")
 def test_another_demo_keeps_the_values_of_the_release(
     api_server: ApiServer, namespace: str
 ) -> None:
