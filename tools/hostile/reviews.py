@@ -169,6 +169,45 @@ def worst_reviews(size: int = LARGEST) -> Iterator[tuple[str, bytes]]:
         yield f"a change to a job with {name}", review(job, old=small)
 
 
+def worst_conversions(size: int = LARGEST) -> Iterator[tuple[str, bytes]]:
+    """A name and a body for lists of as many small jobs as fit, to and from an older version."""
+    small = _job(tasks=[{"type": "learner", "template": _pods()}])
+    none: Object = {"apiVersion": f"{_GROUP}/v2alpha1", "kind": "DIJob"}
+    coordinated = {**none, "spec": {"coordinated": {"coordinator": {}}}}
+    waiting = {"phase": "Pending", "conditions": [{"type": "Pending", "status": "True"}]}
+    for name, job in {
+        "small jobs": small,
+        "small jobs with a status": {**small, "status": waiting},
+        "jobs without anything": none,
+        "jobs with a coordinator": coordinated,
+    }.items():
+        yield f"a list of {name}", conversion(_filled(size, job))
+    text = json.dumps({"spec": small["spec"], "status": waiting}, separators=(",", ":"))
+    annotated = {
+        "apiVersion": f"{_GROUP}/v1alpha1",
+        "kind": "DIJob",
+        "metadata": {"annotations": {f"{_GROUP}/v2alpha1": text}},
+        "spec": {},
+        "status": {},
+    }
+    yield "a list of annotated jobs", conversion(_filled(size, annotated), "v2alpha1")
+
+
+def _filled(size: int, job: Object) -> list[Any]:
+    return [job] * (size // (len(json.dumps(job, separators=(",", ":"))) + 1))
+
+
+def conversion(jobs: list[Any], version: str = "v1alpha1") -> bytes:
+    """A review that converts jobs, as the API server writes it."""
+    request = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "desiredAPIVersion": f"{_GROUP}/{version}",
+        "objects": jobs,
+    }
+    kind = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1"}
+    return json.dumps({**kind, "request": request}, separators=(",", ":")).encode()
+
+
 def changes(job: Object) -> Iterator[tuple[str, Object]]:
     """What may be made of a job, the first and the last value changed, and nearly all removed."""
     yield "a change of", {**job, "spec": {**job["spec"], "suspend": True}}

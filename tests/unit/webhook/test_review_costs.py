@@ -25,9 +25,12 @@ from di_webhook.admission import (
 )
 from di_webhook.app import MAX_BODY_BYTES
 from di_webhook.budget import Budget
+from di_webhook.conversion_review import MAX_JOBS
 from di_webhook.review import MAX_VALUES, Answer, Kind, Outcome
+from tests.unit.api.jobs import template
 from tests.unit.webhook.reviews import UID, job, review
-from tools.hostile.reviews import FILLS, LARGEST, changes
+from tools.hostile.reviews import FILLS, LARGEST, changes, worst_conversions
+from tools.hostile.reviews import conversion as hostile_conversion
 from tools.hostile.reviews import review as hostile_review
 
 CALLS_PER_BYTE = 4
@@ -162,6 +165,55 @@ def test_a_conversion_that_takes_its_processor_time_fails() -> None:
     assert result["status"] == "Failed"
     assert "processor time" in result["message"]
     assert next(seconds) < 9
+
+
+@pytest.mark.proves("security.md#what-a-review-may-cost/8-192-jobs")
+def test_a_conversion_of_too_many_jobs_converts_none() -> None:
+    checked: list[None] = []
+    for count, converts in ((MAX_JOBS, True), (MAX_JOBS + 1, False)):
+        body = hostile_conversion([{"apiVersion": names.API_VERSION, "kind": names.KIND}] * count)
+        checked.clear()
+        found = conversion_review.answer(body, lambda: checked.append(None))
+        assert (found.outcome is Outcome.CONVERTED) == converts
+        assert len(checked) == (count if converts else 0)
+    assert found.message == "8193 jobs are more than 8192; list fewer"
+
+
+@pytest.mark.proves("security.md#what-a-review-may-cost/8-192-jobs")
+def test_a_body_with_more_stored_jobs_is_too_large() -> None:
+    stored = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {
+            "name": "a",
+            "namespace": "b",
+            "uid": UID,
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                {
+                    "manager": "a",
+                    "operation": "Update",
+                    "apiVersion": names.API_VERSION,
+                    "time": "2026-01-01T00:00:00Z",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {".": {}, "f:tasks": {}}},
+                }
+            ],
+        },
+        "spec": {"tasks": [{"name": "a", "type": "none", "template": template()}]},
+    }
+    assert len(hostile_conversion([stored] * MAX_JOBS)) > MAX_BODY_BYTES
+
+
+@pytest.mark.parametrize("name", dict(worst_conversions()))
+def test_the_cost_of_a_conversion_follows_its_bytes(name: str) -> None:
+    for size in (30_000, LARGEST // 2):
+        body = dict(worst_conversions(size))[name]
+        count, answer = calls(lambda body=body: conversion_review.answer(body))  # type: ignore[misc]
+        assert answer.outcome is Outcome.CONVERTED or str(MAX_JOBS) in answer.message
+        assert count < CALLS_PER_BYTE * len(body)
 
 
 def kind_of(review: Kind) -> dict[str, str]:

@@ -23,6 +23,10 @@ MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Maximum bytes of all converted jobs in Python's marshal format, which is a little more than their
 JSON.
 """
+MAX_JOBS: Final = 8192
+"""Maximum number of jobs in a review. A stored job has a UID, times and managedFields, so that a
+body with more of them exceeds 3.25 MiB and is refused in any case.
+"""
 MAX_UNPACKED_BYTES: Final = LARGEST
 """Maximum bytes of the unpacked annotations of all jobs of older versions in a review."""
 _UNPACKED: Final = (
@@ -54,6 +58,8 @@ def answer(body: bytes, check: Check = unbounded) -> Answer:
         return _failure(uid, "request.desiredAPIVersion must be a string")
     if not isinstance(objects, list):
         return _failure(uid, "request.objects must be a list")
+    if len(objects) > MAX_JOBS:
+        return _failure(uid, f"{len(objects)} jobs are more than {MAX_JOBS}; list fewer")
     try:
         converted = _converted(objects, version, check)
     except _Refused as error:

@@ -38,6 +38,8 @@ _SHARED: Final = frozenset({"group", "cleanPodPolicy", "volumes"})
 """Fields of the spec that all versions have in the same place."""
 _COORDINATED: Final = frozenset({"coordinator", "collector", "learner", "priorityClassName"})
 """Fields of `spec.coordinated` that the older versions have in the spec itself."""
+_OBJECT: Final = (dict, Mapping)
+"""Types of a JSON object. `dict` alone would do for a review, and is found three times as fast."""
 _STATUS: Final = frozenset({"phase", "conditions", "replicaStatus"})
 _CREATED: Final = "Created"
 """Phase name of the older versions for a job whose coordinator does not run yet."""
@@ -72,7 +74,7 @@ def convert(job: object, version: str) -> dict[str, Any]:
     """
     if version not in VERSIONS:
         raise ConversionFailed(f"there is no version {version[:80]!a}")
-    if not isinstance(job, Mapping):
+    if not isinstance(job, _OBJECT):
         raise ConversionFailed("a job must be an object")
     current = job.get("apiVersion")
     if current not in VERSIONS or job.get("kind") != names.KIND:
@@ -89,9 +91,9 @@ def unpacked_bytes(job: object) -> int:
     """Return what unpacking a job's annotation costs when it is converted to the newest version, in
     bytes; 0 for a job of any other shape.
     """
-    metadata = job.get("metadata") if isinstance(job, Mapping) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(annotations, Mapping):
+    metadata = job.get("metadata") if isinstance(job, _OBJECT) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, _OBJECT) else None
+    if not isinstance(annotations, _OBJECT):
         return 0
     return unpacking_cost(annotations.get(names.ANNOTATION_CONVERSION))
 
@@ -145,12 +147,12 @@ def _shown(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return spec and status in the older form, if they are objects."""
     result: dict[str, Any] = {}
     spec, status = job.get("spec"), job.get("status")
-    if isinstance(spec, Mapping):
+    if isinstance(spec, _OBJECT):
         coordinated = spec.get("coordinated")
         result["spec"] = _only(spec, _SHARED)
-        if isinstance(coordinated, Mapping):
+        if isinstance(coordinated, _OBJECT):
             result["spec"] |= _only(coordinated, _COORDINATED)
-    if isinstance(status, Mapping):
+    if isinstance(status, _OBJECT):
         result["status"] = _renamed(_only(status, _STATUS))
         if _is_shown_as_created(status.get("phase")):
             result["status"]["phase"] = _CREATED
@@ -165,15 +167,15 @@ def _unseen(job: Mapping[str, Any], text: object) -> Carried | None:
     """
     spec, status = job.get("spec"), job.get("status")
     carried: Carried = {}
-    if isinstance(spec, Mapping):
+    if isinstance(spec, _OBJECT):
         coordinated = spec.get("coordinated")
         rest = _without(spec, _SHARED)
-        if isinstance(coordinated, Mapping):
+        if isinstance(coordinated, _OBJECT):
             del rest["coordinated"]
             carried["coordinated"] = _without(coordinated, _COORDINATED)
-        if rest or not isinstance(coordinated, Mapping):
+        if rest or not isinstance(coordinated, _OBJECT):
             carried["spec"] = rest
-    if isinstance(status, Mapping):
+    if isinstance(status, _OBJECT):
         rest = _without(status, _STATUS)
         if _is_shown_as_created(status.get("phase")):
             rest["phase"] = status["phase"]
@@ -214,14 +216,14 @@ def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
     result: dict[str, Any] = {}
     spec, status = job.get("spec"), job.get("status")
     unseen: Carried = {} if carried is None else carried
-    if isinstance(spec, Mapping):
+    if isinstance(spec, _OBJECT):
         result["spec"] = _only(spec, _SHARED) | _without(unseen.get("spec", {}), _SHARED)
         coordinated = _only(spec, _COORDINATED)
         # A client that does not know the newest version can only mean a job with a coordinator.
         if coordinated or carried is None or "coordinated" in carried:
             more = _without(unseen.get("coordinated", {}), _COORDINATED)
             result["spec"]["coordinated"] = coordinated | more
-    if isinstance(status, Mapping):
+    if isinstance(status, _OBJECT):
         # Without a status nothing is carried into it: a job that is created again has none.
         rest = unseen.get("status", {})
         result["status"] = _renamed(_only(status, _STATUS)) | _without(rest, _STATUS)
@@ -233,12 +235,12 @@ def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
 def _annotations(metadata: object) -> dict[str, Any]:
     if metadata is None:
         return {}
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, _OBJECT):
         raise ConversionFailed("metadata must be an object")
     annotations = metadata.get("annotations")
     if annotations is None:
         return {}
-    if not isinstance(annotations, Mapping):
+    if not isinstance(annotations, _OBJECT):
         raise ConversionFailed("metadata.annotations must be an object")
     return dict(annotations)
 
@@ -251,7 +253,7 @@ def _renamed(status: dict[str, Any]) -> dict[str, Any]:
     if isinstance(conditions, list):
         status["conditions"] = [
             {**each, "type": _other_name(each["type"])}
-            if isinstance(each, Mapping) and "type" in each
+            if isinstance(each, _OBJECT) and "type" in each
             else each
             for each in conditions
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import is_not
 from typing import Any, Final
 
 from di_api.defaults import with_defaults
@@ -96,8 +97,10 @@ def _too_heavy(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 def _is_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether a spec differs from the one with which it shares its unchanged fields."""
-    pairs = ((before.get(field), after.get(field)) for field in (*before, *after))
-    return any(one is not other for one, other in pairs)
+    # Without a step of Python for each field: a spec can have 70,000 unknown ones.
+    return any(map(is_not, before.values(), map(after.get, before))) or any(
+        map(is_not, after.values(), map(before.get, after))
+    )
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
