@@ -21,6 +21,7 @@ from di_operator.allocator_loop import Scheduler
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster import informer_state
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.observed.pods import PodCache
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.read import read_snapshot
@@ -178,7 +179,7 @@ async def decided(
     node_cache = cache_of([*some_nodes, NODE], NODES, transform=informer_state.transform_node)
     other_cache = cache_of(others, PODS, transform=informer_state.transform_other_pod)
     seen = informer_state.InformerState(
-        caches=caches, wake=lambda *_: None, follow_pod=lambda *_: None
+        caches=caches, wake=lambda *_: None, read_pod=PodCache(size=8)
     )
     specs, metrics = SpecCache(size=64), Metrics()
     metrics.jobs(lambda: caches[DIJOBS].tally(informer_state.INDEX_PHASE))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from di_operator.lifecycle.observed.pod_state import PodState
 from di_operator.lifecycle.observed.pods import Pod, PodCache
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.sources import Sources
@@ -47,6 +48,15 @@ def test_a_deleted_pod_leaves_the_cache() -> None:
     read.follow("DELETED", two)
     read.follow("ADDED", raw("3"))
     assert read(one) is first
+
+
+def test_equal_pods_share_what_their_spec_and_status_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = PodCache(size=8)
+    spec, status = {"nodeName": "n"}, {"phase": "Running"}
+    first = read({**raw("1"), "spec": spec, "status": status})
+    monkeypatch.delattr(PodState, "read")
+    second = read({**raw("2"), "spec": spec, "status": status})
+    assert (second.node, second.phase, second.uid) == (first.node, first.phase, "2")
 
 
 def test_a_snapshot_is_the_same_from_remembered_pods() -> None:

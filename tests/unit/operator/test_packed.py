@@ -39,6 +39,7 @@ from di_operator.cluster.informer_state import (
     transform_pod,
 )
 from di_operator.cluster.packed import Packed
+from di_operator.lifecycle.observed.pods import PodCache
 from di_operator.process.controller import JobKey
 
 Object = dict[str, Any]
@@ -232,7 +233,7 @@ async def kept_bytes(looks: int) -> float:
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     caches = caches_of(server)
-    informers = InformerState(caches=caches, wake=lambda *_: None, follow_pod=lambda *_: None)
+    informers = InformerState(caches=caches, wake=lambda *_: None, read_pod=PodCache(size=8))
     watches = [asyncio.create_task(cache.run()) for cache in caches.values()]
     try:
         for cache in caches.values():

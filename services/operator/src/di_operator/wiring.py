@@ -114,7 +114,7 @@ def observe(base: Base) -> Observed:
     queue = job_queue(workers=config.workers)
     caches = watch_caches(config, client, clock, rng)
     read_pod = PodCache(size=REMEMBERED_PODS)
-    informers = InformerState(caches=caches, wake=queue.add_after, follow_pod=read_pod.follow)
+    informers = InformerState(caches=caches, wake=queue.add_after, read_pod=read_pod)
     suspects = SuspectNodes()
     caches[DIJOBS].subscribe(suspects.follow)
     return Observed(

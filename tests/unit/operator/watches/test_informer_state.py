@@ -72,7 +72,7 @@ class Bench:
         self.informers = InformerState(
             caches=self.caches,  # type: ignore[arg-type]  # the part of a cache it uses
             wake=lambda key, delay: self.woken.append((key, delay)),
-            follow_pod=self.read_pod.follow,
+            read_pod=self.read_pod,
         )
 
 

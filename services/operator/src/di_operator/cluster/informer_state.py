@@ -42,19 +42,19 @@ from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS, phase_of
 from di_api.validation import may_be_too_much, weight_error
-from di_kube.cache import Subscriber, WatchCache
+from di_kube.cache import WatchCache
 from di_kube.compact import compact
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
 from di_operator.cluster.packed import Packed, json_text
 from di_operator.cluster.pod_specs import node_in, of_others
 from di_operator.lifecycle.observed.blockers import unprepared, unscheduled
+from di_operator.lifecycle.observed.pod_state import told_rank
 from di_operator.lifecycle.observed.pods import (
+    PodCache,
     is_read_condition,
     refusal_of,
-    stage_of,
     task_of,
-    told_rank,
 )
 from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
 from di_operator.lifecycle.observed.stalled import (
@@ -200,7 +200,12 @@ def _shared(part: Any) -> Any:
     """Return an equal part that other pods share. This saves a third of the memory, and the same
     share of garbage collection while nothing happens.
     """
+    if isinstance(part, str):
+        return _text(part)
     return _parsed(compact(orjson.dumps(part)))
+
+
+_text = lru_cache(maxsize=_SHARED_PARTS)(str)
 
 
 @lru_cache(maxsize=_SHARED_PARTS)
@@ -265,7 +270,8 @@ def index_job(body: Mapping[str, Any]) -> Iterable[str]:
     Both are the same job unless another client edited the object: a pod without the label still
     belongs to the job, and a pod without an owner blocks a name that the job needs.
     """
-    return [index_value(*key) for key in _jobs_of(body)]
+    namespace = body["metadata"]["namespace"]
+    return [index_value(namespace, name) for name in _jobs_of(body)]
 
 
 def index_value(namespace: str, name: str) -> str:
@@ -281,16 +287,17 @@ class InformerState:
         *,
         caches: Mapping[Resource, WatchCache],
         wake: Callable[[JobKey, float], None],
-        follow_pod: Subscriber,
+        read_pod: PodCache,
     ) -> None:
-        """`follow_pod` is called for every change of a pod, own writes included."""
+        """`read_pod` follows every change of a pod, own writes included."""
         self._caches = dict(caches)
         self._wake = wake
+        self._read_pod = read_pod
         self._hidden: OrderedDict[str, None] = OrderedDict()
         self._absorbing = False
         for resource, cache in caches.items():
             cache.subscribe(self._listener(resource))
-        caches[PODS].subscribe(follow_pod)
+        caches[PODS].subscribe(read_pod.follow)
 
     def adopt(self, resource: Resource, cache: WatchCache) -> None:
         """Subscribe to a further resource, which not every cluster has."""
@@ -387,7 +394,8 @@ class InformerState:
         for job in self._caches[DIJOBS].items():
             self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
         for workload in self._caches[WORKLOADS].items() if WORKLOADS in self._caches else ():
-            for key in _jobs_of(workload):
+            for name in _jobs_of(workload):
+                key = JobKey(workload["metadata"]["namespace"], name)
                 if self.job(key) is None:
                     self._wake(key, 0.0)
 
@@ -414,7 +422,8 @@ class InformerState:
         if resource == DIJOBS:
             self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
             return
-        for key in _jobs_of(body):
+        for name in _jobs_of(body):
+            key = JobKey(metadata["namespace"], name)
             self._wake(key, self._settle(key, body) if resource == PODS else 0.0)
 
     def _settle(self, key: JobKey, pod: Mapping[str, Any]) -> float:
@@ -424,15 +433,19 @@ class InformerState:
         count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
         if count > SETTLE_ABOVE:
             return min(SETTLE_MAX, count * SETTLE_PER_POD)
-        if "deletionTimestamp" in pod["metadata"] or stage_of(pod) not in _AS_HOPED:
+        if "deletionTimestamp" in pod["metadata"] or self._read_pod(pod).stage not in _AS_HOPED:
             return 0.0
         pods = self._caches[PODS].by_index(INDEX_JOB, index_value(*key))
-        stages = {stage_of(each) for each in pods if task_of(each) == task_of(pod)}
+        task = task_of(pod)
+        stages = {self._read_pod(each).stage for each in pods if task_of(each) == task}
         return SETTLE_MAX if len(stages) > 1 else 0.0
 
 
-def _jobs_of(body: Mapping[str, Any]) -> set[JobKey]:
-    metadata = body["metadata"]
-    owner = controlling_job(body) or {}
-    found = (owner.get("name"), (metadata.get("labels") or {}).get(LABEL_JOB))
-    return {JobKey(metadata["namespace"], name) for name in found if isinstance(name, str)}
+def _jobs_of(body: Mapping[str, Any]) -> Iterable[str]:
+    """Return the names of the jobs that control an object, or that its label names."""
+    owner = controlling_job(body)
+    controlling = owner.get("name") if owner is not None else None
+    labelled = (body["metadata"].get("labels") or {}).get(LABEL_JOB)
+    if controlling == labelled and isinstance(labelled, str):
+        return (labelled,)
+    return [name for name in (controlling, labelled) if isinstance(name, str)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +12,6 @@ from di_api.names import (
     ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_TASK_REPLICAS,
-    ENV_RANK,
     LABEL_STANDBY,
     LABEL_TASK_NAME,
     MARKED,
@@ -24,18 +22,18 @@ from di_api.pods.main_container import (
     ALL_CONTAINERS,
     ENDED,
     main_end,
-    phase_of,
-    was_rejected,
 )
 from di_api.spec import FailureAction, FailurePolicy
 from di_api.timestamps import format_time
-from di_operator.builders.pinning import node_of
-from di_operator.lifecycle.observed.blockers import (
-    Blocker,
-    find_blocker,
-    unscheduled,
+from di_operator.lifecycle.observed.blockers import Blocker, unscheduled
+from di_operator.lifecycle.observed.in_place import last_failure
+from di_operator.lifecycle.observed.pod_state import (
+    READY,
+    PodState,
+    SharedStates,
+    as_number,
+    is_true,
 )
-from di_operator.lifecycle.observed.in_place import failures_in, is_down, last_failure
 from di_operator.lifecycle.observed.stalled import Stalled, find_stalled
 from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
@@ -43,31 +41,23 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 # The control plane's taint manager sets it when the node has been unreachable for too long.
 _NODE_GONE = "DeletionByTaintManager"
-_READY = "Ready"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """Condition type that the control plane and the kubelet set on a pod that they end."""
 _UNSCHEDULABLE = "Unschedulable"
 _MAX_REASON = 1024
-_NUMBER = re.compile("[0-9]{1,5}")
 
 MAX_LAST_WORDS: Final = 512
 """Maximum number of characters of a failed container's log tail."""
 _SHOWN_LINES: Final = 3
+_MOST_STATES: Final = 4096
+"""States of pods that are remembered: all tasks of some hundred jobs have fewer."""
 
 
 def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
     """Return whether decisions read a condition of a pod; of a failed pod, all that are True."""
-    return condition.get("type") == _READY or (
-        _is_true(condition) and (has_failed or condition.get("type") == DISRUPTION_TARGET)
+    return condition.get("type") == READY or (
+        is_true(condition) and (has_failed or condition.get("type") == DISRUPTION_TARGET)
     )
-
-
-def told_rank(raw: Mapping[str, Any]) -> int | None:
-    """Return the rank in the environment of a pod's first container, None if it has none."""
-    containers = (raw.get("spec") or {}).get("containers") or ()
-    variables = containers[0].get("env") or () if containers else ()
-    found = (one.get("value") for one in variables if one.get("name") == ENV_RANK)
-    return _as_number(next(found, None))
 
 
 def refusal_of(raw: Mapping[str, Any]) -> str:
@@ -101,12 +91,6 @@ def is_finished(raw: Mapping[str, Any]) -> bool:
 def task_of(raw: Mapping[str, Any]) -> str | None:
     """Return the name of the task in a pod's labels, None if it has none."""
     return (raw["metadata"].get("labels") or {}).get(LABEL_TASK_NAME)
-
-
-def stage_of(raw: Mapping[str, Any]) -> str:
-    """Return the phase of a pod, or `Ready` while it is ready."""
-    phase, conditions = phase_of(raw), _conditions(raw.get("status") or {})
-    return _READY if phase == "Running" and _READY in conditions else phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,39 +143,44 @@ class Pod:
     raw: Mapping[str, Any]
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any]) -> Pod:
-        """Read a pod as the API server returns it."""
+    def read(cls, raw: Mapping[str, Any], state: PodState | None = None) -> Pod:
+        """Read a pod as the API server returns it; `state` is its own, if it is known."""
         metadata: Mapping[str, Any] = raw["metadata"]
-        status: Mapping[str, Any] = raw.get("status") or {}
         annotations: Mapping[str, Any] = metadata.get("annotations") or {}
         deletion = metadata.get("deletionTimestamp")
-        conditions, phase = _conditions(status), phase_of(raw)
+        if state is None:
+            state = PodState.read(raw)
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
             owner=controlling_job(raw),
             resource_version=metadata.get("resourceVersion", ""),
-            phase=phase,
-            has_begun=not was_rejected(raw),
+            phase=state.phase,
+            has_begun=state.has_begun,
             rank=_number(annotations, ANNOTATION_RANK),
-            told_rank=told_rank(raw),
+            told_rank=state.told_rank,
             task_replicas=_number(annotations, ANNOTATION_TASK_REPLICAS),
-            attempt=_as_number(annotations.get(ANNOTATION_RESTART_ATTEMPT, "0")),
-            replica_attempt=_as_number(annotations.get(ANNOTATION_REPLICA_ATTEMPT, "0")),
-            node=node_of(raw.get("spec") or {}),
-            ready=_READY in conditions,
-            blocker=find_blocker(raw),
+            attempt=as_number(annotations.get(ANNOTATION_RESTART_ATTEMPT, "0")),
+            replica_attempt=as_number(annotations.get(ANNOTATION_REPLICA_ATTEMPT, "0")),
+            node=state.node,
+            ready=READY in state.conditions,
+            blocker=state.blocker,
             stalled=find_stalled(raw),
-            is_taken_up=status.get("startTime") is not None or phase != "Pending",
-            failures=failures_in(raw),
-            is_down=is_down(raw),
+            is_taken_up=state.is_taken_up,
+            failures=state.failures,
+            is_down=state.is_down,
             deleted_at=parse_time(deletion),
             terminating=deletion is not None,
-            reason=status.get("reason") or "",
-            conditions=conditions,
+            reason=state.reason,
+            conditions=state.conditions,
             raw=raw,
         )
+
+    @property
+    def stage(self) -> str:
+        """Return its phase, or `Ready` while it is ready."""
+        return READY if self.ready and self.phase == "Running" else self.phase
 
     @property
     def is_finished(self) -> bool:
@@ -264,7 +253,7 @@ class Pod:
         """Return the reason for that, such as EvictionByEvictionAPI; empty if there is none."""
         conditions = (self.raw.get("status") or {}).get("conditions") or ()
         found = (
-            each for each in conditions if each.get("type") == DISRUPTION_TARGET and _is_true(each)
+            each for each in conditions if each.get("type") == DISRUPTION_TARGET and is_true(each)
         )
         return next((each.get("reason") or "" for each in found), "")
 
@@ -328,13 +317,14 @@ class PodCache:
     def __init__(self, *, size: int) -> None:
         self._size = size
         self._pods: dict[str, Pod] = {}
+        self._state_of = SharedStates(size=_MOST_STATES)
 
     def __call__(self, raw: Mapping[str, Any]) -> Pod:
         """Return the facts of a pod."""
         uid = raw["metadata"].get("uid", "")
         pod = self._pods.get(uid)
         if pod is None or pod.raw is not raw:
-            pod = self._pods[uid] = Pod.read(raw)
+            pod = self._pods[uid] = Pod.read(raw, self._state_of(raw))
             if len(self._pods) > self._size:
                 del self._pods[next(iter(self._pods))]
         return pod
@@ -467,21 +457,7 @@ def _ended_containers(pod: Pod) -> list[tuple[Mapping[str, Any], Mapping[str, An
     ]
 
 
-def _conditions(status: Mapping[str, Any]) -> frozenset[str]:
-    """Return the types of conditions that are True."""
-    by_type = {condition.get("type"): condition for condition in status.get("conditions") or ()}
-    return frozenset(str(kind) for kind, condition in by_type.items() if _is_true(condition))
-
-
-def _is_true(condition: Mapping[str, Any]) -> bool:
-    return bool(condition.get("status") == "True")
-
-
 def _number(annotations: Mapping[str, Any], key: str) -> int | None:
     # A user can edit an annotation. An invalid rank reserves nothing. So does one with more digits
     # than any job has pods: a list of that length would exhaust the operator's memory.
-    return _as_number(annotations.get(key))
-
-
-def _as_number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
+    return as_number(annotations.get(key))

@@ -231,7 +231,7 @@ class Status:
 def with_owned(present: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return a status with the operator's fields of ``new`` and the present ones of others.
 
-    Both are values of ``job["status"]``. Fields of the operator that ``new`` lacks are left out.
+    Both are values of ``job["status"]``. What ``new`` lacks of the operator's fields is left out.
     """
     return {
         **{key: value for key, value in present.items() if key not in OWNED_FIELDS},
