@@ -194,3 +194,14 @@ def test_the_map_leads_to_every_page() -> None:
     assert [each for each in pages if f"({each.relative_to(DOCS)})" not in text] == [
         DOCS / "map.md"
     ]
+
+
+def test_the_documents_call_the_release_by_one_name() -> None:
+    command = re.compile(r"helm (?:install|upgrade|uninstall|rollback|test|get|history) ([^`]*)")
+    names = {
+        (file.name, next(word for word in found[1].split() if not word.startswith("-")))
+        for file in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for found in command.finditer(file.read_text())
+        if "charts/di-orchestrator" in found[1].split("\n")[0]
+    }
+    assert {name for _, name in names} == {"di-orchestrator"}, names
