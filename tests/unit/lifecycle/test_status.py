@@ -22,6 +22,7 @@ def test_the_first_status_has_passed_pending_and_is_starting() -> None:
     times = {"lastUpdateTime": now, "lastTransitionTime": now, "observedGeneration": 1}
     texts = [("Pending", "False", "job accepted"), ("Starting", "True", "created 4 pods")]
     assert cluster.status == {
+        "observedGeneration": 1,
         "phase": "Starting",
         "conditions": [
             {"type": kind, "status": status, "reason": f"Job{kind}", "message": text, **times}
@@ -32,6 +33,15 @@ def test_the_first_status_has_passed_pending_and_is_starting() -> None:
         "taskStatus": {"learner": {"Pending": 1}, "collector": {"Pending": 3}},
         "startTime": now,
     }
+
+
+@pytest.mark.proves("dijob.md#status/observedgeneration")
+def test_the_status_has_the_generation_that_it_was_written_for() -> None:
+    cluster = running()
+    assert cluster.status["observedGeneration"] == cluster.job["metadata"]["generation"]
+    cluster.job["metadata"]["generation"] += 1
+    cluster.pass_time(60).settle()
+    assert cluster.status["observedGeneration"] == cluster.job["metadata"]["generation"]
 
 
 @pytest.mark.proves("lifecycle.md#phases", "dijob.md#status/conditions")

@@ -26,6 +26,39 @@ TASK: dict[str, Any] = SPEC["tasks"]["items"]["properties"]
 STATUS: dict[str, Any] = ROOT["status"]["properties"]
 # Client-side apply keeps the body in an annotation; the API server takes 256 KiB of them.
 LARGEST_ANNOTATION = 262_144
+_OF_KUBERNETES = frozenset(
+    [
+        "cm",
+        "cs",
+        "ep",
+        "ev",
+        "limits",
+        "ns",
+        "no",
+        "pvc",
+        "pv",
+        "po",
+        "rc",
+        "quota",
+        "sa",
+        "svc",
+        "crd",
+        "crds",
+        "rs",
+        "deploy",
+        "ds",
+        "sts",
+        "hpa",
+        "cj",
+        "csr",
+        "ing",
+        "netpol",
+        "pdb",
+        "pc",
+        "sc",
+    ]
+)
+"""Short names of Kubernetes' own resources: kubectl api-resources."""
 
 
 def test_the_crd_has_the_names_of_the_library() -> None:
@@ -189,3 +222,11 @@ def test_every_field_has_a_description() -> None:
 
 def test_the_crd_fits_in_the_annotation_of_client_side_apply() -> None:
     assert len(json.dumps(CRD, separators=(",", ":"))) < LARGEST_ANNOTATION * 3 / 4
+
+
+def test_short_names_are_short_and_belong_to_one_resource() -> None:
+    names = [yaml.safe_load(file.read_text())["spec"]["names"] for file in FILES.glob("*-crd.yaml")]
+    short = [name for each in names for name in each["shortNames"]]
+    assert len(short) == len(set(short)) == len({*short} - _OF_KUBERNETES)
+    (jobs,) = (each for each in names if each["kind"] == "DIJob")
+    assert min(map(len, jobs["shortNames"])) < len(jobs["singular"])

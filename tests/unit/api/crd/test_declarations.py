@@ -152,3 +152,22 @@ def test_an_attribute_has_the_type_of_its_field(owner: type, field: Field) -> No
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_has_as_many_cells_in_each_line(name: str) -> None:
     assert len({line.count("|") for line in table(name)}) == 1
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_of_a_table_says_what_its_field_is(name: str) -> None:
+    rows = [line for line in table(name) if line.startswith("| `")]
+    for row in rows:
+        meaning = row.strip("| ").split(" | ")[-1].removeprefix("| ")
+        assert not meaning.startswith(("[", "The webhook adds it")), row
+        assert len(meaning) > 10, row
+
+
+def test_the_reference_has_the_description_of_each_field_of_an_object() -> None:
+    texts = "\n".join(line for name in TABLES for line in table(name))
+    for owner in (JobSpec, Task):
+        for field in fields_of(owner).values():
+            for inner in field.inner.values() if isinstance(field.kind, Struct) else ():
+                if isinstance(inner.kind, Struct):
+                    continue
+                assert inner.declared.about in texts, f"{field.name}.{inner.name}"

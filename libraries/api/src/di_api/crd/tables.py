@@ -46,16 +46,24 @@ def table(name: str) -> Iterator[str]:
 def _rows(owner: type) -> Iterator[str]:
     for name, field in fields_of(owner).items():
         if isinstance(field.kind, Struct) and field.kind.of not in _OBJECTS.values():
+            more = field.declared.more
             for below, inner in field.inner.items():
-                yield _row(f"{name}.{below}", inner, default=_default(inner, field), owner=field)
+                default = _default(inner, field)
+                yield _row(f"{name}.{below}", inner, default=default, more=more)
+                # It is about the whole object, so once is enough.
+                more = ""
         else:
             yield _row(name, field, default=_default(field))
 
 
-def _row(name: str, field: Field, *, default: str, owner: Field | None = None) -> str:
-    about = (owner.declared.more if owner else "") or field.declared.about
-    stage = f"*{field.stage.capitalize()}.* " if field.stage else ""
-    meaning = f"{stage}{about} {field.declared.more}".strip()
+def _row(name: str, field: Field, *, default: str, more: str = "") -> str:
+    parts = (
+        f"*{field.stage.capitalize()}.*" if field.stage else "",
+        field.declared.about,
+        field.declared.more,
+        more,
+    )
+    meaning = " ".join(part for part in parts if part)
     cells = (f"`{name}`", field.kind.type_name(), default, meaning)
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 

@@ -65,6 +65,7 @@ def _status(
     now: datetime,
 ) -> dict[str, Any]:
     status: dict[str, Any] = {
+        "observedGeneration": snapshot.generation,
         "phase": verdict.phase.value,
         "conditions": conditions.advance(
             snapshot.status.conditions,

@@ -33,6 +33,7 @@ _MAX_DIGITS = 5
 """Maximum number of digits of an index: more than any job needs."""
 
 OWNED_FIELDS = (
+    "observedGeneration",
     "phase",
     "conditions",
     "replicas",
