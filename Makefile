@@ -63,7 +63,7 @@ try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no
 	@PATH="$(CURDIR)/$(TRY)/bin:$$PATH" $(TRY)/bin/python -m examples.demo.local
 
 .PHONY: demo
-demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|xgboost|ray|share)
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|tensorflow|xgboost|ray|share)
 	@$(AS_ROOT) $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down
@@ -179,7 +179,7 @@ lock: ## pin all dependencies again, a package to one version in all locks (UPGR
 		--no-emit-workspace --no-annotate --no-header --output-file out/agreed.txt
 	@pin() { echo "$$1"; $(COMPILE) $(if $(UPGRADE),--upgrade) --constraint out/agreed.txt "$$2" -o "$$1"; }; \
 	pin services/build.lock services/build.in; \
-	for e in cartpole coordinated-cartpole grpo impala jax ray share xgboost; do \
+	for e in cartpole coordinated-cartpole grpo impala jax ray share tensorflow xgboost; do \
 		pin examples/$$e/requirements.lock examples/$$e/pyproject.toml; done
 	@$(BIN)/python -m tools.release.locks
 

@@ -110,6 +110,19 @@ def process_group_of_xgboost() -> ClusterModel:
     return ClusterModel(job(task("learner", 2, processGroup={"framework": "xgboost"})))
 
 
+def cluster_of_tensorflow() -> ClusterModel:
+    fixed: Object = {"framework": "tensorflow"}
+    bounds = {"minReplicas": 1, "maxReplicas": 3}
+    return ClusterModel(
+        job(
+            task("chief", processGroup=fixed),
+            task("worker", 2, processGroup={**fixed, "elastic": True}, **bounds),
+            task("ps", processGroup=fixed),
+            task("evaluator", processGroup=fixed),
+        )
+    )
+
+
 def checkpoints() -> ClusterModel:
     given: Object = {
         "spec": {
@@ -294,7 +307,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(process_group_of_xgboost, own_code),
+        *(process_group_of_xgboost, cluster_of_tensorflow, own_code),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
         *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),

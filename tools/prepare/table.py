@@ -54,6 +54,7 @@ EXAMPLES: Final[Mapping[str, Command]] = {
     "jax": "all",
     "ray": "all",
     "share": "all",
+    "tensorflow": "all",
     "torch-ddp": "all",
     "xgboost": "all",
 }

@@ -44,6 +44,12 @@ def second(**fields: Any) -> Object:
     return tasks(task("second", **fields))
 
 
+def cluster(name: str, *, elastic: bool = False, **fields: Any) -> Object:
+    """A task of a cluster of TensorFlow."""
+    group = {"framework": "tensorflow", "elastic": elastic}
+    return task(name, processGroup=group, **fields)
+
+
 def coordinated(**spec: Any) -> Object:
     return {"coordinated": {"coordinator": {"template": template()}, "replicas": []}, **spec}
 
@@ -217,6 +223,33 @@ BROKEN: dict[str, tuple[Object, str]] = {
         for name, each in FRAMEWORKS.items()
         if each.fixed_size
     },
+    "spec.tasks: a task chief needs a task ps": (tasks(cluster("chief")), "spec.tasks[1].name"),
+    "spec.tasks: a task ps needs a task chief": (tasks(cluster("ps")), "spec.tasks[1].name"),
+    "spec.tasks: elastic must be false without a task ps": (
+        tasks(cluster("worker", elastic=True, minReplicas=1, maxReplicas=2)),
+        "spec.tasks[1].processGroup.elastic",
+    ),
+    "spec.tasks[].name: must be one of chief": (tasks(cluster("second")), "spec.tasks[1].name"),
+    "spec.tasks[].replicas: must be 1, a cluster of tensorflow": (
+        tasks(cluster("evaluator", replicas=2)),
+        "spec.tasks[1].replicas",
+    ),
+    "spec.tasks[].replicas: must be at most 256, a variable of tensorflow": (
+        tasks(cluster("worker", replicas=257)),
+        "spec.tasks[1].replicas",
+    ),
+    "spec.tasks[].podsPerReplica: must be 1, the tasks of a job": (
+        tasks(cluster("worker", podsPerReplica=2)),
+        "spec.tasks[1].podsPerReplica",
+    ),
+    "spec.tasks[].vacant: must be empty": (
+        tasks(
+            cluster("worker", elastic=True, minReplicas=1, maxReplicas=2, vacant=[0]),
+            cluster("chief"),
+            cluster("ps"),
+        ),
+        "spec.tasks[1].vacant",
+    ),
     "spec.tasks[].processGroup.elastic: an elastic group needs": (
         second(processGroup={**TORCH, "elastic": True}),
         "spec.tasks[1].processGroup.elastic",

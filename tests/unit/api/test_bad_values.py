@@ -161,6 +161,10 @@ spec.tasks[0].backoffLimit: true: must be a whole number, 0 or more
   jax has one process in each pod
 (tasks[0].processGroup.framework=jax; tasks[0].minReplicas=1; tasks[0].maxReplicas=2)
   spec.tasks[0].processGroup.elastic: true: must be false, jax takes no member in
+(tasks[0].name=trainer; tasks[0].processGroup={framework: tensorflow}; successPolicy={tasks:
+  [trainer]}; failurePolicy=null; progressPolicy=null; scheduling=null) spec.tasks[0].name:
+  "trainer": must be one of chief, worker, ps, evaluator: the name of a task is its role in a
+  cluster of tensorflow
 (tasks[0].processGroup.framework=xgboost) spec.tasks[0].processGroup.processesPerReplica: 2: must be
   1, a worker of xgboost uses the cores of its pod by threads
 (tasks[0].processGroup.framework=xgboost; tasks[0].minReplicas=1; tasks[0].maxReplicas=2)
@@ -290,8 +294,8 @@ spec.progressPolicy.firstTimeoutSeconds: 0: must be 1 or more
 spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 600
 spec.progressPolicy.tasks[0]: "critic": no task of this job has that name
 spec.progressPolicy.tasks: []: must name a task, or be left out
-spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax, xgboost,
-  none
+spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax,
+  tensorflow, xgboost, none
 spec.tasks[0].processGroup.processesPerReplica: 0: must be 1 or more
 spec.tasks[0].processGroup.lastCallSeconds: -1: must be 0 or more
 spec.tasks[0].service.ports: []: must hold at least one port

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from di_api.frameworks import FRAMEWORKS
+from di_api.frameworks.declaration import MOST_LISTED
 from di_api.spec import Framework, ProcessGroup, Task, TaskType
+from di_operator.builders.nodes import MAX_VARIABLE
 from di_operator.builders.process_group import group_environment
 
 NODES = ("x-learner-0.di-x.rl.svc", "x-learner-1.di-x.rl.svc", "x-learner-2.di-x.rl.svc")
@@ -125,6 +128,83 @@ def test_workers_of_xgboost_wait_for_the_deadline_and_no_attempt_longer(seconds:
     attempts = int(found["DMLC_RETRY"])
     assert attempts * (attempts - 1) >= seconds
     assert (attempts - 1) * (attempts - 2) < seconds
+
+
+def members(*ports: Any, **sizes: int) -> dict[str, dict[str, str]]:
+    """The variables of all pods of a cluster of TensorFlow, by pod; ports are those of workers."""
+    group = ProcessGroup(framework=Framework.TENSORFLOW)
+    tasks = {}
+    for name, size in sizes.items():
+        container = {"name": "c", "image": "i", "ports": [*ports] if name == "worker" else []}
+        task = Task(
+            name=name,
+            type=TaskType.NONE,
+            replicas=size,
+            process_group=group,
+            template={"spec": {"containers": [container]}},
+        )
+        tasks[task.name] = (task, tuple(f"x-{name}-{index}" for index in range(size)))
+    other = Task(name="other", type=TaskType.NONE, replicas=1, template={})
+    every = [*tasks.values(), (other, ("x-other-0",))]
+    return {
+        node: dict(group_environment(task, index, nodes, every))
+        for task, nodes in tasks.values()
+        for index, node in enumerate(nodes)
+    }
+
+
+@pytest.mark.proves(
+    "process-groups.md#variables/tensorflow-tf-config",
+    "process-groups.md#variables/tensorflow-master-addr-master-port-world-size-rank",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
+def test_a_cluster_of_tensorflow_is_made_of_the_tasks_with_its_roles() -> None:
+    found = members(chief=1, worker=2, ps=1, evaluator=1)
+    configs = {pod: json.loads(each["TF_CONFIG"]) for pod, each in found.items()}
+    cluster = {
+        "chief": ["x-chief-0:11338"],
+        "worker": ["x-worker-0:12362", "x-worker-1:12363"],
+        "ps": ["x-ps-0:13386"],
+    }
+    assert all(config["cluster"] == cluster for config in configs.values())
+    assert configs["x-worker-1"]["task"] == {"type": "worker", "index": 1}
+    assert configs["x-evaluator-0"]["task"] == {"type": "evaluator", "index": 0}
+    del found["x-worker-1"]["TF_CONFIG"]
+    place = {"MASTER_ADDR": "x-worker-0", "MASTER_PORT": "10314", "WORLD_SIZE": "2", "RANK": "1"}
+    assert found["x-worker-1"] == place
+
+
+def test_pods_of_a_cluster_of_tensorflow_have_different_ports() -> None:
+    """Its servers listen at all addresses, so pods on one host network need them."""
+    found = members(chief=1, worker=256, ps=256)
+    cluster = json.loads(found["x-chief-0"]["TF_CONFIG"])["cluster"]
+    ports = [address.rpartition(":")[2] for each in cluster.values() for address in each]
+    assert len(set(ports)) == 1 + 256 + 256
+    assert not {"10314", "10315"} & set(ports)
+
+
+def test_a_named_port_is_that_of_all_pods_of_its_task() -> None:
+    found = members({"name": "master-port", "containerPort": 7}, worker=2)
+    config = json.loads(found["x-worker-1"]["TF_CONFIG"])
+    assert config["cluster"] == {"worker": ["x-worker-0:7", "x-worker-1:7"]}
+
+
+def test_a_task_without_pods_is_not_in_the_cluster() -> None:
+    found = members(worker=1, ps=0)
+    assert [*json.loads(found["x-worker-0"]["TF_CONFIG"])["cluster"]] == ["worker"]
+
+
+def test_the_longest_addresses_of_a_cluster_fit_into_one_variable() -> None:
+    label = "a" * 63
+    domain = f".di-{label}.{label}.svc.cluster.local"
+    group = ProcessGroup(framework=Framework.TENSORFLOW)
+    every = []
+    for name, size in (("chief", 1), ("worker", MOST_LISTED), ("ps", MOST_LISTED)):
+        task = Task(name=name, type=TaskType.NONE, replicas=size, process_group=group, template={})
+        every.append((task, (f"{label}{domain}",) * size))
+    task, nodes = every[1]
+    config = group_environment(task, 0, nodes, every)["TF_CONFIG"]
+    assert len(f"TF_CONFIG={config}") < MAX_VARIABLE
 
 
 @pytest.mark.proves(

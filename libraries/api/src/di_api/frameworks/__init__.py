@@ -7,9 +7,10 @@ variables.
 from collections.abc import Mapping
 from typing import Final
 
-from di_api.frameworks.declaration import Declaration, Member
+from di_api.frameworks.declaration import Declaration, Listed, Member
 from di_api.frameworks.jax import JAX
 from di_api.frameworks.none import NONE
+from di_api.frameworks.tensorflow import TENSORFLOW
 from di_api.frameworks.torch import TORCH
 from di_api.frameworks.xgboost import XGBOOST
 from di_api.spec.process_group import Framework
@@ -17,9 +18,10 @@ from di_api.spec.process_group import Framework
 FRAMEWORKS: Final[Mapping[Framework, Declaration]] = {
     Framework.TORCH: TORCH,
     Framework.JAX: JAX,
+    Framework.TENSORFLOW: TENSORFLOW,
     Framework.XGBOOST: XGBOOST,
     Framework.NONE: NONE,
 }
 """Declarations by framework: a framework is a row here and a member of `Framework`."""
 
-__all__ = ["FRAMEWORKS", "Declaration", "Member"]
+__all__ = ["FRAMEWORKS", "Declaration", "Listed", "Member"]

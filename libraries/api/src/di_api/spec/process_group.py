@@ -15,6 +15,7 @@ class Framework(StrEnum):
 
     TORCH = "torch"
     JAX = "jax"
+    TENSORFLOW = "tensorflow"
     XGBOOST = "xgboost"
     NONE = "none"
 

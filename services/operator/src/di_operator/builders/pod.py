@@ -35,6 +35,8 @@ class PodFrame:
     job: Object
     replicas: Mapping[str, int]
     """Replica count by task."""
+    tasks: tuple[Task, ...] = ()
+    """All tasks of the job."""
     restarts: int = 0
     """Restarts of the job so far."""
     attempts: Mapping[str, int] = field(default_factory=dict)
@@ -266,7 +268,12 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str,
         **_group_file(frame, task),
         **frame.services,
         **frame.ports.environment(task, rank or 0),
-        **group_environment(task, place, pods),
+        **group_environment(
+            task,
+            place,
+            pods,
+            [(each, frame.nodes.by_task.get(each.name, ())) for each in frame.tasks],
+        ),
     }
 
 

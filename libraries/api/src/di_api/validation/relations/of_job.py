@@ -33,6 +33,7 @@ from di_api.validation.scheduling.topology import topology_of_nobody, wrong_topo
 from di_api.validation.size import total_errors
 from di_api.validation.success import wrong_success_policy
 from di_api.validation.task.elastic_tier import contended_tiers
+from di_api.validation.task.framework import RULES_OF_TASKS, wrong_clusters
 from di_api.validation.task.node_check import contended_nodes, taken_names
 from di_api.validation.task.pod_groups import shared_pod_names
 from di_api.validation.task.ports import confused_variables
@@ -259,6 +260,7 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
     ),
+    Relation(errors=lambda whole: wrong_clusters(whole.tasks), rules=RULES_OF_TASKS),
     Relation(errors=lambda whole: shared_pod_names(whole.tasks), is_all=False),
     Relation(errors=lambda whole: names_of_standbys(whole.tasks), is_all=False),
     Relation(errors=lambda whole: wrong_success_policy(whole.spec, whole.tasks), is_all=False),

@@ -7,9 +7,10 @@ from typing import Final
 from di_api.validation.relations.row import One, Relation
 from di_api.validation.task.drain import hook_in_the_way, wrong_drain
 from di_api.validation.task.elastic_tier import wrong_tier
+from di_api.validation.task.framework import RULES_OF_TASK
 from di_api.validation.task.pod_groups import lonely_leader
 from di_api.validation.task.ports import OURS, ports_of_containers, repeated_ports
-from di_api.validation.task.process_group import FRAMEWORK_RULES, wrong_process_group
+from di_api.validation.task.process_group import wrong_process_group
 from di_api.validation.task.scalable import unbounded_scalable
 from di_api.validation.task.service import wrong_service
 from di_api.validation.task.standby import wrong_standby
@@ -193,7 +194,7 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
     Relation(
         errors=lambda one: wrong_process_group(one.path, one.task),
         rules=(
-            *FRAMEWORK_RULES,
+            *RULES_OF_TASK,
             {
                 "rule": "!has(self.processGroup) || !self.processGroup.elastic || "
                 "has(self.minReplicas) && has(self.maxReplicas)",

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from di_api.field_error import FieldError, InvalidSpec, mapping
-from di_api.frameworks import FRAMEWORKS, Declaration
-from di_api.frameworks.none import NONE
 from di_api.group_status import is_fixed_group
 from di_api.spec.failure import FailurePolicy
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.reading import read
 from di_api.validation.size import pods_per_replica
+from di_api.validation.task.framework import wrong_framework
 
 
 def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
     """Yield the errors in a raw task's group, with defaults."""
     group, where = mapping(task.get("processGroup")), f"{path}.processGroup"
-    declared = _declaration(group.get("framework"))
-    processes = _whole(group.get("processesPerReplica"))
-    if declared.single_process and processes is not None and processes > 1:
-        message = f"must be 1, {declared.single_process}"
-        yield FieldError(f"{where}.processesPerReplica", processes, message)
-    if declared.fixed_size and group.get("elastic") is True:
-        yield FieldError(f"{where}.elastic", True, f"must be false, {declared.fixed_size}")
+    yield from wrong_framework(path, task)
     if group.get("elastic") is True and pods_per_replica(task) > 1:
         message = "must be false with podsPerReplica above 1, each replica is a group of its own"
         yield FieldError(f"{where}.elastic", True, message)
@@ -39,10 +32,6 @@ def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldErr
     if last_call is not None and deadline is not None and last_call > deadline:
         message = f"must be at most deadlineSeconds, {deadline}"
         yield FieldError(f"{where}.lastCallSeconds", last_call, message)
-
-
-def _declaration(framework: object) -> Declaration:
-    return next((each for name, each in FRAMEWORKS.items() if name == framework), NONE)
 
 
 def _whole(value: object) -> int | None:
@@ -70,25 +59,3 @@ def scaling_warning(spec: Mapping[str, Any], task: Mapping[str, Any]) -> str | N
         f"the process group of task {name} has a fixed size: scaling replaces all its pods, which "
         "go on from their last checkpoint"
     )
-
-
-def _framework_rules() -> Iterator[dict[str, str]]:
-    """Yield the policy's rules for what frameworks cannot do."""
-    for name, declared in FRAMEWORKS.items():
-        of_another = f"!has(self.processGroup) || self.processGroup.framework != '{name}'"
-        if declared.single_process:
-            yield {
-                "rule": f"{of_another} || self.processGroup.processesPerReplica == 1",
-                "message": f"must be 1, {declared.single_process}",
-                "fieldPath": ".processGroup.processesPerReplica",
-            }
-        if declared.fixed_size:
-            yield {
-                "rule": f"{of_another} || !self.processGroup.elastic",
-                "message": f"must be false, {declared.fixed_size}",
-                "fieldPath": ".processGroup.elastic",
-            }
-
-
-FRAMEWORK_RULES: Final = tuple(_framework_rules())
-"""Rules about `self`, a task; the same as `wrong_process_group` has."""

@@ -243,6 +243,7 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
     return PodFrame(
         job=snapshot.job,
         replicas=Counter(slot.task.name for slot in snapshot.slots),
+        tasks=tuple(snapshot.tasks),
         restarts=snapshot.status.restarts,
         attempts=snapshot.status.restart_attempts,
         replica_attempts=snapshot.status.replica_attempts,
