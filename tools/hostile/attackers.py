@@ -200,6 +200,10 @@ class Tally:
     """Their ends by error."""
 
 
+def _nothing() -> None:
+    pass  # a lambda could not be given to another process
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How large an attack is."""
@@ -208,7 +212,7 @@ class Plan:
     seconds: float
     source: str | None = None
     """The address that it comes from."""
-    on_open: Callable[[], None] = field(default=lambda: None)
+    on_open: Callable[[], None] = _nothing
     """Called before each connection."""
 
 
