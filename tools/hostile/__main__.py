@@ -46,7 +46,9 @@ def measure(
         plan = Plan(connections=options.connections, seconds=seconds + 5, source=options.source)
         attackers = spawn.Process(target=run, args=(began, kind, target, plan))
         attackers.start()
-        began.wait(60)
+        while not began.wait(1):
+            if not attackers.is_alive():
+                raise RuntimeError(f"the attackers ended with {attackers.exitcode}")
     try:
         return asyncio.run(_visit(target, options, warm=1.0 if kind else 0.0))
     finally:

@@ -246,6 +246,8 @@ async def attack(kind: str, target: Target, plan: Plan) -> Tally:
 
 def run(began: Event, kind: str, target: Target, plan: Plan) -> None:
     """Attack, as a process of its own; `began` is set when it starts."""
+    if kind in ONLY_REVIEWS:
+        expensive_bodies()  # takes longer than a measurement
     # What asyncio says of connections that end under it is what an attack is made of.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     # On a machine that all share they are not to take what the service needs to run at all.
