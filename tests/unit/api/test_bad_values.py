@@ -143,6 +143,9 @@ spec.tasks[0].replicas: 2147483648: must be 2147483647 or less
   may reach 5000 pods, of each task the larger of replicas and maxReplicas counted, and a job may
   have 4096; lower some, or make it several jobs
 spec.tasks[0].podsPerReplica: "2": must be a whole number, 1 or more
+spec.tasks[0].podsPerReplica: 5000: must be 1024 or less
+spec.tasks[0].template.spec.priority: 2147483648: must be a number of 32 bits
+spec.tasks[0].template.spec.priority: -2147483649: must be a number of 32 bits
 (tasks[0].podsPerReplica=2; tasks[0].minReplicas=1; tasks[0].maxReplicas=2)
   spec.tasks[0].processGroup.elastic: true: must be false with podsPerReplica above 1, each replica
   is a group of its own
@@ -276,6 +279,9 @@ spec.failurePolicy.rules[0].onExitCodes: []: must be an object
 (failurePolicy.rules[0].tasks=[collector]) spec.failurePolicy.rules[0].growMemory: {}: no container
   of task collector has a memory limit, so there is nothing to grow
 spec.failurePolicy.rules[0].growMemory.limit: "2Gi": is less than the memory limit that a
+  container of task learner has
+(tasks[0].template.spec.containers[1]={name: b, image: b, resources: {limits: {memory: 1Gi}}})
+  spec.failurePolicy.rules[0].growMemory.limit: "2Gi": is less than the memory limit that a
   container of task learner has
 (failurePolicy.rules=[{growMemory: {}}]) spec.failurePolicy.rules[0].growMemory.limit: "2Gi": is
   less than the memory limit that a container of task learner has

@@ -101,6 +101,7 @@ spec.tasks[0].template.metadata.labels: []: must be an object
 spec.tasks[0].template.spec: null: must hold at least one container
 ({CONTAINERS}=[]) spec.tasks[0].template.spec: an object: must hold at least one container
 spec.{CONTAINERS}[0].ports[0]: "x": must be an object
+spec.{CONTAINERS}[0].name: 1: must be a string
 spec.{CONTAINERS}[0].env[0].name: {{}}: must be a string
 spec.{CONTAINERS}[0].volumeMounts[0].mountPath: 1: must be a string
 spec.{CONTAINERS}[0].resources: []: must be an object
