@@ -139,6 +139,7 @@ ODD: Final = MappingProxyType[str, Job](
         "selector": {"spec": {"nodeSelector": {"gpu.example.org/type": "A100-80GB"}}},
         "greater": affine(key="gpu", operator="Gt", values=["8"]),
         "exists": affine(key="gpu", operator="Exists"),
+        "one of some": affine(key="gpu", operator="In", values=["A100", "H100"]),
         "tolerates all": {"spec": {"tolerations": [{"operator": "Exists"}]}},
         "toleration": {
             "spec": {
@@ -155,6 +156,7 @@ ODD: Final = MappingProxyType[str, Job](
         "mounts": mounting(
             {"name": "data", "mountPath": "/x", "subPath": "a..b/c"},
             {"name": "data", "mountPath": "/y"},
+            {"name": "data", "mountPath": "/z", "subPathExpr": "$(HOSTNAME)"},
         ),
         "variables": {
             "container": {
@@ -166,6 +168,9 @@ ODD: Final = MappingProxyType[str, Job](
             }
         },
         "devices": resources(requests={GPU: "2"}, limits={GPU: 2}),
+        "half of what Kubernetes counts": resources(
+            requests={"a.kubernetes.io/b": "0.5"}, limits={"a.kubernetes.io/b": "0.5"}
+        ),
         "shares of a node": resources(
             requests={"cpu": "0.5", "hugepages-2Mi": "2Mi"},
             limits={"hugepages-2Mi": "2Mi", "cpu": 1},

@@ -147,6 +147,10 @@ GOOD_JOBS = {
         task("collector", dependsOn=["learner"]),
         task("evaluator", dependsOn=["learner", "collector"]),
     ),
+    "as many groups of pods as a ProvisioningRequest has": job(
+        *(task("none", name=f"t{index}") for index in range(32)),
+        scheduling={"provisioningClassName": "a"},
+    ),
     "names like those of replicas": job(task("none", name="a"), task("none", name="a-1")),
     "maxReplicas of 4096 pods": job(task(maxReplicas=4000), task("collector", replicas=96)),
     "names that fit the node lists of 4096 pods": job(task(replicas=4096), name="n" * 16),

@@ -355,6 +355,8 @@ spec.code.path: "code": must be an absolute path such as /code, without . or .. 
 spec.code.path: "/code/../etc": must be an absolute path such as /code, without . or .. or a colon
 spec.code.path: "/var/run/di-code/a": /var/run/di-code is where the operator puts its files; choose
   another, such as /code
+spec.code.requirements: "/a.txt": must be the path of a file in the bundle such as
+  requirements.txt, without . or .. or a colon
 spec.code.requirements: "../a.txt": must be the path of a file in the bundle such as
   requirements.txt, without . or .. or a colon
 (code.path=/other) spec.tasks[0].template.spec.containers[0].volumeMounts[0].mountPath: "/other/":

@@ -247,6 +247,15 @@ def test_the_template_of_a_suspended_job_that_never_started_may_be_corrected() -
     assert len(_corrected(ran, suspend=True)) == 1
 
 
+def test_a_suspension_is_proposed_for_templates_alone() -> None:
+    old = job(task())
+    new = deepcopy(old)
+    new["spec"]["tasks"][0]["podsPerReplica"] = 2
+    (error,) = validate_update(old, new)
+    assert error.path == "spec.tasks[0].podsPerReplica"
+    assert "suspend" not in error.message
+
+
 def test_a_corrected_template_has_to_be_right() -> None:
     old = job(task(), suspend=True)
     new = deepcopy(old)

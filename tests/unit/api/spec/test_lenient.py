@@ -81,6 +81,7 @@ spec.tasks[0].backoffLimit: 0.5: must be a whole number, 0 or more
 spec.activeDeadlineSeconds: 9223372036854775808: must be 1 or more, and 9223372036854775807 or less
 spec.volumes: {{}}: must be a list
 spec.volumes[0]: 1: must be an object
+spec.volumes[0].name: 1: must be a string
 spec.scheduling: []: must be an object
 spec.tasks: null: a job has tasks or a coordinator
 spec.tasks[0]: 1: must be an object
@@ -132,6 +133,15 @@ def test_a_spec_without_meaning_is_unreadable(message: str, job: Job) -> None:
     with pytest.raises(InvalidSpec) as caught:
         load_leniently(job["spec"])
     assert str(caught.value) == message
+
+
+def test_as_many_replicas_are_read_as_may_have_run() -> None:
+    read = load_leniently(
+        edited({"spec": TASKS}, f"tasks[0].replicas={MAX_READABLE_REPLICAS}; tasks[1].replicas=0")[
+            "spec"
+        ]
+    )
+    assert read.replicas == MAX_READABLE_REPLICAS
 
 
 def test_the_largest_values_are_read() -> None:
