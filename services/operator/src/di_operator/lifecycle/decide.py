@@ -30,7 +30,7 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
     decision = decide_inactive(snapshot, now) or _decide_active(snapshot, now, settings)
     upkeep = [policy.upkeep(snapshot, now) for policy in POLICIES if policy.upkeep is not None]
-    return replace(decision, upkeep=sum(upkeep, ()))
+    return replace(decision, upkeep=sum(upkeep, ())) if any(upkeep) else decision
 
 
 def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
@@ -57,6 +57,8 @@ def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Dec
 def _repair(snapshot: Snapshot, decision: Decision, settings: Settings) -> Decision:
     """Add repairs, last of all: a refused repair must not delay other actions."""
     repairs = [policy.repair(snapshot, settings) for policy in POLICIES if policy.repair]
+    if not any(repair.actions or repair.events for repair in repairs):
+        return decision
     return replace(
         decision,
         actions=tuple(action for repair in repairs for action in repair.actions),

@@ -179,11 +179,11 @@ class JobReader:
     async def settings(self) -> Settings:
         """Return the operator's present settings."""
         known = self._known
-        return replace(
-            self._settings,
-            server_ca=known.server_ca() if known.server_ca is not None else None,
-            job_secret_key=await known.job_secret_key() if known.job_secret_key else None,
-        )
+        server_ca = known.server_ca() if known.server_ca is not None else None
+        secret_key = await known.job_secret_key() if known.job_secret_key else None
+        if (server_ca, secret_key) != (self._settings.server_ca, self._settings.job_secret_key):
+            self._settings = replace(self._settings, server_ca=server_ca, job_secret_key=secret_key)
+        return self._settings
 
     def _sources(self, job: Mapping[str, Any], key: JobKey) -> Sources:
         """Return what is known about a job without a request."""
@@ -209,7 +209,9 @@ class JobReader:
         self, job: Mapping[str, Any], key: JobKey, read: Mapping[str, Any] = NOTHING_READ
     ) -> Snapshot:
         """Return the job with everything known about it, and the results of `read`."""
-        sources = replace(self._sources(job, key), **read)
+        sources = self._sources(job, key)
+        if read:
+            sources = replace(sources, **read)
         return read_snapshot(job, sources, read=self._specs.examine, read_pod=self._read_pod)
 
     async def read(self, job: Mapping[str, Any], needed: Needs) -> Mapping[str, Any]:

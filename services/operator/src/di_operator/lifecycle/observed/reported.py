@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from di_api.field_error import mapping
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 _LARGEST: Final = 1.7e308
@@ -35,7 +35,7 @@ class Reported:
     @classmethod
     def read(cls, raw: object) -> Reported:
         """Read a value of any shape."""
-        fields = raw if isinstance(raw, Mapping) else {}
+        fields = mapping(raw)
         phase, step, rejected = (fields.get(key) for key in ("phase", "step", "rejected"))
         return cls(
             reported_at=parse_time(fields.get("reportedAt")),

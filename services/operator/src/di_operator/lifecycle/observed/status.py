@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from di_api.expected_completion import ExpectedCompletion
 from di_api.group_status import GroupStatus, read_groups
@@ -31,6 +31,10 @@ MAX_ATTEMPT = 99_998
 
 _MAX_DIGITS = 5
 """Maximum number of digits of an index: more than any job needs."""
+
+_PHASES: Final = {phase.value: phase for phase in Phase}
+_STARTED: Final = frozenset(phase.value for phase in Phase if not phase.is_waiting)
+"""Phases, and so conditions, of a job that has left Pending."""
 
 OWNED_FIELDS = (
     "observedGeneration",
@@ -174,7 +178,7 @@ class Status:
         """
         return (
             not self.is_waiting
-            or any(phase.value in self.conditions for phase in Phase if not phase.is_waiting)
+            or not _STARTED.isdisjoint(self.conditions)
             or self.restarts + self.reschedules > 0
             or _ran(self.raw.get("taskStatus"))
         )
@@ -241,7 +245,7 @@ def with_owned(present: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, 
 
 
 def _phase(value: object) -> Phase | None:
-    return next((phase for phase in Phase if phase.value == value), None)
+    return _PHASES.get(value) if isinstance(value, str) else None
 
 
 def _confirms(fields: Mapping[str, Any], phase: Phase) -> bool:

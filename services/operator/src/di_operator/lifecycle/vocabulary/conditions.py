@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import format_time
 from di_operator.kueue.multikueue import QUEUED
@@ -46,9 +47,7 @@ Condition = Mapping[str, Any]
 def well_formed(conditions: object) -> dict[str, Condition]:
     """Return the well-formed conditions by type; malformed ones are dropped."""
     seen: dict[str, Condition] = {}
-    for condition in conditions if isinstance(conditions, list) else ():
-        if not isinstance(condition, Mapping):
-            continue
+    for condition in map(mapping, items(conditions)):
         kind = condition.get("type")
         texts = [condition.get(key) for key in ("reason", "message")]
         if (
