@@ -21,8 +21,11 @@ def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
     Accepts objects of any shape: an unreadable reference controls nothing.
     """
-    for raw in items(mapping(found.get("metadata")).get("ownerReferences")):
-        owner = mapping(raw)
+    try:
+        references = found["metadata"]["ownerReferences"]
+    except (KeyError, TypeError):
+        return None
+    for owner in map(mapping, items(references)):
         # Another API group can have a kind of the same name.
         group = str(owner.get("apiVersion") or "").partition("/")[0]
         if owner.get("controller") is True and owner.get("kind") == KIND and group == GROUP:
