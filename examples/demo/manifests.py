@@ -18,6 +18,7 @@ EXAMPLES: Mapping[str, Path] = {
     "di-engine-elastic": _FOLDER / "di-engine" / "elastic.yaml",
     "torch-ddp": _FOLDER / "torch-ddp" / "job.yaml",
     "jax": _FOLDER / "jax" / "job.yaml",
+    "paddle": _FOLDER / "paddle" / "job.yaml",
     "tensorflow": _FOLDER / "tensorflow" / "job.yaml",
     "xgboost": _FOLDER / "xgboost" / "job.yaml",
     "ray": _FOLDER / "ray" / "job.yaml",

@@ -123,6 +123,14 @@ def cluster_of_tensorflow() -> ClusterModel:
     )
 
 
+def process_groups_of_paddle() -> ClusterModel:
+    group: Object = {"framework": "paddle"}
+    launched: Object = {**group, "processesPerReplica": 4}
+    return ClusterModel(
+        job(task("learner", 2, processGroup=group), task("replay", 2, processGroup=launched))
+    )
+
+
 def checkpoints() -> ClusterModel:
     given: Object = {
         "spec": {
@@ -307,7 +315,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(process_group_of_xgboost, cluster_of_tensorflow, own_code),
+        *(process_group_of_xgboost, cluster_of_tensorflow, process_groups_of_paddle, own_code),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
         *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),

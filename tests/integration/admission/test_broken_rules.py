@@ -238,6 +238,10 @@ BROKEN: dict[str, tuple[Object, str]] = {
         tasks(cluster("worker", replicas=257)),
         "spec.tasks[1].replicas",
     ),
+    "spec.tasks[].replicas: must be at most 256, a variable of paddle": (
+        second(replicas=257, processGroup={"framework": "paddle"}),
+        "spec.tasks[1].replicas",
+    ),
     "spec.tasks[].podsPerReplica: must be 1, the tasks of a job": (
         tasks(cluster("worker", podsPerReplica=2)),
         "spec.tasks[1].podsPerReplica",

@@ -130,6 +130,29 @@ def test_workers_of_xgboost_wait_for_the_deadline_and_no_attempt_longer(seconds:
     assert (attempts - 1) * (attempts - 2) < seconds
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/paddle-paddle-trainer-id-paddle-trainers-num",
+    "process-groups.md#variables/paddle-master-addr-master-port-world-size-rank",
+    "process-groups.md#variables/paddle-paddle-master-paddle-nnodes-paddle-nproc",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
+def test_a_trainer_of_paddle_in_each_pod_needs_no_launcher() -> None:
+    launcher = {"PADDLE_MASTER": f"{NODES[0]}:10314", "PADDLE_NNODES": "3", "PADDLE_RANK": "1"}
+    assert variables(framework=Framework.PADDLE) == {
+        **MASTER,
+        "WORLD_SIZE": "3",
+        "RANK": "1",
+        "PADDLE_TRAINER_ID": "1",
+        "PADDLE_TRAINERS_NUM": "3",
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(f"{node}:10314" for node in NODES),
+        "PADDLE_CURRENT_ENDPOINT": f"{NODES[1]}:10314",
+        **launcher,
+        "PADDLE_NPROC_PER_NODE": "1",
+    }
+    several = variables(framework=Framework.PADDLE, processes_per_replica=4)
+    assert several == {**launcher, "PADDLE_NPROC_PER_NODE": "4"}
+
+
 def members(*ports: Any, **sizes: int) -> dict[str, dict[str, str]]:
     """The variables of all pods of a cluster of TensorFlow, by pod; ports are those of workers."""
     group = ProcessGroup(framework=Framework.TENSORFLOW)

@@ -26,6 +26,7 @@ def refusals(framework: Framework, **group: Any) -> list[str]:
         (Framework.TORCH, True, True),
         (Framework.JAX, False, False),
         (Framework.TENSORFLOW, False, True),
+        (Framework.PADDLE, True, False),
         (Framework.XGBOOST, False, False),
         (Framework.NONE, True, True),
     ],

@@ -10,6 +10,7 @@ from typing import Final
 from di_api.frameworks.declaration import Declaration, Listed, Member
 from di_api.frameworks.jax import JAX
 from di_api.frameworks.none import NONE
+from di_api.frameworks.paddle import PADDLE
 from di_api.frameworks.tensorflow import TENSORFLOW
 from di_api.frameworks.torch import TORCH
 from di_api.frameworks.xgboost import XGBOOST
@@ -19,6 +20,7 @@ FRAMEWORKS: Final[Mapping[Framework, Declaration]] = {
     Framework.TORCH: TORCH,
     Framework.JAX: JAX,
     Framework.TENSORFLOW: TENSORFLOW,
+    Framework.PADDLE: PADDLE,
     Framework.XGBOOST: XGBOOST,
     Framework.NONE: NONE,
 }

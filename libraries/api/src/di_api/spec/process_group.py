@@ -16,6 +16,7 @@ class Framework(StrEnum):
     TORCH = "torch"
     JAX = "jax"
     TENSORFLOW = "tensorflow"
+    PADDLE = "paddle"
     XGBOOST = "xgboost"
     NONE = "none"
 
@@ -36,8 +37,9 @@ class ProcessGroup:
         int,
         Declared(
             kind=Whole(1, 1024),
-            about="Processes in each pod. With more than 1, `torchrun` starts them.",
-            more="Frameworks other than `torch` and `none` have one.",
+            about="Processes in each pod. With more than 1, `torchrun` or another launcher "
+            "starts them.",
+            more="[Not with every framework](../how-to/process-groups.md#frameworks).",
         ),
     ] = 1
     elastic: Annotated[
