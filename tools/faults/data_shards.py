@@ -3,9 +3,9 @@
     python -m tools.faults.data_shards --kills 500
 
 Each worker takes shards from one of two di-servers, and notes what it has done. One kill in ten is
-SIGKILL to a server, which is started again. The others are to a worker: it reports nothing any
-more, and a new one takes its place. No shard may be lost. None may be done twice, except for those
-that a killed worker had.
+SIGKILL to a server; it is started again while the other one answers. The others are to a worker: it
+reports nothing any more, and a new one takes its place. No shard may be lost. None may be done
+twice, except for those that a killed worker had.
 
 Prints the counts, and returns 1 if a shard was lost or done twice without a kill.
 """
@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -49,6 +49,8 @@ LEASE = 20
 """Seconds; longer than a busy machine lets a living worker wait."""
 _SHARDS_OF_A_KILL = 8
 """Shards that are done between two kills."""
+_OF_SERVERS = 0.1
+"""Share of kills that are of servers, while none of them starts."""
 _AT_ONCE = 4
 """Shards that a worker asks for: with more, most shards would be those of killed workers."""
 _WAIT = 300.0
@@ -88,15 +90,15 @@ def kill_and_count(
         workers = [pool.submit(run.work) for _ in range(WORKERS)]
         of_servers = 0
         for number in range(1, kills + 1):
-            run.wait_for(number * _SHARDS_OF_A_KILL)
-            if rng.random() < 0.1:
+            run.wait_for(len(run.done) + _SHARDS_OF_A_KILL)
+            # The other server answers while one starts.
+            if rng.random() < _OF_SERVERS and fleet.is_whole:
                 of_servers += 1
                 fleet.replace(rng.randrange(SERVERS))
             else:
                 run.kill_a_worker()
             workers = [_living(pool, run, worker) for worker in workers]
             print(f"\r{number} of {kills}", end="", file=sys.stderr, flush=True)
-        run.is_ending = True
         for worker in workers:
             worker.result(timeout=_WAIT)
         pool.submit(run.work).result(timeout=_WAIT)
@@ -127,15 +129,28 @@ class _Servers:
         self._stack = stack
         self._kubeconfig = kubeconfig
         self._folder = folder
+        self._beside = stack.enter_context(ThreadPoolExecutor(1))
         self._running = [self._start() for _ in range(SERVERS)]
+        self._starting: Future[None] | None = None
 
     def url(self, number: int) -> str:
         """Return the address of a server that runs, or ran a moment ago."""
         return self._running[number % SERVERS].url
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no server is being started. Raises the error of a start."""
+        if self._starting is None or not self._starting.done():
+            return self._starting is None
+        self._starting.result()
+        return True
+
     def replace(self, number: int) -> None:
-        """Kill a server, and start another one."""
+        """Kill a server, and start another one beside what goes on."""
         self._running[number].kill()
+        self._starting = self._beside.submit(self._restart, number)
+
+    def _restart(self, number: int) -> None:
         self._running[number] = self._start()
 
     def _start(self) -> ServerProcess:
@@ -150,24 +165,25 @@ class _Run:
         self.done: Counter[int] = Counter()
         self.abandoned = set[int]()
         """Shards that killed workers had, or had done without a report."""
-        self.is_ending = False
         self._job = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
         self._servers = servers
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
         self._count = 0
-        self._to_kill = 0
+        self._is_to_kill = False
 
     def kill_a_worker(self) -> None:
-        """Have the next worker that has done a shard die."""
-        with self._lock:
-            self._to_kill += 1
+        """Have the next worker that does a shard die."""
+        self._is_to_kill = True
+        self._wait(lambda: not self._is_to_kill, "a worker to die")
 
     def wait_for(self, shards: int) -> None:
         """Wait until so many shards are done. Raises the error of a worker."""
         least = min(shards, self.plan.size)
-        enough = f"{least} shards are done"
-        wait_until(lambda: len(self.done) >= least or self._errors, _WAIT, what=enough)
+        self._wait(lambda: len(self.done) >= least, f"{least} shards are done")
+
+    def _wait(self, is_so: Callable[[], bool], what: str) -> None:
+        wait_until(lambda: is_so() or bool(self._errors), _WAIT, what=what)
         if self._errors:
             raise self._errors[0]
 
@@ -189,8 +205,8 @@ class _Run:
         while (piece := worker.next()) is not None:
             with self._lock:
                 self.done[piece.index] += 1
-                if self._to_kill:
-                    self._to_kill -= 1
+                if self._is_to_kill:
+                    self._is_to_kill = False
                     self.abandoned |= worker.die()
                     return
             worker.done(piece.index)
