@@ -53,6 +53,7 @@ _OF_SERVERS = 0.1
 """Share of kills that are of servers, while none of them starts."""
 _AT_ONCE = 4
 """Shards that a worker asks for: with more, most shards would be those of killed workers."""
+_KILLS_OF_A_JOB = 100
 _WAIT = 300.0
 _NAMESPACE = "data-shards"
 
@@ -72,6 +73,11 @@ class Outcome:
     seconds: float
 
     @property
+    def kills(self) -> int:
+        """Return the number of all kills."""
+        return self.kills_of_workers + self.kills_of_servers
+
+    @property
     def is_well(self) -> bool:
         """Return whether no shard was lost, and none was done twice without a kill."""
         return not (self.lost or self.doubled)
@@ -80,32 +86,37 @@ class Outcome:
 def kill_and_count(
     job: Object, kubeconfig: Path, folder: Path, *, kills: int, seed: int = 1, lease: int = LEASE
 ) -> Outcome:
-    """Kill while workers do the shards of a running job; return the counts once all are done."""
+    """Kill while workers do the shards of a running job; return the counts once all are done.
+
+    There are fewer kills if the shards are done before.
+    """
     began, rng = time.monotonic(), Random(seed)
     with ExitStack() as stack:
         fleet = _Servers(stack, kubeconfig, folder)
-        # Half as many again as are done between the kills.
-        run = _Run(job, fleet, shards=kills * _SHARDS_OF_A_KILL * 3 // 2, lease=lease)
+        # More than are done between the kills: workers do not wait for these.
+        run = _Run(job, fleet, shards=3 * kills * _SHARDS_OF_A_KILL, lease=lease)
         pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
         workers = [pool.submit(run.work) for _ in range(WORKERS)]
-        of_servers = 0
-        for number in range(1, kills + 1):
+        of_workers, of_servers = 0, 0
+        while of_workers + of_servers < kills:
             run.wait_for(len(run.done) + _SHARDS_OF_A_KILL)
+            if run.left < WORKERS * _AT_ONCE:
+                break
             # The other server answers while one starts.
             if rng.random() < _OF_SERVERS and fleet.is_whole:
                 of_servers += 1
                 fleet.replace(rng.randrange(SERVERS))
             else:
+                of_workers += 1
                 run.kill_a_worker()
             workers = [_living(pool, run, worker) for worker in workers]
-            print(f"\r{number} of {kills}", end="", file=sys.stderr, flush=True)
         for worker in workers:
             worker.result(timeout=_WAIT)
         pool.submit(run.work).result(timeout=_WAIT)
     expected = range(run.plan.per_epoch)
     twice = {index for index, times in run.done.items() if times > 1}
     return Outcome(
-        kills_of_workers=kills - of_servers,
+        kills_of_workers=of_workers,
         kills_of_servers=of_servers,
         shards=len(expected),
         done_again=len(twice & run.abandoned),
@@ -171,6 +182,11 @@ class _Run:
         self._errors: list[BaseException] = []
         self._count = 0
         self._is_to_kill = False
+
+    @property
+    def left(self) -> int:
+        """Return the number of shards that are not done."""
+        return self.plan.size - len(self.done)
 
     def kill_a_worker(self) -> None:
         """Have the next worker that does a shard die."""
@@ -257,13 +273,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SyncKubeClient(config=config) as kube,
     ):
         kube.create(NAMESPACES, {"metadata": {"name": _NAMESPACE}}, None)
-        job = new_job(kube, _NAMESPACE)
-        set_status(kube, job, {"phase": "Running"})
-        outcome = kill_and_count(
-            job, cluster.kubeconfig, out, kills=options.kills, seed=options.seed
-        )
-    print(json.dumps(asdict(outcome), indent=2))
-    return 0 if outcome.is_well else 1
+        outcomes: list[Outcome] = []
+        while (left := options.kills - sum(each.kills for each in outcomes)) > 0:
+            number = len(outcomes)
+            job = new_job(kube, _NAMESPACE, f"round-{number}")
+            set_status(kube, job, {"phase": "Running"})
+            found = kill_and_count(
+                job,
+                cluster.kubeconfig,
+                out,
+                kills=min(left, _KILLS_OF_A_JOB),
+                seed=options.seed + number,
+            )
+            print(json.dumps(asdict(found)), flush=True)
+            outcomes.append(found)
+    total = {name: sum(asdict(each)[name] for each in outcomes) for name in asdict(outcomes[0])}
+    print(json.dumps(total, indent=2))
+    return 0 if all(each.is_well for each in outcomes) else 1
 
 
 if __name__ == "__main__":
