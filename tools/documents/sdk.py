@@ -91,20 +91,31 @@ def _table(members: dict[str, Any]) -> Iterator[str]:
         yield f"| `{name}{_arguments(found)}` | {_sentence(found)} |"
 
 
+class _Type(str):
+    """A type as it is written in the code, which a signature shows without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def _arguments(found: Any) -> str:
     if isinstance(found, property):
-        return ""
+        returned = inspect.signature(found.fget).return_annotation  # type: ignore[arg-type]  # all can be read
+        return f": {returned}".replace("|", r"\|")
     called = found.__func__ if isinstance(found, classmethod) else found
-    # Names and defaults; the types are in the code.
+    signature = inspect.signature(called)
     parameters = [
-        each.replace(annotation=inspect.Parameter.empty)
-        for name, each in inspect.signature(called).parameters.items()
+        each.replace(annotation=_Type(each.annotation))
+        for name, each in signature.parameters.items()
         if name not in ("self", "cls")
     ]
-    shown = inspect.Signature(parameters)
-    return re.sub(r"<function (\w+).*?>|<built-in function (\w+)>", r"\1\2", str(shown)).replace(
-        "|", r"\|"
-    )
+    returned = str(signature.return_annotation)
+    if hasattr(called, "__wrapped__"):
+        # A context, which its code writes as a generator.
+        returned = returned.replace("Iterator[", "AbstractContextManager[")
+    shown = str(inspect.Signature(parameters, return_annotation=_Type(returned)))
+    shown = re.sub(r"<function (\w+).*?>|<built-in function (\w+)>", r"\1\2", shown)
+    return shown.replace("|", r"\|")
 
 
 def _documented(kind: type) -> type:

@@ -11,7 +11,7 @@ from di_orchestrator import wanted_collectors
 
 @pytest.mark.proves(
     "sdk.md#how-many-collectors",
-    "sdk.md#reference/di-wanted-collectors-collectors-waiting",
+    "sdk.md#reference/di-wanted-collectors-collectors-int",
     "allocation.md#what-a-job-reports/policylag-stalefrac-staledropped",
 )
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.unit.server.fakes import Harness
 pytestmark = pytest.mark.usefixtures("term")
 
 
-@pytest.mark.proves("sdk.md#reference/advise-least-1-most-none")
+@pytest.mark.proves("sdk.md#reference/advise-least-int-1-most-int-none-none")
 def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     with make(clock) as run:
         train(run, clock, CONCLUSIVE_LAPS - 1, waiting=0.5)
@@ -36,7 +36,7 @@ def test_advice_needs_a_conclusive_measurement(clock: Clock) -> None:
     assert CONCLUSIVE_SECONDS <= CONCLUSIVE_LAPS
 
 
-@pytest.mark.proves("sdk.md#reference/di-advise-least-1-most-none")
+@pytest.mark.proves("sdk.md#reference/di-advise-least-int-1-most-int-none-none")
 @pytest.mark.usefixtures("learner")
 def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> None:
     assert di.advise() is None
@@ -54,7 +54,7 @@ def test_the_entered_training_gives_advice(harness: Harness, clock: Clock) -> No
     assert harness.replicas() == 4
 
 
-@pytest.mark.proves("sdk.md#reference/now-collects-collectors")
+@pytest.mark.proves("sdk.md#reference/now-collects-collectors-int-none")
 def test_without_collectors_there_is_no_advice(clock: Clock) -> None:
     with make(clock, environment={}) as run:
         train(run, clock, CONCLUSIVE_LAPS, waiting=0.5)

@@ -24,9 +24,9 @@ def of(folder: Path, step: str | None = None) -> Checkpoints:
 
 @pytest.mark.proves(
     "sdk.md#stopping-and-going-on",
-    "sdk.md#reference/restore-is-complete-none",
-    "sdk.md#reference/save-step-write",
-    "sdk.md#reference/of-environment-every-seconds-none-name",
+    "sdk.md#reference/restore-is-complete-callable-path-bool",
+    "sdk.md#reference/save-step-int-write-callable-path-object",
+    "sdk.md#reference/of-environment-mapping-str-str-every",
 )
 def test_a_saved_checkpoint_is_restored(tmp_path: Path) -> None:
     first = of(tmp_path)
@@ -52,7 +52,7 @@ def test_a_checkpoint_may_be_a_folder(tmp_path: Path) -> None:
     assert (found / "weights").read_text() == "w"
 
 
-@pytest.mark.proves("sdk.md#reference/step-of-restored")
+@pytest.mark.proves("sdk.md#reference/step-of-restored-int-none")
 def test_a_checkpoint_newer_than_the_last_report_is_restored(tmp_path: Path) -> None:
     for step in (10, 9, 12):
         of(tmp_path).save(step, lambda path: path.write_text("x"))
@@ -111,7 +111,7 @@ def test_without_a_directory_nothing_is_written() -> None:
     assert (nowhere.saved_step, nowhere.restore()) == (None, None)
 
 
-@pytest.mark.proves("sdk.md#reference/is-due", "sdk.md#reference/ask")
+@pytest.mark.proves("sdk.md#reference/is-due-bool", "sdk.md#reference/ask-none")
 def test_a_checkpoint_is_due_after_its_interval_or_a_request(clock: Clock) -> None:
     checkpoints = Checkpoints(every_seconds=10, clock=clock)
     due = [checkpoints.is_due]
@@ -183,8 +183,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/saved-step-record-a-checkpoint-that-the-program-or",
-    "sdk.md#reference/passed",
+    "sdk.md#reference/saved-step-int-none",
+    "sdk.md#reference/passed-none",
 )
 def test_a_checkpoint_of_a_library_begins_a_new_interval(clock: Clock) -> None:
     checkpoints = Checkpoints(every_seconds=10, clock=clock)

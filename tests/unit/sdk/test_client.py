@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("learner")
 
 @pytest.mark.proves(
     "sdk.md#scaling",
-    "sdk.md#reference/scale-task-none-change-none-to-none",
-    "sdk.md#reference/di-scale-task-collector-change-none-to",
+    "sdk.md#reference/scale-task-str-none-none-change-int-none",
+    "sdk.md#reference/di-scale-task-str-none-collector-change",
 )
 def test_scale_adds_and_removes_replicas(harness: Harness) -> None:
     assert di.scale("collector", +2) == 4
@@ -34,7 +34,9 @@ def test_scale_adds_and_removes_replicas(harness: Harness) -> None:
     assert harness.replicas() == 2
 
 
-@pytest.mark.proves("sdk.md#reference/remove-names", "sdk.md#reference/di-remove-names")
+@pytest.mark.proves(
+    "sdk.md#reference/remove-names-str-int", "sdk.md#reference/di-remove-names-str-int-none"
+)
 def test_remove_takes_replicas_by_name(harness: Harness) -> None:
     assert di.remove("cartpole-collector-0") == 1
     assert harness.job()["spec"]["tasks"][1]["vacant"] == [0]
@@ -63,8 +65,8 @@ def test_a_repeated_scale_request_takes_effect_once(harness: Harness) -> None:
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/replicas-return-the-wanted-number-of-replicas-by",
-    "sdk.md#reference/di-replicas",
+    "sdk.md#reference/replicas-dict-str-int",
+    "sdk.md#reference/di-replicas-dict-str-int",
 )
 def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
     before = di.replicas()
@@ -74,9 +76,9 @@ def test_replicas_returns_the_wanted_numbers(harness: Harness) -> None:
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/peers-task",
-    "sdk.md#reference/di-peers-task",
-    "sdk.md#reference/di-peer-pod-rank-address",
+    "sdk.md#reference/peers-task-str-tuple-peer",
+    "sdk.md#reference/di-peers-task-str-tuple-peer",
+    "sdk.md#reference/di-peer-pod-str-rank-int-address-str",
 )
 def test_peers_returns_the_running_pods(harness: Harness) -> None:
     peers = di.peers("collector")
@@ -91,8 +93,8 @@ def test_peers_returns_the_running_pods(harness: Harness) -> None:
 
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/di-peers-task-di-watch-peers-task",
-    "sdk.md#reference/watch-peers-task",
-    "sdk.md#reference/di-watch-peers-task",
+    "sdk.md#reference/watch-peers-task-str-iterator-tuple-peer",
+    "sdk.md#reference/di-watch-peers-task-str-iterator-tuple",
 )
 def test_watch_peers_follows_restarts_and_deletions(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
@@ -162,8 +164,8 @@ def test_an_older_di_server_is_polled() -> None:
 
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/di-watch-worlds",
-    "sdk.md#reference/watch-worlds-task",
-    "sdk.md#reference/di-watch-worlds-task-none",
+    "sdk.md#reference/watch-worlds-task-str-iterator-world",
+    "sdk.md#reference/di-watch-worlds-task-str-none-none",
 )
 def test_watch_worlds_yields_each_generation(harness: Harness) -> None:
     def form(generation: int, members: dict[str, str]) -> None:
@@ -217,9 +219,9 @@ def test_both_clients_have_the_same_methods() -> None:
 
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/di-members-task-di-watch-members-task",
-    "sdk.md#reference/members-task-none",
-    "sdk.md#reference/di-member-pod-uid-task-url-says",
-    "sdk.md#reference/di-members-task-none",
+    "sdk.md#reference/members-task-str-none-none-tuple-member",
+    "sdk.md#reference/di-member-pod-str-uid-str-task-str-url",
+    "sdk.md#reference/di-members-task-str-none-none-tuple",
 )
 def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:
     di.say("http://127.0.0.1:8000", weightVersion=3)
@@ -239,8 +241,8 @@ def test_say_publishes_an_entry_that_members_reads(harness: Harness) -> None:
 
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/di-members-task-di-watch-members-task",
-    "sdk.md#reference/watch-members-task-none",
-    "sdk.md#reference/di-watch-members-task-none",
+    "sdk.md#reference/watch-members-task-str-none-none",
+    "sdk.md#reference/di-watch-members-task-str-none-none",
 )
 def test_watch_members_receives_changes_only(harness: Harness) -> None:
     others = [pod(f"cartpole-collector-{index}", 3 + index, f"10.0.1.{index}") for index in (5, 6)]

@@ -22,13 +22,13 @@ def leads(harness: Harness, url: str, monkeypatch: pytest.MonkeyPatch) -> di.Coo
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/replicas-return-all-replicas-starting-ones",
-    "sdk.md#reference/add-collectors-0-learners-0-resources",
-    "sdk.md#reference/drop-collectors-0-learners-0",
-    "sdk.md#reference/replace-collectors-learners",
-    "sdk.md#reference/di-coordinator-seconds-60-0",
-    "sdk.md#reference/of-environment-seconds-60-0",
-    "sdk.md#reference/di-replicas-collectors-learners",
+    "sdk.md#reference/replicas-replicas",
+    "sdk.md#reference/add-collectors-int-0-learners-int-0",
+    "sdk.md#reference/drop-collectors-int-0-learners-int-0",
+    "sdk.md#reference/replace-collectors-sequence-str-learners",
+    "sdk.md#reference/di-coordinator-seconds-float-60-0",
+    "sdk.md#reference/of-environment-mapping-str-str-seconds",
+    "sdk.md#reference/di-replicas-collectors-tuple-str",
 )
 def test_a_coordinator_adds_replaces_and_drops_replicas(leads: di.Coordinator) -> None:
     assert leads.replicas() == di.Replicas((), ())

@@ -117,7 +117,7 @@ def told() -> Told:
 
 @pytest.mark.proves(
     "sdk.md#loops-of-other-libraries/hooks-di-engine-task-run-samples",
-    "sdk.md#reference/di-engine-task-run-samples",
+    "sdk.md#reference/di-engine-task-any-run-training-samples",
 )
 def test_a_learner_is_timed_and_reports(clock: Clock, told: Told) -> None:
     def train(ctx: Context) -> None:

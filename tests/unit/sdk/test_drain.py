@@ -16,9 +16,9 @@ def ask(drain: di.Drain, path: str = "/drain") -> int:
 
 @pytest.mark.proves(
     "sdk.md#leaving-well",
-    "sdk.md#reference/done-report-that-all-work-is-finished-the",
-    "sdk.md#reference/asked-true-once-the-pod-was-asked-to-drain",
-    "sdk.md#reference/wait-seconds-none-wait-for-the-drain-request-return",
+    "sdk.md#reference/done-none-report-that-all-work-is-finished-the",
+    "sdk.md#reference/asked-bool-true-once-the-pod-was-asked-to-drain",
+    "sdk.md#reference/wait-seconds-float-none-none-bool-wait-for-the-drain-request-return",
 )
 def test_a_drain_request_is_answered_when_work_is_done() -> None:
     answers: list[int] = []

@@ -47,7 +47,7 @@ def test_a_changed_entry_is_sent_at_once() -> None:
     entry.close()
 
 
-@pytest.mark.proves("sdk.md#reference/di-say-url-more")
+@pytest.mark.proves("sdk.md#reference/di-say-url-str-more-any-none")
 def test_an_entry_is_repeated_until_it_is_closed() -> None:
     board = Board(seconds=0.001)
     entry = Entry(board)

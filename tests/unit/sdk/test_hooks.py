@@ -19,7 +19,8 @@ from tests.unit.sdk.trainings import Told, make
 
 
 @pytest.mark.proves(
-    "sdk.md#loops-of-other-libraries/hooks-gymnasium-env-run", "sdk.md#reference/gymnasium-env-run"
+    "sdk.md#loops-of-other-libraries/hooks-gymnasium-env-run",
+    "sdk.md#reference/gymnasium-env-any-run-training-any",
 )
 def test_an_environment_reports_steps_and_episodes(clock: Clock) -> None:
     told = Told()
@@ -92,7 +93,7 @@ def sb3(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.proves(
     "sdk.md#loops-of-other-libraries/hooks-stable-baselines3-run",
-    "sdk.md#reference/stable-baselines3-run",
+    "sdk.md#reference/stable-baselines3-run-training-any",
 )
 @pytest.mark.usefixtures("sb3")
 def test_a_stable_baselines_model_is_timed_and_reported(clock: Clock) -> None:
@@ -141,7 +142,8 @@ class Control:
 
 
 @pytest.mark.proves(
-    "sdk.md#loops-of-other-libraries/hooks-transformers-run", "sdk.md#reference/transformers-run"
+    "sdk.md#loops-of-other-libraries/hooks-transformers-run",
+    "sdk.md#reference/transformers-run-training-any",
 )
 def test_a_trainer_saves_reports_and_stops(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path
@@ -203,7 +205,7 @@ class Optimizer:
 
 @pytest.mark.proves(
     "sdk.md#loops-of-other-libraries/hooks-torch-optimizer-optimizer-run",
-    "sdk.md#reference/torch-optimizer-optimizer-run-samples",
+    "sdk.md#reference/torch-optimizer-optimizer-any-run",
 )
 def test_each_step_of_an_optimizer_is_an_iteration(clock: Clock) -> None:
     told = Told()

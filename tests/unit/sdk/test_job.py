@@ -24,11 +24,11 @@ COLLECTOR = {
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/di-job",
-    "sdk.md#reference/id",
-    "sdk.md#reference/pod",
-    "sdk.md#reference/of-environment",
-    "sdk.md#reference/address",
+    "sdk.md#reference/di-job-job",
+    "sdk.md#reference/id-str",
+    "sdk.md#reference/pod-str",
+    "sdk.md#reference/of-environment-mapping-str-str-job",
+    "sdk.md#reference/address-str",
 )
 def test_a_pod_knows_its_place() -> None:
     job = Job.of({**COLLECTOR, names.ENV_TIER: "elastic", names.ENV_NODE_KIND: "a100"})
@@ -56,12 +56,12 @@ def test_a_pod_knows_its_jobs_restarts() -> None:
         Job.of({**COLLECTOR, names.ENV_RESTARTS: "often"})
 
 
-@pytest.mark.proves("sdk.md#reference/is-leader")
+@pytest.mark.proves("sdk.md#reference/is-leader-bool")
 def test_the_first_pod_of_a_task_leads() -> None:
     assert Job.of(LEARNER).is_leader
 
 
-@pytest.mark.proves("sdk.md#reference/is-replica-leader")
+@pytest.mark.proves("sdk.md#reference/is-replica-leader-bool")
 def test_a_pod_knows_its_place_in_a_replica() -> None:
     of_replica = {
         names.ENV_TASK_RANK: "3",
@@ -78,8 +78,8 @@ def test_a_pod_knows_its_place_in_a_replica() -> None:
 
 @pytest.mark.proves(
     "sdk.md#who-am-i-who-are-the-others/job-addresses-task",
-    "sdk.md#reference/addresses-task",
-    "sdk.md#reference/count-task",
+    "sdk.md#reference/addresses-task-str-tuple-str",
+    "sdk.md#reference/count-task-str-int-none",
 )
 def test_addresses_are_read_by_task(tmp_path: Path) -> None:
     assert Job.of(LEARNER).addresses("collector") == ("collector-0", "collector-1")
@@ -96,7 +96,9 @@ def test_addresses_are_read_by_task(tmp_path: Path) -> None:
         Job.of(many).addresses("roll-out")
 
 
-@pytest.mark.proves("sdk.md#reference/port-name-di-port", "sdk.md#reference/service-task")
+@pytest.mark.proves(
+    "sdk.md#reference/port-name-str-di-port-int", "sdk.md#reference/service-task-str-str"
+)
 def test_ports_and_services_are_read_by_name() -> None:
     told = {**LEARNER, names.port_env("rdzv"): "23001", names.task_service_env("judge"): "j:80"}
     job = Job.of(told)
@@ -106,8 +108,8 @@ def test_ports_and_services_are_read_by_name() -> None:
         job.port("metrics")
 
 
-@pytest.mark.proves("sdk.md#reference/di-processgroup-master-address-master")
-@pytest.mark.proves("sdk.md#reference/process-group")
+@pytest.mark.proves("sdk.md#reference/di-processgroup-master-address-str")
+@pytest.mark.proves("sdk.md#reference/process-group-processgroup-none")
 def test_a_process_group_is_read_for_each_framework() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "4", "RANK": "1"}
     assert Job.of({**LEARNER, **torch}).process_group == ProcessGroup("m", 10314, 4, 1)
@@ -130,7 +132,7 @@ def test_the_uid_tells_two_jobs_of_one_name_apart() -> None:
     assert Job.of(LEARNER).uid == ""
 
 
-@pytest.mark.proves("sdk.md#reference/is-first-process")
+@pytest.mark.proves("sdk.md#reference/is-first-process-bool")
 def test_the_first_process_of_the_group_saves_and_reports() -> None:
     torch = {"MASTER_ADDR": "m", "MASTER_PORT": "10314", "WORLD_SIZE": "2"}
     replica = {
@@ -151,8 +153,10 @@ def test_the_first_process_of_the_group_saves_and_reports() -> None:
     assert Job.of({}).is_first_process
 
 
-@pytest.mark.proves("sdk.md#reference/di-world-generation-is-formed-members")
-@pytest.mark.proves("sdk.md#who-am-i-who-are-the-others/job-world", "sdk.md#reference/world")
+@pytest.mark.proves("sdk.md#reference/di-world-generation-int-is-formed-bool")
+@pytest.mark.proves(
+    "sdk.md#who-am-i-who-are-the-others/job-world", "sdk.md#reference/world-world-none"
+)
 def test_the_world_is_read_from_its_file(tmp_path: Path) -> None:
     told = tmp_path / "groups.learner"
     job = Job.of({**LEARNER, names.ENV_GROUP_FILE: str(told)})

@@ -39,7 +39,7 @@ assert not di.job().is_inside
 """
 
 
-@pytest.mark.proves("sdk.md#reference/di-client")
+@pytest.mark.proves("sdk.md#reference/di-client-client-none")
 def test_the_same_program_runs_outside_a_job() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DI_")}
     done = subprocess.run(

@@ -50,9 +50,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "RETRY_SECONDS", 0.001)
 
 
-@pytest.mark.proves(
-    "sdk.md#between-pods", "sdk.md#reference/di-call-method-url-body-none-seconds-120"
-)
+@pytest.mark.proves("sdk.md#between-pods", "sdk.md#reference/di-call-method-str-url-str-body-bytes")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 def test_a_request_reaches_the_other_pod(method: str, other: Other, url: str) -> None:
     assert di.call(method, f"{url}/x?who=a&have=1", b"abc") == b"cba"
@@ -92,7 +90,7 @@ def test_an_error_of_the_handler_is_logged_and_retried(
 
 @pytest.mark.proves(
     "sdk.md#answers-of-a-hub/any-other-exception-also-a-keyerror",
-    "sdk.md#reference/failures",
+    "sdk.md#reference/failures-int",
     "sdk.md#reference/di-answersfailed",
 )
 def test_a_program_that_could_answer_nothing_has_failed(other: Other) -> None:
@@ -159,7 +157,9 @@ def test_a_slow_response_is_kept_for_the_next_request(clock: Clock) -> None:
     assert answers.of(asked, "a") != slow
 
 
-@pytest.mark.proves("sdk.md#reference/di-reply-status-200-body-b", "sdk.md#between-pods")
+@pytest.mark.proves(
+    "sdk.md#reference/di-reply-status-int-200-body-bytes-str-b", "sdk.md#between-pods"
+)
 def test_a_response_can_be_text_or_nothing(other: Other, url: str) -> None:
     found = iter([di.Reply(body="text"), "text", b"text", None])
     with di.Hub(lambda _: next(found), 0) as hub:
@@ -184,7 +184,7 @@ def test_the_end_is_raised_by_the_answering_side(other: Other, url: str) -> None
     assert gone.value.status == 410
 
 
-@pytest.mark.proves("sdk.md#reference/di-asked-method-path-query-factory-body")
+@pytest.mark.proves("sdk.md#reference/di-asked-method-str-path-str-query")
 def test_a_missing_value_of_the_query_is_the_askers_mistake(other: Other) -> None:
     with di.Hub(lambda asked: asked.query["who"], 0) as hub:
         url = f"http://127.0.0.1:{hub.port}/x"
@@ -211,7 +211,7 @@ def test_an_answer_is_sent_in_one_packet(url: str) -> None:
             assert connection.recv(10_000).endswith(b"\r\n\r\ncba")
 
 
-@pytest.mark.proves("sdk.md#reference/close-accept-no-new-requests-and-wait-for")
+@pytest.mark.proves("sdk.md#reference/close-none-accept-no-new-requests-and-wait-for")
 def test_closing_a_hub_waits_for_open_requests() -> None:
     asked, go_on, answers = threading.Event(), threading.Event(), list[bytes]()
 
@@ -289,7 +289,9 @@ def test_the_default_port_is_the_contracts() -> None:
 
 
 @pytest.mark.proves(
-    "sdk.md#between-pods", "sdk.md#reference/pack-arrays", "sdk.md#reference/unpack-message"
+    "sdk.md#between-pods",
+    "sdk.md#reference/pack-arrays-any-bytes",
+    "sdk.md#reference/unpack-message-bytes-dict-str-any",
 )
 def test_arrays_travel_without_code() -> None:
     found = unpack(pack(version=7, weights=[1.5, 2.5]))

@@ -127,7 +127,7 @@ def granted(run: Training) -> int:
     return found[0]
 
 
-@pytest.mark.proves("sdk.md#reference/rescale-least-1-most-none")
+@pytest.mark.proves("sdk.md#reference/rescale-least-int-1-most-int-none-none")
 def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> None:
     server, told = Bounded(), Told()
     with make(clock, server, told) as run:
@@ -144,7 +144,7 @@ def test_rescaling_does_not_wait_and_restarts_the_measurement(clock: Clock) -> N
         assert server.asked == [4]
 
 
-@pytest.mark.proves("sdk.md#reference/collectors")
+@pytest.mark.proves("sdk.md#reference/collectors-int-none")
 def test_the_present_count_is_read_at_the_start(clock: Clock) -> None:
     """The pod started with two; what was scaled before its program was started again, it knew."""
     server, told = Bounded(), Told()
@@ -255,7 +255,7 @@ def test_samples_may_come_from_a_task_of_another_name(
         assert run.collectors == 4
 
 
-@pytest.mark.proves("sdk.md#reference/di-leaving")
+@pytest.mark.proves("sdk.md#reference/di-leaving-threading-event")
 def test_leaving_is_set_and_the_earlier_handler_is_called() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))

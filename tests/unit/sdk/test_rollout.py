@@ -160,13 +160,13 @@ def ready(engine: Rollout) -> int:
 
 @pytest.mark.proves(
     "sdk.md#engines/ready",
-    "sdk.md#reference/is-ready",
-    "sdk.md#reference/has-weight-version-more",
-    "sdk.md#reference/lacks",
-    "sdk.md#reference/di-rollout-port-22270-path-drain-url",
-    "sdk.md#reference/asked-true-once-the-pod-was-asked-to-drain-2",
-    "sdk.md#reference/wait-seconds-none-wait-for-the-drain-request-return-2",
-    "sdk.md#reference/done-report-that-all-work-is-finished-the-2",
+    "sdk.md#reference/is-ready-bool",
+    "sdk.md#reference/has-weight-version-any-more-any-none",
+    "sdk.md#reference/lacks-none",
+    "sdk.md#reference/di-rollout-port-int-22270-path-str-drain",
+    "sdk.md#reference/asked-bool-true-once-the-pod-was-asked-to-drain-2",
+    "sdk.md#reference/wait-seconds-float-none-none-bool-wait-for-the-drain-request-return-2",
+    "sdk.md#reference/done-none-report-that-all-work-is-finished-the-2",
 )
 def test_an_engine_is_ready_while_it_has_weights_and_does_not_drain() -> None:
     board = Board()

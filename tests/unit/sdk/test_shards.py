@@ -40,8 +40,8 @@ def test_both_sides_compute_the_same_order() -> None:
 
 @pytest.mark.proves(
     "sdk.md#data-shards",
-    "sdk.md#reference/di-shards-name-size-none-records-none",
-    "sdk.md#reference/progress",
+    "sdk.md#reference/di-shards-name-str-size-int-none-none",
+    "sdk.md#reference/progress-tuple-int-int",
 )
 @pytest.mark.usefixtures("learner")
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -69,7 +69,7 @@ def test_workers_share_the_records_of_a_data_set() -> None:
 
 
 @pytest.mark.usefixtures("learner")
-@pytest.mark.proves("sdk.md#reference/di-shard-index-epoch-records")
+@pytest.mark.proves("sdk.md#reference/di-shard-index-int-epoch-int-records")
 def test_records_can_have_names() -> None:
     names = ["a", "b", "c"]
     with di.shards("prompts", records=names, shard_size=2) as shards:
@@ -78,7 +78,7 @@ def test_records_can_have_names() -> None:
         next(di.shards("prompts", records=["a", "b", "d"], shard_size=2))
 
 
-@pytest.mark.proves("sdk.md#reference/close-give-the-shards-that-are-not-done-to")
+@pytest.mark.proves("sdk.md#reference/close-none-give-the-shards-that-are-not-done-to")
 @pytest.mark.usefixtures("learner")
 def test_what_a_closed_worker_has_not_done_is_given_to_another(harness: Harness) -> None:
     with di.shards("prompts", **SET) as shards:
@@ -89,7 +89,10 @@ def test_what_a_closed_worker_has_not_done_is_given_to_another(harness: Harness)
         assert next(shards).index == 1
 
 
-@pytest.mark.proves("sdk.md#reference/position", "sdk.md#reference/restore-position")
+@pytest.mark.proves(
+    "sdk.md#reference/position-dict-str-any",
+    "sdk.md#reference/restore-position-mapping-str-any-none",
+)
 @pytest.mark.usefixtures("learner")
 def test_the_position_is_where_another_run_goes_on(harness: Harness) -> None:
     with di.shards("prompts", **SET) as shards:
@@ -132,7 +135,9 @@ def learn(steps: int, save_at: int) -> list[int]:
 
 
 @pytest.mark.proves(
-    "sdk.md#data-shards", "sdk.md#reference/saving-write", "sdk.md#reference/resume-run"
+    "sdk.md#data-shards",
+    "sdk.md#reference/saving-write-callable-path-object",
+    "sdk.md#reference/resume-run-saving-none",
 )
 @pytest.mark.parametrize("kind", ["job", "outside"])
 def test_a_training_resumes_at_the_records_of_its_checkpoint(
@@ -191,7 +196,7 @@ def test_a_checkpoint_without_its_position_is_named(
         other.resume(run)
 
 
-@pytest.mark.proves("sdk.md#reference/done-shard")
+@pytest.mark.proves("sdk.md#reference/done-shard-shard-none")
 @pytest.mark.usefixtures("learner")
 def test_a_shard_that_is_done_by_hand_stays_until_then(harness: Harness) -> None:
     with di.shards("prompts", by_hand=True, **SET) as shards:

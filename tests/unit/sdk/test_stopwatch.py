@@ -9,7 +9,7 @@ from di_orchestrator.training_run.stopwatch import LAPS, Lap, Observations, Stop
 from tests.unit.sdk.conftest import Clock
 
 
-@pytest.mark.proves("sdk.md#reference/waiting")
+@pytest.mark.proves("sdk.md#reference/waiting-abstractcontextmanager-none")
 def test_time_between_iterations_is_waiting(clock: Clock) -> None:
     watch = Stopwatch(clock)
     assert watch.begin(32) is None

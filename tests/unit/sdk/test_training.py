@@ -28,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("term")
 
 
 @pytest.mark.proves(
-    "sdk.md#reference/di-training-total-steps-none-max-env",
-    "sdk.md#reference/report-step-none-samples-none-more",
+    "sdk.md#reference/di-training-total-steps-float-none-none",
+    "sdk.md#reference/report-step-float-none-none-samples-int",
 )
 @pytest.mark.usefixtures("learner")
 def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
@@ -52,7 +52,7 @@ def test_a_jobs_status_has_its_trainings_report(harness: Harness) -> None:
     assert profilings.reported_at is not None
 
 
-@pytest.mark.proves("sdk.md#reference/batch-size")
+@pytest.mark.proves("sdk.md#reference/batch-size-int-none")
 def test_the_advised_batch_is_known_after_a_report(harness: Harness, learner: None) -> None:
     found: list[int | None] = []
     for step, (written, reports) in enumerate(((None, True), (512, True), (512, False))):
@@ -64,7 +64,7 @@ def test_the_advised_batch_is_known_after_a_report(harness: Harness, learner: No
     assert found == [None, None, None, 512, None, None]
 
 
-@pytest.mark.proves("sdk.md#reference/knows-nodes")
+@pytest.mark.proves("sdk.md#reference/knows-nodes-bool")
 @pytest.mark.usefixtures("learner")
 @pytest.mark.parametrize(("placement", "expected"), [(["a", "b", "a"], [2]), (None, [])])
 def test_learners_observe_on_the_nodes_that_the_allocator_answers(
@@ -112,8 +112,8 @@ def test_a_failing_server_does_not_fail_the_training(
 # ------------------------------------------------------------ what is measured
 @pytest.mark.proves(
     "sdk.md#training/with-run-iteration-samples-n-around-the",
-    "sdk.md#reference/iteration-samples-stale-0",
-    "sdk.md#reference/waiting-share",
+    "sdk.md#reference/iteration-samples-int-stale-int-0",
+    "sdk.md#reference/waiting-share-float-none",
 )
 def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
     told = Told()
@@ -135,7 +135,7 @@ def test_a_report_has_the_time_between_iterations(clock: Clock) -> None:
 
 @pytest.mark.proves(
     "sdk.md#training/for-batch-in-run-iterations-batches",
-    "sdk.md#reference/iterations-batches-samples-len",
+    "sdk.md#reference/iterations-batches-iterable-t-samples",
 )
 def test_iterations_times_each_batch(clock: Clock) -> None:
     def batches() -> Iterator[list[int]]:
@@ -172,7 +172,7 @@ def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
 
 @pytest.mark.proves(
     "sdk.md#training/run-iteration-samples-n-as-a-call-or-run",
-    "sdk.md#reference/report-step-none-samples-none-more",
+    "sdk.md#reference/report-step-float-none-none-samples-int",
 )
 def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     told = Told()
@@ -186,7 +186,7 @@ def test_a_loop_that_only_reports_is_timed_too(clock: Clock) -> None:
     assert told.reports[-1]["learnerWaitFrac"] == 0.5
 
 
-@pytest.mark.proves("sdk.md#reference/waiting-share")
+@pytest.mark.proves("sdk.md#reference/waiting-share-float-none")
 def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run:
@@ -198,7 +198,7 @@ def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
     assert "learnerWaitFrac" not in told.reports[-1]
 
 
-@pytest.mark.proves("sdk.md#reference/synchronizing")
+@pytest.mark.proves("sdk.md#reference/synchronizing-abstractcontextmanager")
 def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
     group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
     for nodes, observed in ((2, 1), (None, 0)):
@@ -270,7 +270,7 @@ def test_reports_follow_a_group_that_shrinks_and_grows(clock: Clock) -> None:
     assert [each.replicas for each in told.said.observations] == [4, 2, 3]
 
 
-@pytest.mark.proves("sdk.md#reference/observations")
+@pytest.mark.proves("sdk.md#reference/observations-list-dict-str-any")
 def test_observations_go_on_from_a_checkpoint(clock: Clock) -> None:
     with make(clock) as run:
         with run.iteration(samples=8):
@@ -294,7 +294,7 @@ def test_the_programs_own_values_take_precedence(clock: Clock) -> None:
     assert (last["learnerWaitFrac"], last["batchSize"], last["envStepsPerSec"]) == (0.9, 7, 50)
 
 
-@pytest.mark.proves("sdk.md#reference/phase-name")
+@pytest.mark.proves("sdk.md#reference/phase-name-str-abstractcontextmanager")
 def test_a_phase_is_reported_and_cleared(clock: Clock) -> None:
     told = Told()
     with make(clock, told) as run, run.phase("evaluation"):
@@ -325,9 +325,9 @@ def test_a_bad_report_raises_in_test_mode_and_warns_otherwise(
 # ------------------------------------------------------------ leaving and going on
 @pytest.mark.proves(
     "sdk.md#stopping-and-going-on",
-    "sdk.md#reference/stopping",
-    "sdk.md#reference/leaving",
-    "sdk.md#reference/save-write-step-none-shards-false",
+    "sdk.md#reference/stopping-bool",
+    "sdk.md#reference/leaving-threading-event",
+    "sdk.md#reference/save-write-callable-path-object-step-int",
 )
 def test_a_leaving_pod_saves_a_checkpoint(clock: Clock, tmp_path: Path) -> None:
     told = Told()
@@ -401,7 +401,7 @@ def test_one_process_of_a_pod_reports(harness: Harness, monkeypatch: pytest.Monk
     assert harness.job()["status"]["profilings"]["step"] == 5
 
 
-@pytest.mark.proves("sdk.md#reference/saved-step-report-a-checkpoint-that-a-library-has")
+@pytest.mark.proves("sdk.md#reference/saved-step-float-none")
 def test_a_checkpoint_that_a_library_saved_is_reported(clock: Clock) -> None:
     told = Told()
     with make(clock, told, checkpoint=Checkpoints(every_seconds=10, clock=clock)) as run:
@@ -477,7 +477,7 @@ def test_a_restored_training_reports_its_restore_time(clock: Clock, tmp_path: Pa
 
 
 # ------------------------------------------------------------ advice
-@pytest.mark.proves("sdk.md#reference/worked")
+@pytest.mark.proves("sdk.md#reference/worked-none")
 @pytest.mark.usefixtures("term")
 def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -> None:
     with make(clock) as run:
@@ -490,7 +490,7 @@ def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -
         assert run.waiting_share == 0.75
 
 
-@pytest.mark.proves("sdk.md#reference/stale-share")
+@pytest.mark.proves("sdk.md#reference/stale-share-float")
 @pytest.mark.usefixtures("term")
 def test_the_share_of_stale_samples_is_of_all_that_came(clock: Clock) -> None:
     with make(clock) as run:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -143,7 +143,7 @@ class Training:
         return self._leaving.event
 
     # ------------------------------------------------------------ what it does
-    def iteration(self, samples: int, *, stale: int = 0) -> _Working:
+    def iteration(self, samples: int, *, stale: int = 0) -> AbstractContextManager[None]:
         """Begin one iteration of training.
 
         With `with run.iteration(samples=n):` around the work, the time outside is waiting. As a
