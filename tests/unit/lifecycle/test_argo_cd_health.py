@@ -22,7 +22,7 @@ def _health(body: Any) -> tuple[str, str]:
     """What Argo CD would show: it runs the script with Lua 5.1 and the object in `obj`."""
     found = _BLOCK.search(_PAGE.read_text())
     assert found is not None
-    lua: Any = LuaRuntime()
+    lua: Any = LuaRuntime(unpack_returned_tuples=False)
     lua.globals().obj = lua.table_from(body, recursive=True)
     answer = lua.execute(yaml.safe_load(found[1])[_KEY])
     return str(answer.status), str(answer.message)
