@@ -58,16 +58,23 @@ class Chart:
     folder: Path = CHART
     _rendered: dict[tuple[object, ...], Rendered] = field(default_factory=dict)
 
-    def render(self, *values: str, release: str = "di", namespace: str = "di-system") -> Rendered:
-        """Render with `--set` values such as "webhook.replicas=3".
+    def render(
+        self,
+        *values: str,
+        release: str = "di",
+        namespace: str = "di-system",
+        api_versions: Sequence[str] = (),
+    ) -> Rendered:
+        """Render with `--set` values such as "webhook.replicas=3", and further APIs of the cluster.
 
         Raises:
             Refused: helm refuses the values.
         """
-        key = (values, release, namespace)
+        key = (values, release, namespace, tuple(api_versions))
+        more = [word for each in api_versions for word in ("--api-versions", each)]
         if key not in self._rendered:
             text = self._helm(
-                ["template", release, str(self.folder), "--namespace", namespace],
+                ["template", release, str(self.folder), "--namespace", namespace, *more],
                 (word for value in values for word in ("--set", value)),
             )
             self._rendered[key] = Rendered(

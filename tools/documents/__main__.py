@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from tools.documents import dashboards, events, gallery, language, maturity, metrics, sdk, tested
+from tools.documents import (
+    chart,
+    dashboards,
+    events,
+    gallery,
+    language,
+    maturity,
+    metrics,
+    sdk,
+    tested,
+)
 
 DOCUMENTS = {
-    **{each.FILE: each.document for each in (events, gallery, maturity, metrics, sdk)},
+    **{each.FILE: each.document for each in (chart, events, gallery, maturity, metrics, sdk)},
     **dashboards.documents(),
     # Made of the other pages too, so they are the last ones.
     tested.FILE: tested.document,

@@ -56,6 +56,9 @@ PLACES: Final = (
         files="charts/di-orchestrator/Chart.yaml",
         pattern=r"(?m)^((?:version|appVersion): )(\S*)",
     ),
+    Place(
+        files="charts/di-orchestrator/Chart.yaml", pattern=r"(opendilab/di-[a-z]+:)([^\"]*)(?=\")"
+    ),
     Place(files="uv.lock", pattern=r'(?m)^(name = "di-[a-z]+"\nversion = ")([^"]*)'),
     Place(files="sdk/src/di_orchestrator/__init__.py", pattern=r'(?m)^(__version__ = ")([^"]*)'),
 )

@@ -7,6 +7,11 @@ find the server under a fixed name; objects of the whole cluster carry the relea
 di-{{ .component }}
 {{- end }}
 
+{{/* The ServiceAccount of a component. */}}
+{{- define "di.service-account-name" -}}
+{{ ((index .root.Values .component).serviceAccount).name | default (include "di.name" .) }}
+{{- end }}
+
 {{- define "di.cluster-name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 53 | trimSuffix "-" }}
@@ -95,7 +100,19 @@ app.kubernetes.io/component: {{ .component | quote }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: {{ .root.Chart.Name | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
+{{- with include "di.common-labels" .root | trim }}
+{{ . }}
+{{- end }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
+{{- end }}
+
+{{/* Labels of the values, without those that this chart writes. */}}
+{{- define "di.common-labels" -}}
+{{- range $key, $value := .Values.commonLabels }}
+{{- if not (or (hasPrefix "app.kubernetes.io/" $key) (eq $key "helm.sh/chart")) }}
+{{ $key | quote }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* <registry>/<repository>@<digest>, or :<tag>. */}}

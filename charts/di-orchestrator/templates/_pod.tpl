@@ -15,9 +15,15 @@ selector:
 strategy:
   type: "RollingUpdate"
   rollingUpdate:
+    {{- if $values.hostNetwork }}
+    # A node has its ports once: the old pod leaves first.
+    maxSurge: 0
+    maxUnavailable: 1
+    {{- else }}
     maxSurge: 1
     # A new pod is ready before an old one leaves.
     maxUnavailable: 0
+    {{- end }}
 {{- end }}
 
 {{- define "di.pod-metadata" -}}
@@ -32,6 +38,9 @@ annotations:
 labels:
   # Without the chart's version, which would replace all pods for nothing.
   {{- include "di.selector-labels" . | nindent 2 }}
+  {{- with include "di.common-labels" .root | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
   {{- range $key, $value := $values.podLabels }}
   {{ $key | quote }}: {{ $value | quote }}
   {{- end }}
@@ -39,7 +48,7 @@ labels:
 
 {{- define "di.pod-spec" -}}
 {{- $values := index .root.Values .component -}}
-serviceAccountName: {{ include "di.name" . | quote }}
+serviceAccountName: {{ include "di.service-account-name" . | quote }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 securityContext:
@@ -102,21 +111,32 @@ envFrom:
       name: {{ include "di.name" . | quote }}
 {{- end }}
 
-{{/* Pod Security "restricted". */}}
+{{/*
+Pod Security "restricted", with the changes of the values. A platform with SecurityContextConstraints
+(OpenShift) chooses the ids of a namespace, and refuses fixed ones.
+*/}}
 {{- define "di.pod-security-context" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: "RuntimeDefault"
+{{- $root := .root | default . -}}
+{{- $context := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- if not ($root.Capabilities.APIVersions.Has "security.openshift.io/v1") }}
+{{- $context = merge $context (dict "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532) }}
+{{- end }}
+{{- range $key, $value := $root.Values.podSecurityContext }}
+{{- if kindIs "invalid" $value }}{{ $_ := unset $context $key }}{{ else }}{{ $_ := set $context $key $value }}{{ end }}
+{{- end }}
+{{- range $key, $value := $context }}
+{{- if kindIs "float64" $value }}{{ $_ := set $context $key (int64 $value) }}{{ end }}
+{{- end }}
+{{- toYaml $context }}
 {{- end }}
 
 {{- define "di.container-security-context" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: ["ALL"]
+{{- $root := .root | default . -}}
+{{- $context := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- range $key, $value := $root.Values.containerSecurityContext }}
+{{- if kindIs "invalid" $value }}{{ $_ := unset $context $key }}{{ else }}{{ $_ := set $context $key $value }}{{ end }}
+{{- end }}
+{{- toYaml $context }}
 {{- end }}
 
 {{/* The one writable folder. */}}

@@ -30,7 +30,7 @@ spec:
     - name: {{ include "di.name" . | quote }}
       expression: >-
         request.userInfo.username {{ ternary "!=" "==" (.others | default false) }}
-        'system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "di.name" . }}'
+        'system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "di.service-account-name" . }}'
 {{- end }}
 
 {{/* Puts the policy of the same arguments into force. */}}

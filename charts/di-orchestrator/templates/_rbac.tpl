@@ -50,7 +50,7 @@ roleRef:
   name: {{ include "di.role-name" . | quote }}
 subjects:
   - kind: "ServiceAccount"
-    name: {{ include "di.name" . | quote }}
+    name: {{ include "di.service-account-name" . | quote }}
     namespace: {{ .root.Release.Namespace | quote }}
 {{- end }}
 
