@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from di_api.base_template import with_base
 from tests.unit.lifecycle.cluster_model import SETTINGS, ClusterModel, job, task
 
 Object = dict[str, Any]
@@ -261,6 +262,16 @@ def replicas_of_several_pods() -> ClusterModel:
     return cluster
 
 
+def base_template() -> ClusterModel:
+    own = {"name": "di-container", "command": ["collect"], "env": [{"name": "A", "value": "1"}]}
+    based = job(
+        {"type": "learner", "name": "learner", "replicas": 1},
+        task("collector", template={"spec": {"nodeSelector": None, "containers": [own]}}),
+        template={"spec": {**TEMPLATE["spec"], "nodeSelector": {"disk": "ssd"}}},
+    )
+    return ClusterModel({**based, "spec": dict(with_base(based["spec"]))})
+
+
 def elastic_tier() -> ClusterModel:
     container = {"name": "di-container", "image": "train:1"}
     template = {"spec": {"containers": [container], "priorityClassName": "steady"}}
@@ -317,6 +328,7 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
         *(process_group_of_xgboost, cluster_of_tensorflow, process_groups_of_paddle, own_code),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
+        base_template,
         *(many_pods, coordinated, checkpoints_of_a_coordinator),
         *(gang_of_scheduler_plugins, gang_of_volcano, gang_of_kubernetes),
     )

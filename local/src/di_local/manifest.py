@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from di_api.base_template import with_base
 from di_api.conversion.versions import VERSIONS, ConversionFailed, convert
 from di_api.field_error import items, mapping
 from di_api.names import API_VERSION, CHECKPOINT_VOLUME, DI_CONTAINER, GROUP, KIND, is_dns_label
@@ -74,8 +75,10 @@ def read_manifest(path: Path) -> Manifest:
         job = convert(jobs[0], API_VERSION)
     except ConversionFailed as error:
         raise BadManifest(f"{path}: {error}") from error
+    spec = job.get("spec")
+    merged = {**job, "spec": with_base(spec)} if isinstance(spec, Mapping) else job
     return Manifest(
-        job=_placed(job),
+        job=_placed(merged),
         beside=[_placed(each) for each in others],
         directory=path.resolve().parent,
     )

@@ -134,6 +134,14 @@ def prioritised(spec: dict[str, Any]) -> None:
     spec["priority"] = "high"
 
 
+def based(spec: dict[str, Any]) -> None:
+    """Write the template once, as the base of both tasks."""
+    spec["template"] = deepcopy(TEMPLATE)
+    del spec["tasks"][0]["template"]
+    own = {"name": "di-container", "command": ["collect"]}
+    spec["tasks"][1]["template"] = {"spec": {"containers": [own]}}
+
+
 def sized(spec: dict[str, Any]) -> None:
     spec["tasks"][1]["replicas"] = 2
 
@@ -146,6 +154,30 @@ def test_an_unchanged_file_writes_nothing_by_any_user(files: Files, way: tuple[s
     assert not files.differs(SCALED, *way)
     files.apply(SCALED, *way, user="bob")
     assert files.version() == before
+
+
+@pytest.mark.proves("dijob.md#one-template-for-all-tasks")
+@WAYS
+def test_a_file_with_a_base_is_stored_merged_and_writes_nothing_again(
+    files: Files, way: tuple[str, ...]
+) -> None:
+    file = changed(based)
+    files.apply(file, *way)
+    learner, collector = files.stored()["spec"]["tasks"]
+    assert learner["template"]["spec"]["containers"][0]["image"] == "demo"
+    assert collector["template"]["spec"]["containers"][0]["image"] == "demo"
+    assert collector["template"]["spec"]["containers"][0]["command"] == ["collect"]
+    assert "template" not in files.stored()["spec"]
+    before = files.version()
+    assert not files.differs(file, *way)
+    files.apply(file, *way, user="bob")
+    assert files.version() == before
+    prioritised(file["spec"])
+    files.apply(file, *way)
+    assert files.stored()["spec"]["priority"] == "high"
+    file["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
+    refused = files.run(["apply", *way], file)
+    assert "spec.tasks[0].template" in refused.stderr
 
 
 @pytest.mark.proves("jobs-in-git.md#applied-by-two")

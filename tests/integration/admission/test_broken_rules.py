@@ -142,6 +142,7 @@ BROKEN: dict[str, tuple[Object, str]] = {
         tasks(progressPolicy={**PROGRESS, "tasks": ["first"]}),
         "spec.progressPolicy.tasks",
     ),
+    "spec.template: is merged into": (coordinated(template=template()), "spec.template"),
     "spec.tasks: names of tasks must be unique": (tasks(task("first")), "spec.tasks[1].name"),
     "spec.tasks: a job may have 4096 pods": (second(replicas=MAX_PODS), "spec.tasks"),
     "spec.tasks[].name: a task of type none": (

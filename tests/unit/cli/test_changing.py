@@ -431,3 +431,17 @@ def test_wait_ends_at_the_goal_at_failure_and_at_the_timeout(di: Di) -> None:
     assert di("wait", "cartpole", "--for", "phase=Gone").code == ExitCode.USAGE
     assert di("wait", "nothing").code == ExitCode.NOT_FOUND
     assert di("wait", "nothing", "--for", "delete").code == 0
+
+
+@pytest.mark.proves("dijob.md#one-template-for-all-tasks")
+def test_a_base_of_all_templates_is_merged_before_flags_change_them(di: Di, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {name: cartpole}\n"
+        "spec:\n  template: {spec: {containers: [{name: di-container, image: a}]}}\n"
+        "  tasks: [{type: learner}, {type: collector}]\n"
+    )
+    assert di("submit", str(file), "--image", "collector=b").code == 0
+    spec = sent(di, "POST")[1]["spec"]
+    images = [task["template"]["spec"]["containers"][0]["image"] for task in spec["tasks"]]
+    assert (images, "template" in spec) == (["a", "b"], False)

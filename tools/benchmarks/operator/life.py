@@ -213,7 +213,7 @@ class Bench:
     async def _until(self, names: Sequence[str], phase: str) -> None:
         """Wait until the jobs are in a phase and nothing is left to do for them."""
         jobs = self._server.objects[DIJOBS.plural]
-        wanted = {name: phase for name in names}
+        wanted = dict.fromkeys(names, phase)
         before = -1
         while True:
             await asyncio.sleep(_QUIET)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from di_api.base_template import with_base
 from di_api.field_error import items, mapping
 from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
 
@@ -37,7 +37,8 @@ class Changes:
 
 
 def jobs_of(documents: Iterable[object], where: str) -> list[Object]:
-    """Return the DIJobs in a file's documents, those in Lists included.
+    """Return the DIJobs in a file's documents, those in Lists included, with `spec.template`
+    merged into their tasks.
 
     Raises ManifestError for any other object.
     """
@@ -51,13 +52,16 @@ def jobs_of(documents: Iterable[object], where: str) -> list[Object]:
             found += jobs_of(items(document.get("items")), where)
             continue
         _check_kind(document, f"{where}: document {number}")
-        found.append(document)
+        spec = document.get("spec")
+        found.append(
+            {**document, "spec": with_base(spec)} if isinstance(spec, Mapping) else document
+        )
     return found
 
 
 def changed(job: Object, changes: Changes) -> Object:
     """Return the job with the flags' changes. Raises ManifestError for an unknown task."""
-    result = deepcopy(job)
+    result: Object = _copied(job)
     if changes.name is not None:
         result["metadata"] = {**mapping(result.get("metadata")), "name": changes.name}
     tasks = [
@@ -95,6 +99,13 @@ def parse_replicas(texts: Sequence[str]) -> dict[str, int]:
             raise ManifestError(f"{text!r}: give TASK=COUNT, as in collector=4")
         found[task] = int(count)
     return found
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy in which no two parts are the same object, as they are after YAML aliases."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def _check_kind(document: Object, where: str) -> None:

@@ -1,7 +1,7 @@
 """The changes that admission makes to a job, one function each, in the order of MUTATIONS.
 
-Each gets the job with the changes of those before it, and returns JSON Patch operations that add
-(RFC 6902). A further one is a function here and its place in the tuple.
+Each gets the job with the changes of those before it, and returns JSON Patch operations that add or
+remove (RFC 6902). A further one is a function here and its place in the tuple.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from di_api.annotations import annotation_patch
+from di_api.base_template import base_patch
 from di_api.changed_by import admitted_note
 from di_api.conversion.versions import with_unseen
 from di_api.defaults import defaults_patch, success_policy_patch
@@ -74,6 +75,11 @@ def _unseen_fields(change: Change) -> list[Operation]:
     ]
 
 
+def _base(change: Change) -> list[Operation]:
+    """Merge the base of all templates into the tasks."""
+    return base_patch(change.job)
+
+
 def _kept_fields(change: Change) -> list[Operation]:
     """Keep values that other clients set, of fields that a file leaves out."""
     if change.before is None:
@@ -129,6 +135,7 @@ def _changed_by(change: Change) -> list[Operation]:
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
     _unseen_fields,
+    _base,
     _kept_fields,
     _shared_tasks,
     _defaults,
@@ -144,7 +151,7 @@ def _add(path: str, value: object) -> Operation:
 
 
 def _with(job: Job, operations: Iterable[Operation]) -> Job:
-    """Return a job with the additions of operations; the rest is shared with `job`."""
+    """Return a job with the changes of operations; the rest is shared with `job`."""
     result = dict(job)
     copied: dict[int, Any] = {id(result): result}
     for operation in operations:
@@ -157,7 +164,10 @@ def _with(job: Job, operations: Iterable[Operation]) -> Job:
                 inner = owner[key] = inner.copy()
                 copied[id(inner)] = inner
             owner = inner
-        owner[_key(owner, last)] = operation["value"]
+        if operation["op"] == "remove":
+            del owner[_key(owner, last)]
+        else:
+            owner[_key(owner, last)] = operation["value"]
     return result
 
 

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from di_api.base_template import BASE
 from di_api.field_error import items, mapping
 from di_api.names import ANNOTATION_CHANGED_BY, API_VERSION
 
 _APPLY: Final = "Apply"
 _SPEC: Final = "f:spec"
 _TASKS: Final = "f:tasks"
+_MERGED: Final = frozenset({_TASKS, f"f:{BASE}"})
+"""Fields of the spec that admission merges."""
 _FIELDS: Final = "fieldsV1"
 _OURS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -45,9 +48,11 @@ def are_applied(job: Object) -> bool:
 
 
 def without_tasks(job: Object) -> list[Any] | None:
-    """Return the managed fields of a job without its tasks; None: no manager owns them."""
+    """Return the managed fields of a job without its tasks and the base of their templates; None:
+    no manager owns them.
+    """
     managed = items(mapping(job.get("metadata")).get("managedFields"))
-    if not any(_TASKS in _of_spec(entry) for entry in _entries(job)):
+    if not any(_MERGED & _of_spec(entry).keys() for entry in _entries(job)):
         return None
     return [entry for each in managed if (entry := _without(each)) is not None] or [dict(_OURS)]
 
@@ -55,9 +60,9 @@ def without_tasks(job: Object) -> list[Any] | None:
 def _without(entry: Any) -> Any:
     """Return an entry without the tasks; None if nothing is left."""
     spec = _of_spec(mapping(entry))
-    if _TASKS not in spec:
+    if not _MERGED & spec.keys():
         return entry
-    others = {field: value for field, value in spec.items() if field != _TASKS}
+    others = {field: value for field, value in spec.items() if field not in _MERGED}
     fields = {**entry[_FIELDS], _SPEC: others}
     if not others:
         del fields[_SPEC]

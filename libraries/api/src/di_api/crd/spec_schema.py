@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from di_api.base_template import ABOUT, BASE
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
 from di_api.conversion.versions import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, may_change
@@ -28,6 +29,7 @@ from di_api.spec.kinds import (
     Values,
     Volumes,
 )
+from di_api.spec.task_service import Protocol
 from di_api.validation.relations.row import Rule
 
 _OF_JOB_TASK: Final[Rule] = {
@@ -39,6 +41,7 @@ _OF_JOB_TASK: Final[Rule] = {
     "message": "replicas must be between minReplicas and maxReplicas",
     "fieldPath": ".replicas",
 }
+_ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 # Without an enumeration: the webhook accepts older spellings and has better messages.
 _OLDER_POLICY: Final[Schema] = {
     "type": "string",
@@ -59,7 +62,14 @@ class SpecSchemas:
             f"What to run. While the job exists only {', '.join(changing[:-1])} and {changing[-1]} "
             "may change; once it has finished, nothing."
         )
-        return {"type": "object", "description": about, **self._object(JobSpec)}
+        schema = self._object(JobSpec)
+        base = {"description": ABOUT, **_base_schema()}
+        return {
+            "type": "object",
+            "description": about,
+            **schema,
+            "properties": {**schema["properties"], BASE: base},
+        }
 
     def older(self) -> Schema:
         """Return the schema of the spec in the older versions, which is that of
@@ -74,8 +84,7 @@ class SpecSchemas:
         # The stored version validates their content.
         del fields["volumes"]["x-kubernetes-list-type"]
         del fields["volumes"]["x-kubernetes-list-map-keys"]
-        anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        fields["volumes"]["items"] = anything
+        fields["volumes"]["items"] = _ANYTHING
         return {"type": "object", "description": about, "properties": fields}
 
     def aggregator_config(self) -> Schema:
@@ -116,7 +125,7 @@ class SpecSchemas:
     def _template(self, kind: PodTemplate | TemplatePatch) -> Schema:
         if isinstance(kind, PodTemplate):
             return loose_template_schema(self.template) if kind.is_loose else self.template
-        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        return _ANYTHING
 
     def _struct(self, kind: Struct, about: Schema) -> Schema:
         schema = {"type": "object", **about, **self._object(kind.of)}
@@ -141,6 +150,17 @@ class SpecSchemas:
             case Labels() | Texts() | Values():
                 listed = {"x-kubernetes-list-type": "atomic" if isinstance(kind, Texts) else "set"}
                 return {**most, **lowest, **listed, "items": kind.of_items.schema({})}
+
+
+def _base_schema() -> Schema:
+    """Return the schema of the base of templates: any content, with the default that templates
+    have. Otherwise an applied file would differ from the stored templates.
+    """
+    protocol = {"type": "string", "default": Protocol.TCP.value}
+    ports = {"type": "array", "items": {**_ANYTHING, "properties": {"protocol": protocol}}}
+    containers = {"type": "array", "items": {**_ANYTHING, "properties": {"ports": ports}}}
+    both = {"containers": containers, "initContainers": containers}
+    return {**_ANYTHING, "properties": {"spec": {**_ANYTHING, "properties": both}}}
 
 
 def _companion_schema() -> Schema:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from di_api.base_template import BASE
 from di_api.field_error import ABSENT, FieldError, unknown_field
 from di_api.spec.declared import fields_of
 from di_api.spec.job import JobSpec
@@ -82,9 +83,11 @@ def _of_object(owner: type, value: object, path: str) -> Iterator[FieldError]:
         elif field.is_required:
             message = field.declared.missing if found is ABSENT else "is required"
             yield FieldError(f"{path}.{name}", found, message)
+    # A field that admission takes away, of which a rule says so where it has not.
+    taken_away = {BASE} if owner is JobSpec else set()
     for name in value:
-        if name not in known:
-            yield unknown_field(path, name, value[name], known)
+        if name not in known and name not in taken_away:
+            yield unknown_field(path, name, value[name], known.keys() | taken_away)
 
 
 def _of_field(kind: Kind | CoreObject, value: object, path: str) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from di_api.base_template import BASE, NOT_MERGED
 from di_api.field_error import ABSENT, FieldError, mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.validation.checkpoint import (
@@ -63,6 +64,11 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
         yield FieldError("spec.successPolicy", policy, "the end of its coordinator ends the job")
 
 
+def _base_not_merged(whole: Whole) -> Iterator[FieldError]:
+    if (base := whole.spec.get(BASE)) is not None:
+        yield FieldError(f"spec.{BASE}", base, NOT_MERGED)
+
+
 _PLACES: Final = "((has(t.replicas) ? t.replicas : 1) + (has(t.vacant) ? t.vacant.size() : 0))"
 _PODS: Final = (
     f"map(t, (has(t.maxReplicas) && t.maxReplicas > {_PLACES} ? t.maxReplicas : {_PLACES}) * "
@@ -101,6 +107,10 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
         is_all=False,
+    ),
+    Relation(
+        errors=_base_not_merged,
+        rules=({"rule": f"!has(self.{BASE})", "message": NOT_MERGED, "fieldPath": f".{BASE}"},),
     ),
     Relation(
         errors=lambda whole: contended_nodes(whole.spec, whole.tasks),
