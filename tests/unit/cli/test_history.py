@@ -69,6 +69,27 @@ def test_a_revision_can_be_submitted_again(di: Di, service: Service) -> None:
     assert service.asked[0][0] == "/v1/jobs/rl/cartpole/revisions/1?uid=u1"
 
 
+@pytest.mark.proves("own-code.md#bundles-of-a-job")
+def test_the_difference_of_two_revisions_names_their_code(di: Di, service: Service) -> None:
+    code = {"configMap": "train-code-1", "sha256": "1" * 64, "revision": "5b3c1f0e"}
+    pushed = {"configMap": "train-code-2", "sha256": "2" * 64, "revision": "5b3c1f0e-dirty"}
+    for number, spec in ((1, {"code": code}), (3, {"code": pushed}), (4, {}), (5, {})):
+        path = f"/v1/jobs/rl/cartpole/revisions/{number}"
+        service.answers[path] = {"kind": "DIJob", "spec": spec}
+    said = di("history", "cartpole", "-n", "rl", "--diff", "1", "3")
+    assert said.lines[:2] == [
+        "code of revision 1: 111111111111, git 5b3c1f0e",
+        "code of revision 3: 222222222222, git 5b3c1f0e-dirty",
+    ]
+    assert "-    configMap: train-code-1" in said.lines
+    assert "+    configMap: train-code-2" in said.lines
+    one_without = di("history", "cartpole", "-n", "rl", "--diff", "4", "3").lines
+    assert one_without[0] == "code of revision 4: none"
+    same = di("history", "cartpole", "-n", "rl", "--diff", "4", "5")
+    assert same.out == "cartpole has the same spec in both revisions\n"
+    assert di("history", "--diff", "1", "2").code == ExitCode.USAGE
+
+
 def test_the_history_as_json_is_complete(di: Di, service: Service) -> None:
     assert json.loads(di("history", "cartpole", "-n", "rl", "-o", "json").out) == KEPT
 

@@ -37,7 +37,7 @@ def head(job: Object, now: datetime) -> list[str]:
         "Reschedules": str(found.reschedules) if found.reschedules else "",
         "Priority": str(spec.get("priority") or ""),
         "Preemptible": "yes" if spec.get("preemptible") else "",
-        "Code": _code(mapping(spec.get("code"))),
+        "Code": code_of(spec),
         "Created": f"{local(found.created)} ({found.age} ago)" if found.created else "",
         "Started": f"{local(started)} ({age(status.get('startTime'), now)} ago)" if started else "",
         "Ended": local(found.ended),
@@ -47,8 +47,9 @@ def head(job: Object, now: datetime) -> list[str]:
     return [f"{key.ljust(width)}  {value}" for key, value in shown.items()]
 
 
-def _code(code: Object) -> str:
+def code_of(spec: Object) -> str:
     """Return the hash and the git commit of a job's own code; empty without code."""
+    code = mapping(spec.get("code"))
     revision = code.get("revision")
     return f"{str(code.get('sha256', ''))[:12]}{f', git {revision}' if revision else ''}"
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.timestamps import parse_time
+from di_cli.views.describe import code_of
 from di_cli.views.times import local
 
 TIMELINE: Final = ("TIME", "WHAT", "DETAILS")
@@ -43,6 +44,16 @@ def revisions(found: Object) -> list[tuple[str, ...]]:
         (str(each.get("number")), _time(each.get("at")), str(each.get("who") or ""))
         for each in map(mapping, items(found.get("revisions")))
     ]
+
+
+def codes(manifests: Mapping[int, Object]) -> list[str]:
+    """Return a line for each revision with the hash and the git commit of its code; empty if no
+    revision has code.
+    """
+    found = {number: code_of(mapping(each.get("spec"))) for number, each in manifests.items()}
+    if not any(found.values()):
+        return []
+    return [f"code of revision {number}: {text or 'none'}" for number, text in found.items()]
 
 
 def runs(jobs: Iterable[Object]) -> list[tuple[str, ...]]:

@@ -10,7 +10,8 @@ import typer
 from di_cli.access.history import SERVER_VARIABLE
 from di_cli.actions.history import open_history
 from di_cli.commands.options import Context, Format, JobOrNone, Namespace
-from di_cli.output import Output, print_table, print_value, say, suggest
+from di_cli.edits.rollback import difference
+from di_cli.output import Output, print_lines, print_table, print_value, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import open_session
 from di_cli.views import history as views
@@ -57,6 +58,15 @@ def history(
     revision: Annotated[
         int | None, typer.Option(help="Print the job's manifest at this revision.", min=0)
     ] = None,
+    diff: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            "--diff",
+            metavar="NUMBER NUMBER",
+            help="Show the difference of two revisions, and the code that each had.",
+            min=0,
+        ),
+    ] = None,
     pods: Annotated[bool, typer.Option("--pods", help="Show the nodes of its pods.")] = False,
     uid: Annotated[
         str | None, typer.Option(help="UID, if several jobs had the name; absent: the last.")
@@ -70,8 +80,8 @@ def history(
     context: Context = None,
 ) -> None:
     """Say what happened to a job, also when it is gone; without a name list ended jobs."""
-    if name is None and (runs or revision is not None or pods or uid):
-        raise typer.BadParameter("--runs, --revision, --pods and --uid go with a name")
+    if name is None and (runs or revision is not None or diff is not None or pods or uid):
+        raise typer.BadParameter("--runs, --revision, --diff, --pods and --uid go with a name")
     chosen = {"uid": uid} if uid else {}
     with (
         open_session(namespace, context) as session,
@@ -92,6 +102,18 @@ def history(
             path = f"/revisions/{revision}"
             form = Output.YAML if output.is_table else output
             print_value(kept.json(session.namespace, name, path, **chosen), form)
+            return
+        if diff is not None:
+            both = [
+                kept.json(session.namespace, name, f"/revisions/{number}", **chosen)
+                for number in diff
+            ]
+            print_lines(
+                [
+                    *views.codes(dict(zip(diff, both, strict=True))),
+                    *(difference(*both) or [f"{name} has the same spec in both revisions"]),
+                ]
+            )
             return
         found = kept.json(session.namespace, name, **chosen)
     if not output.is_table:
