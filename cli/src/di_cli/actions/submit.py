@@ -1,10 +1,18 @@
-"""Creation of a job from a manifest."""
+"""Creation of a job from a manifest, with the ConfigMap of its code if the manifest has it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from di_cli.errors import from_api
+from di_api.field_error import items, mapping
+from di_api.names import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
+from di_cli.code.bundle import bundle_in
+from di_cli.code.start import start
+from di_cli.code.submission import FOLDER
+from di_cli.edits.manifests import ManifestError, jobs_of
+from di_cli.errors import CommandError, from_api
 from di_cli.session import Session
 from di_kube.errors import ApiError
 from di_kube.resources import DIJOBS, Resource
@@ -12,23 +20,102 @@ from di_kube.resources import DIJOBS, Resource
 Object = dict[str, Any]
 
 
-def create(session: Session, source: str, job: Object, *, dry_run: bool = False) -> Object:
-    """Create a job in its own namespace, or else in the session's; return it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A job of a manifest.
+
+    Attributes:
+        source: where the manifest is from, for errors.
+        config_map: of its code; None: the job has no code, or the ConfigMap exists already.
+    """
+
+    job: Object
+    source: str
+    config_map: Object | None = None
+
+    def changed(self, change: Callable[[Object], Object]) -> Kept:
+        """Return the job with changes."""
+        return replace(self, job=change(self.job))
+
+    def objects(self) -> list[Object]:
+        """Return the objects of the manifest."""
+        return [self.job, *([self.config_map] if self.config_map else [])]
+
+
+def kept_in(documents: Iterable[object], source: str) -> list[Kept]:
+    """Return the jobs in a file's documents, each with the ConfigMap of its code.
+
+    Raises ManifestError for any other object.
+    """
+    others: list[object] = []
+    code: dict[str, Object] = {}
+    for each in _listed(documents):
+        is_code = isinstance(each, dict) and each.get("kind") == "ConfigMap"
+        metadata = mapping(each.get("metadata")) if isinstance(each, dict) else {}
+        if isinstance(each, dict) and is_code and LABEL_CODE_OF in mapping(metadata.get("labels")):
+            code[str(metadata.get("name"))] = each
+        else:
+            others.append(each)
+    found = [
+        Kept(job=job, source=source, config_map=code.get(_code_of(job)))
+        for job in jobs_of(others, source)
+    ]
+    if unused := code.keys() - {_code_of(each.job) for each in found}:
+        raise ManifestError(f"{source}: no DIJob there has ConfigMap {min(unused)} as its code")
+    return found
+
+
+def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
+    """Create a job, and the ConfigMap of its code if it has one here; return the job.
 
     Args:
-        source: where the manifest is from, for the error.
-        dry_run: check everything and store nothing.
+        dry_run: check the job and store nothing.
 
     Raises:
         CommandError: it was refused.
     """
+    if kept.config_map is None or dry_run:
+        return _create(session, kept, dry_run=dry_run)
+    code = kept.job["spec"]["code"]
+    bundle = bundle_in(kept.config_map, str(code.get("sha256")))
+    if bundle is None:
+        raise CommandError(
+            f"{kept.source}: ConfigMap {_code_of(kept.job)} has no bundle with the hash in "
+            "spec.code.sha256",
+            where="nothing was submitted",
+            remedy="di submit PROGRAM --dry-run client -o yaml writes both again",
+        )
+    annotations = mapping(mapping(kept.config_map.get("metadata")).get("annotations"))
+
+    def job(config_map: str) -> Object:
+        spec = kept.job["spec"]
+        return {**kept.job, "spec": {**spec, "code": {**code, "configMap": config_map}}}
+
+    return start(session, job, bundle, str(annotations.get(ANNOTATION_CODE_SOURCE) or FOLDER))
+
+
+def _create(session: Session, kept: Kept, *, dry_run: bool) -> Object:
+    """Create a job in its own namespace, or else in the session's."""
+    job = kept.job
     metadata = job.get("metadata") or {}
     version = str(job["apiVersion"]).partition("/")[2]
     resource = Resource(group=DIJOBS.group, version=version, plural=DIJOBS.plural, kind=DIJOBS.kind)
     namespace = metadata.get("namespace") or session.namespace
-    what = f"{source}: DIJob {namespace}/{metadata.get('name') or metadata.get('generateName')}"
+    name = metadata.get("name") or metadata.get("generateName")
     try:
         made: Object = session.client.create(resource, job, namespace, dry_run=dry_run)
     except ApiError as error:
-        raise from_api(error, what) from error
+        raise from_api(error, f"{kept.source}: DIJob {namespace}/{name}") from error
     return made
+
+
+def _listed(documents: Iterable[object]) -> Iterable[object]:
+    for each in documents:
+        if isinstance(each, dict) and each.get("kind") == "List":
+            yield from _listed(items(each.get("items")))
+        else:
+            yield each
+
+
+def _code_of(job: Object) -> str:
+    return str(mapping(mapping(job.get("spec")).get("code")).get("configMap") or "")

@@ -12,13 +12,14 @@ from typing_extensions import override
 
 from di_cli.actions.manifest import documents_of
 from di_cli.actions.program import Program, is_program, prepared
-from di_cli.actions.submit import create
+from di_cli.actions.submit import kept_in
+from di_cli.actions.submit import submit as create
 from di_cli.client.errors import BadCall
 from di_cli.client.job import Job, job_table
 from di_cli.client.place import Place
 from di_cli.client.submission import Arguments, Wanted, What, not_submitted, words_of, written
 from di_cli.code.start import start
-from di_cli.edits.manifests import ManifestError, changed, jobs_of
+from di_cli.edits.manifests import ManifestError, changed
 
 Object = dict[str, Any]
 J = TypeVar("J", bound=Job)
@@ -154,13 +155,16 @@ class Client:
     def _create(self, documents: builtins.list[Any], source: str, wanted: Wanted) -> Job:
         wanted.check_manifest()
         try:
-            jobs = [changed(job, wanted.changes()) for job in jobs_of(documents, source)]
+            jobs = [
+                kept.changed(lambda job: changed(job, wanted.changes()))
+                for kept in kept_in(documents, source)
+            ]
         except ManifestError as error:
             raise not_submitted(error) from error
         if len(jobs) != 1:
             raise BadCall(f"{source} has {len(jobs)} DIJobs, and submit() takes one")
         with self._place.session() as session:
-            made = create(session, source, jobs[0])
+            made = create(session, jobs[0])
         return Job(self._place.of(_namespace(made)), made)
 
 

@@ -5,15 +5,18 @@ What a pod would refuse is refused here, by the same rules (`di_unpack.program`)
 
 from __future__ import annotations
 
+import base64
+import binascii
 import gzip
 import hashlib
 import io
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from di_api.names import CODE_FALLBACK
+from di_api.field_error import mapping
+from di_api.names import CODE_BUNDLE_KEY, CODE_FALLBACK
 from di_cli.code.files import File
 from di_cli.errors import CommandError
 from di_unpack.program import BadBundle, members, unpacked
@@ -57,6 +60,19 @@ def make(files: Mapping[str, File]) -> Bundle:
             "volume, or build an image",
         )
     return Bundle(packed=packed, sha256=hashlib.sha256(plain).hexdigest())
+
+
+def bundle_in(config_map: Mapping[str, Any], sha256: str) -> Bundle | None:
+    """Return the bundle of a ConfigMap; None if it has none with this hash."""
+    text = mapping(config_map.get("binaryData")).get(CODE_BUNDLE_KEY)
+    try:
+        packed = base64.b64decode(str(text), validate=True)
+        plain = unpacked(packed)
+        members(plain)
+    except (binascii.Error, BadBundle):
+        return None
+    is_same = hashlib.sha256(plain).hexdigest() == sha256
+    return Bundle(packed=packed, sha256=sha256) if is_same else None
 
 
 def contents(packed: bytes) -> dict[str, bytes]:

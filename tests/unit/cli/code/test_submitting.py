@@ -232,6 +232,40 @@ def test_the_manifest_is_printed_without_a_cluster(di: Di, folder: Path, output:
     assert di.world.requests == []
 
 
+@pytest.mark.proves("own-code.md#a-manifest-to-keep")
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_a_kept_manifest_is_submitted_with_its_code(di: Di, folder: Path, output: str) -> None:
+    kept = folder / "kept.yaml"
+    kept.write_text(di("submit", "train.py", "--dry-run", "client", "-o", output).out)
+    (folder / "train.py").write_text("print('changed')\n")
+    assert di("submit", "kept.yaml", "--dry-run", "server").code == 0
+    assert writes(di) == []
+    assert di("submit", "kept.yaml", "--name", "two").out == "dijob/two submitted\n"
+    assert writes(di) == ["POST configmaps", "POST dijobs", "PATCH configmaps"]
+    job, found = stored(di), stored(di, "configmaps")
+    assert job["spec"]["code"]["configMap"] == found["metadata"]["name"]
+    assert found["metadata"]["labels"] == {"diengine/code-of": "two"}
+    assert found["metadata"]["annotations"]["diengine/code-source"] == "train.py"
+    (owner,) = found["metadata"]["ownerReferences"]
+    assert owner["name"] == "two"
+    packed = base64.b64decode(found["binaryData"]["bundle.tar.gz"])
+    assert contents(packed)["train.py"] == b"print('first line')\n"
+
+
+def test_kept_code_that_does_not_fit_its_job_is_refused(di: Di, folder: Path) -> None:
+    job, config_map = yaml.safe_load_all(di("submit", "train.py", "--dry-run", "client").out)
+    kept = folder / "kept.yaml"
+    for wrong, message in (
+        ([{**job, "spec": {**job["spec"], "code": None}}, config_map], "no DIJob there has"),
+        ([job, {**config_map, "binaryData": {}}], "has no bundle with the hash"),
+        ([job, {"kind": "ConfigMap", "metadata": {}}], "is a ConfigMap, and no DIJob"),
+    ):
+        kept.write_text(yaml.safe_dump_all(wrong))
+        said = di("submit", "kept.yaml")
+        assert (said.code, message in said.err) == (ExitCode.FAILED, True)
+    assert writes(di) == []
+
+
 def test_a_manifest_is_printed_with_its_changes(di: Di, folder: Path) -> None:
     said = di("submit", "cartpole", "--image", "mine", "--dry-run", "client")
     (job,) = yaml.safe_load_all(said.out)

@@ -10,7 +10,8 @@ import typer
 
 from di_cli.actions.manifest import complete_manifest, documents_of
 from di_cli.actions.program import Program, is_program, prepared
-from di_cli.actions.submit import create
+from di_cli.actions.submit import Kept, kept_in
+from di_cli.actions.submit import submit as create
 from di_cli.code.start import start
 from di_cli.code.submission import config_map, config_map_name
 from di_cli.commands.observe.logs import follow_job
@@ -19,7 +20,6 @@ from di_cli.edits.manifests import (
     Changes,
     ManifestError,
     changed,
-    jobs_of,
     parse_images,
     parse_replicas,
 )
@@ -129,9 +129,9 @@ def submit(
         )
     try:
         jobs = [
-            (file, changed(job, changes))
+            kept.changed(lambda job: changed(job, changes))
             for file in files
-            for job in jobs_of(documents_of(file), file)
+            for kept in kept_in(documents_of(file), file)
         ]
     except ManifestError as error:
         raise _not_submitted(error) from error
@@ -144,12 +144,13 @@ def submit(
             f"--follow is for one job, and there are {len(jobs)}", code=ExitCode.USAGE
         )
     if dry_run is DryRun.CLIENT:
-        print_manifests([job for _, job in jobs], as_json=output is Manifest.JSON)
+        whole = [each for kept in jobs for each in kept.objects()]
+        print_manifests(whole, as_json=output is Manifest.JSON)
         return
     with open_session(namespace, context) as session:
-        names = [_create(session, file, job, dry_run is DryRun.SERVER) for file, job in jobs]
+        names = [_create(session, kept, dry_run is DryRun.SERVER) for kept in jobs]
     if dry_run is DryRun.NONE:
-        own = (jobs[0][1].get("metadata") or {}).get("namespace")
+        own = (jobs[0].job.get("metadata") or {}).get("namespace")
         _after(names[0], own or namespace, context, follow=follow)
 
 
@@ -179,7 +180,7 @@ def _submit_program(
         return None
     with open_session(namespace, context) as session:
         if dry_run is DryRun.SERVER:
-            _create(session, str(program.path), job("unknown"), True)
+            _create(session, Kept(job=job("unknown"), source=str(program.path)), True)
             return None
         start(session, job, found.bundle, found.source)
     say(f"dijob/{name} submitted")
@@ -209,7 +210,7 @@ def _after(name: str | None, namespace: str | None, context: str | None, *, foll
         suggest(f"di watch {name}", f"di logs {name} -f", f"di why {name}")
 
 
-def _create(session: Session, file: str, job: dict[str, Any], dry_run: bool) -> str:
-    name = str(create(session, file, job, dry_run=dry_run)["metadata"]["name"])
+def _create(session: Session, kept: Kept, dry_run: bool) -> str:
+    name = str(create(session, kept, dry_run=dry_run)["metadata"]["name"])
     say(f"dijob/{name} {'would be taken (dry run)' if dry_run else 'submitted'}")
     return name
