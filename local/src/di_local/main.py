@@ -21,7 +21,8 @@ from di_api.names import CHECKPOINT_VOLUME, job_name_of
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
 from di_local.addresses import NoAddress
-from di_local.engine import KNOWN, Engine, NoEngine, find_engine
+from di_local.arguments import OF_CLUSTERS, read_arguments
+from di_local.engine import Engine, NoEngine, find_engine
 from di_local.images import BadImages
 from di_local.manifest import (
     BadManifest,
@@ -37,19 +38,12 @@ from di_service.logs import configure_logs
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _CONSOLE: Final = Console(highlight=False, soft_wrap=True)
-_OF_CLUSTERS: Final = {
-    "--with": "install the requirements yourself, here the packages of this machine are used",
-    "--gpus": "every process here sees all GPUs",
-}
-"""Options of `di submit` that change nothing here, and why."""
 _MANIFESTS: Final = (".yaml", ".yml", ".json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a job; return 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after Ctrl-C."""
-    given, rest = _split(sys.argv[1:] if argv is None else argv)
-    arguments, unknown = parser().parse_known_args(given)
-    arguments.rest = rest
+    arguments, unknown = read_arguments(sys.argv[1:] if argv is None else argv)
     try:
         _check_options(arguments.file, unknown)
         return conclude(run_job(_manifest(arguments), _options(arguments)))
@@ -61,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_file(path: Path) -> Outcome:
     """Run a manifest as `di run FILE` does. Raises the errors of `run_job`, and BadManifest."""
-    return run_job(read_manifest(path), _options(parser().parse_args(["run", str(path)])))
+    return run_job(read_manifest(path), _options(read_arguments(["run", str(path)])[0]))
 
 
 def run_job(manifest: Manifest, options: Options) -> Outcome:
@@ -71,67 +65,6 @@ def run_job(manifest: Manifest, options: Options) -> Outcome:
         BadImages, CannotRun, NoAddress, OSError: it cannot run here; nothing was started.
     """
     return asyncio.run(_run(manifest, options))
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments."""
-    found = argparse.ArgumentParser(prog="di", description="DIJobs on this machine.")
-    commands = found.add_subparsers(dest="what", required=True)
-    each = commands.add_parser(
-        "run",
-        help="run a job as processes, or in containers",
-        description="Run a DIJob as processes here, or in containers.",
-        epilog="What stands after -- is for the program.",
-        # An option of the program would be taken for the beginning of one of ours.
-        allow_abbrev=False,
-    )
-    each.add_argument(
-        "file", type=Path, help="a manifest (YAML, JSON), a program, or a folder with --entry"
-    )
-    each.add_argument("--entry", metavar="FILE", help="file of a folder that is started")
-    for word, about in _OF_CLUSTERS.items():
-        each.add_argument(word, metavar="VALUE", help=f"as in di submit; {about}")
-    for kind in TaskType:
-        if kind is not TaskType.NONE:
-            one = kind is TaskType.LEARNER
-            each.add_argument(
-                f"--{kind}s", type=int, metavar="N", default=int(one), help=f"of a program: {kind}s"
-            )
-    each.add_argument("--name", help="name of the job for a program; default: the program's name")
-    each.add_argument("--command", help="command of containers that have none")
-    each.add_argument(
-        "--volume",
-        action="append",
-        default=[],
-        metavar="NAME=DIRECTORY",
-        help="a local directory in place of a volume",
-    )
-    each.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIRECTORY",
-        help="directory of the learners' checkpoints, in place of the manifest's volume or claim",
-    )
-    each.add_argument(
-        "--image",
-        metavar="IMAGE",
-        help="run in containers of this image, with the folder of the manifest or program",
-    )
-    each.add_argument(
-        "--containers", action="store_true", help="run in containers of the manifest's own images"
-    )
-    each.add_argument(
-        "--engine", metavar="COMMAND", help=f"of containers; the first there of {', '.join(KNOWN)}"
-    )
-    each.add_argument(
-        "--engine-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="option of the engine's `run`, such as --engine-option=--gpus=all",
-    )
-    each.add_argument("-f", "--logs", action="store_true", help="show the output of pods")
-    return found
 
 
 def _check_options(file: Path, unknown: Sequence[str]) -> None:
@@ -151,12 +84,6 @@ def _check_options(file: Path, unknown: Sequence[str]) -> None:
     )
 
 
-def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return our arguments, and those after `--` for the program."""
-    place = argv.index("--") if "--" in argv else len(argv)
-    return argv[:place], argv[place + 1 :]
-
-
 def _manifest(arguments: argparse.Namespace) -> Manifest:
     found = _manifest_of(arguments, arguments.file)
     directory = arguments.checkpoint
@@ -174,7 +101,7 @@ def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
         raise BadManifest(f"--entry {arguments.entry}: is for a folder, and {path} is none")
     if not path.is_file():
         raise BadManifest(f"{path}: there is no such file")
-    for word, about in _OF_CLUSTERS.items():
+    for word, about in OF_CLUSTERS.items():
         if getattr(arguments, word.removeprefix("--")) is not None:
             _CONSOLE.print(f"{word}: {about}")
     counts: dict[TaskType, int] = {

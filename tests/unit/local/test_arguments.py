@@ -105,3 +105,16 @@ def test_a_directory_replaces_the_claim_of_a_manifest(tmp_path: Path) -> None:
     code, shown = run(tmp_path, manifest, "--checkpoint", tmp_path / "kept")
     assert code == SUCCEEDED, shown
     assert (tmp_path / "kept" / "saved").exists()
+
+
+def test_help_imports_nothing_that_runs_a_job() -> None:
+    code = (
+        "import atexit, sys; from di_cli.main import run; "
+        "atexit.register(lambda: print('imported', *sys.modules)); run(['run', '--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    text, _, imported = done.stdout.partition("imported ")
+    assert text.startswith("usage: di run")
+    assert not {"di_local.main", "di_operator", "aiohttp", "rich"} & set(imported.split())

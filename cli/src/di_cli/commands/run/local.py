@@ -23,4 +23,7 @@ def run(
             "di run needs the package di-local, which is not installed",
             remedy="pip install 'di-orchestrator[local]'; with a cluster: di submit",
         )
-    raise typer.Exit(import_module("di_local.main").main(["run", *(arguments or ())]))
+    words = ["run", *(arguments or ())]
+    # Before the packages are imported that run a job, which takes seconds: --help ends here.
+    import_module("di_local.arguments").read_arguments(words)
+    raise typer.Exit(import_module("di_local.main").main(words))
