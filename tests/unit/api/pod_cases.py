@@ -103,6 +103,7 @@ BAD: Final = MappingProxyType[str, Job](
         "request without limit": resources(requests={GPU: 1}),
         "request below limit": resources(requests={GPU: 1}, limits={GPU: 2}),
         "half a device": resources(limits={GPU: "0.5"}),
+        "no number of devices": resources(limits={GPU: "all"}),
         "resource name": resources(limits={"g p u/x": 1}),
         "claims without claim": resources(claims=[{"name": "gpu"}]),
         "two sources": {

@@ -147,6 +147,9 @@ GOOD_JOBS = {
         task("collector", dependsOn=["learner"]),
         task("evaluator", dependsOn=["learner", "collector"]),
     ),
+    "a gap below the minimum of a task without an elastic tier": job(
+        task("none", name="a", replicas=4, minReplicas=2, maxReplicas=4, vacant=[1])
+    ),
     "as many groups of pods as a ProvisioningRequest has": job(
         *(task("none", name=f"t{index}") for index in range(32)),
         scheduling={"provisioningClassName": "a"},

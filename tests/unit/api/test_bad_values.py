@@ -143,6 +143,8 @@ spec.tasks[0].replicas: 2147483648: must be 2147483647 or less
   may reach 5000 pods, of each task the larger of replicas and maxReplicas counted, and a job may
   have 4096; lower some, or make it several jobs
 spec.tasks[0].podsPerReplica: "2": must be a whole number, 1 or more
+(tasks[0].ports=[{name: a, scope: Job}]) spec.tasks[0].ports[0].name: []: must be the name of a
+  port: 1 to 15 lower-case letters, digits and single dashes between them, at least one letter
 spec.tasks[0].podsPerReplica: 5000: must be 1024 or less
 spec.tasks[0].template.spec.priority: 2147483648: must be a number of 32 bits
 spec.tasks[0].template.spec.priority: -2147483649: must be a number of 32 bits
