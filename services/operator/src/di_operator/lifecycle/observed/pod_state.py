@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile("[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
-    """The state of a pod by its spec and status; the fields are those of `Pod`."""
+    """Facts from the spec and the status of a pod; the fields are those of `Pod`."""
 
     phase: str
     has_begun: bool
