@@ -10,7 +10,7 @@ import yaml
 
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.job import JobSpec
-from di_api.spec.kinds import Struct, Structs
+from di_api.spec.kinds import OneOf, Struct, Structs
 from di_api.spec.maturity import FEATURES, Feature, Stage
 from tests.chart.chart import CHART
 from tools.documents import maturity
@@ -68,8 +68,14 @@ def test_each_feature_names_a_page_fields_and_values_that_exist() -> None:
 
 @pytest.mark.parametrize("feature", of(Stage.ALPHA), ids=lambda each: each.name)
 def test_an_alpha_feature_is_off_unless_switched_on(feature: Feature) -> None:
-    assert feature.fields or feature.values
+    assert feature.fields or feature.options or feature.values
     fields = declared()
+    for option in feature.options:
+        name, _, value = option.partition("=")
+        kind = fields[name].kind
+        assert isinstance(kind, OneOf)
+        assert value in [*kind.enumeration]
+        assert fields[name].default != value
     assert [
         name for name in feature.fields if fields[name].default or fields[name].is_required
     ] == []

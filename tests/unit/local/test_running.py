@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from di_api.spec import Framework
 from di_kube.resources import CONFIGMAPS, DIJOBS
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
@@ -47,6 +48,26 @@ async def test_pods_get_their_rank_and_the_addresses_of_others(here: Machine) ->
     assert all(node.startswith("127.") for node in nodes)
     assert told[1]["DI_COLLECTOR_NODES"].split(",") == nodes[1:]
     assert told[1]["HOSTNAME"] == "tiny-collector-1"
+
+
+@played
+async def test_variables_of_frameworks_have_addresses_in_place_of_names(here: Machine) -> None:
+    program = "import json, os; print(json.dumps(dict(os.environ)), flush=True)"
+    frameworks = [each for each in Framework if each is not Framework.NONE]
+    tasks = [
+        # The name is the role in a cluster of TensorFlow.
+        task(program, name="worker" if each is Framework.TENSORFLOW else each.value, replicas=2)
+        | {"processGroup": {"framework": each.value}}
+        for each in frameworks
+    ]
+    here.submit(job(*tasks))
+    assert (await here.ended())["phase"] == "Succeeded"
+    await here.kubelet.idle()
+    for each in tasks:
+        told = json.loads(here.said(f"tiny-{each['name']}-1"))
+        ours = {key: value for key, value in told.items() if ".svc" in value or ".di-tiny" in value}
+        assert ours == {}
+        assert any("127." in value for key, value in told.items() if not key.startswith("DI_"))
 
 
 @played

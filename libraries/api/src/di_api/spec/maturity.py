@@ -30,6 +30,7 @@ class Feature:
         page: page and heading of its description, below docs/.
         switch: setting that enables it, in Markdown.
         fields: fields of the spec that belong only to it, `CLASS.FIELD` in `di_api.spec`.
+        options: values of a field that belong only to it, `CLASS.FIELD=VALUE`.
         values: keys of the chart that belong only to it.
     """
 
@@ -38,6 +39,7 @@ class Feature:
     page: str
     switch: str
     fields: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
 
@@ -94,7 +96,7 @@ FEATURES: Final = (
         fields=("JobSpec.code",),
     ),
     Feature(
-        name="Process groups, of fixed size and elastic",
+        name="Process groups, of fixed size and elastic, of torch, JAX and none",
         stage=Stage.BETA,
         page="how-to/process-groups.md",
         switch="`tasks[].processGroup`",
@@ -228,6 +230,15 @@ FEATURES: Final = (
         page="how-to/roles.md#warm-stand-by",
         switch="`tasks[].standby`",
         fields=("Task.standby",),
+    ),
+    Feature(
+        name="Process groups of PaddlePaddle, TensorFlow and XGBoost",
+        stage=Stage.ALPHA,
+        page="how-to/process-groups.md#frameworks",
+        switch="`paddle`, `tensorflow` or `xgboost` as `tasks[].processGroup.framework`",
+        options=tuple(
+            f"ProcessGroup.framework={each}" for each in ("paddle", "tensorflow", "xgboost")
+        ),
     ),
     Feature(
         name="Topology",
