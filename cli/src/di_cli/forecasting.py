@@ -126,7 +126,7 @@ def simulate(
         surroundings = _surroundings(session, present, allocator)
         own = surroundings.forecast(trial)
         raised = None
-        if not own.starts and not trial.is_high and trial.asks_allocator:
+        if not own.starts and not trial.is_high and allocator.policy:
             raised = surroundings.forecast(trial.raised())
         ends = [] if own.starts or own.impossible else _ends(present, now)
         first = surroundings.first_end(trial, [end.uid for end in ends]) if ends else None

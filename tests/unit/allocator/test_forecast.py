@@ -385,3 +385,16 @@ def test_a_forecast_counts_only_nodes_that_the_job_can_use() -> None:
     assert [(each.key, len(each.after.task("learner"))) for each in found.shifts] == [
         ("rl/first", 2)
     ]
+
+
+def test_a_high_job_of_the_scheduler_gets_capacity_reserved_from_lower_ones() -> None:
+    cluster = here(held("big", 4, bounds={"minReplicas": 1, "maxReplicas": 4}))
+    ordinary = {"preemptible": False}
+    refused = cluster.forecast(trial("late", task("learner", 2), **ordinary))
+    assert (refused.starts, refused.shifts) == (False, ())
+    found = cluster.forecast(trial("urgent", task("learner", 2), priority="high", **ordinary))
+    assert (found.at_once, found.later) == (WAIT, NodeList.of({"learner": ("a", "a")}))
+    (shift,) = found.shifts
+    assert (shift.key, shift.change, len(shift.after)) == ("rl/big", Change.RESTART, 2)
+    again = cluster.forecast(trial("late", task("learner", 2), **ordinary))
+    assert not again.starts

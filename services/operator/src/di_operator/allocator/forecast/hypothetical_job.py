@@ -11,7 +11,7 @@ from typing import Any, Final
 from di_api.conversion.versions import convert
 from di_api.defaults import with_defaults
 from di_api.field_error import InvalidSpec, mapping
-from di_api.names import API_VERSION
+from di_api.names import API_VERSION, KIND, pod_name
 from di_api.spec import JobSpec, Priority
 from di_api.validation import load_leniently, validate_job
 from di_operator.allocator.model.job import JobInfo, TaskInfo
@@ -23,6 +23,12 @@ Object = Mapping[str, Any]
 
 COORDINATOR: Final = "coordinator"
 """Task of the only pod with which a job with a coordinator starts."""
+_UNSCHEDULED: Final[Object] = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no node fits",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,31 @@ class Trial:
             job={**self.job, "spec": {**self.job["spec"], "priority": Priority.HIGH.value}},
             spec=replace(self.spec, priority=Priority.HIGH),
         )
+
+    def refused_pods(self) -> list[Object]:
+        """Return the pods of its tasks as they are once the cluster's scheduler finds no node."""
+        name, size = str(self.job["metadata"]["name"]), count(1)
+        names = [
+            pod_name(name, task.name, index, task.pods_per_replica)
+            for task in self.spec.tasks
+            for index in range(task.pods)
+        ]
+        return [
+            {
+                "metadata": {
+                    "name": each,
+                    "namespace": self.job["metadata"]["namespace"],
+                    "uid": f"{self.uid} {next(size)}",
+                    "ownerReferences": [
+                        {"apiVersion": API_VERSION, "kind": KIND, "uid": self.uid}
+                        | {"name": name, "controller": True}
+                    ],
+                },
+                "spec": {},
+                "status": {"phase": "Pending", "conditions": [_UNSCHEDULED]},
+            }
+            for each in names
+        ]
 
     def info(self) -> JobInfo:
         """Return what the job requests; for a job with a coordinator only that pod.

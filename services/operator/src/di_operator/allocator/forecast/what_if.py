@@ -108,9 +108,12 @@ class Surroundings:
         """Return the forecast for a job. Raises ValueError for a job that the allocator cannot
         read.
         """
-        if self._policy is None or not trial.asks_allocator:
-            return self._bound(trial.info())
-        return self._allocated(trial, self._policy)
+        if self._policy is not None and trial.asks_allocator:
+            return self._allocated(trial, self._policy)
+        bound = self._bound(trial.info())
+        if self._policy is None or bound.starts or bound.impossible:
+            return bound
+        return self._with_reservation(trial, bound, self._policy)
 
     def first_end(self, trial: Trial, ends: Iterable[str]) -> str | None:
         """Return the UID of the first of these jobs whose end, after those before it, lets the job
@@ -200,6 +203,31 @@ class Surroundings:
             obstacle="" if placed else _shortage(info, room),
             impossible=_impossible(info, snapshot),
         )
+
+    def _with_reservation(self, trial: Trial, bound: Forecast, policy: Policy) -> Forecast:
+        """Return the forecast for a job that the scheduler places once the allocator has reserved
+        capacity for its refused pods; `bound` if that does not help.
+        """
+        without = self._reconsidered(self._words, policy)[1]
+        pods = trial.refused_pods()
+        self._reader.put_job(trial.job)
+        for pod in pods:
+            self._reader.put_pod(pod)
+        try:
+            after, words = self._reconsidered(self._words, policy)
+        finally:
+            for pod in pods:
+                self._reader.remove_pod(pod)
+            self._reader.remove_job(trial.job)
+        wants = {key: words[uid].wants for key, uid in after.uids.items() if uid in words}
+        snapshot = self._read(self._words)
+        kept = {key: nodes for key, nodes in wants.items() if key in snapshot.jobs}
+        left = FreeCapacity(LeftRoom(snapshot, kept).nodes)
+        placed = admit_one(left, trial.info(), _roomiest)
+        if not placed:
+            return bound
+        shifts = tuple(_shifts(snapshot, after, without, words, trial))
+        return replace(bound, later=placed, shifts=shifts)
 
     def _read(self, words: Words) -> SchedulingSnapshot:
         return self._reader.read(granted=granted(words), now=self._now)
