@@ -53,6 +53,7 @@ _OF_SERVERS = 0.1
 """Share of kills that are of servers, while none of them starts."""
 _AT_ONCE = 4
 """Shards that a worker asks for: with more, most shards would be those of killed workers."""
+_LEAST = 100
 _KILLS_OF_A_JOB = 100
 _WAIT = 300.0
 _NAMESPACE = "data-shards"
@@ -93,8 +94,8 @@ def kill_and_count(
     began, rng = time.monotonic(), Random(seed)
     with ExitStack() as stack:
         fleet = _Servers(stack, kubeconfig, folder)
-        # More than are done between the kills: workers do not wait for these.
-        run = _Run(job, fleet, shards=3 * kills * _SHARDS_OF_A_KILL, lease=lease)
+        # More than are done between the kills, because workers do not wait for these.
+        run = _Run(job, fleet, shards=_LEAST + 3 * kills * _SHARDS_OF_A_KILL, lease=lease)
         pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
         workers = [pool.submit(run.work) for _ in range(WORKERS)]
         of_workers, of_servers = 0, 0
