@@ -96,6 +96,47 @@ def test_what_is_not_there_is_said_in_the_same_form(world: StandIn, tab: Browser
     assert all("404" in each for each in tab.complaints())
 
 
+def test_colours_of_logs_are_colours_and_markup_stays_text(world: StandIn, tab: Browser) -> None:
+    pod = f"{scene.SHOWN}-learner-0"
+    kept = world.logs[pod]
+    many = "\x1b[32mx" * 1000
+    bad = "\x1b[1;31m<img src=x onerror=alert(1)>\x1b[0m then \x1b[38;5;31mplain\x1b[2K"
+    lines = [f"2026-03-01T11:59:59.{n}Z {text}" for n, text in enumerate((bad, many))]
+    world.logs[pod] = [*kept, *lines]
+    try:
+        tab.open(f"{_LOGS}?pod={pod}")
+        found = "[...document.querySelectorAll('.log p')].slice(-2).map((p) => p.lastElementChild)"
+        first, second = tab.run(f"return {found}.map((each) => each.innerText)")
+        assert first == "<img src=x onerror=alert(1)> then plain"
+        assert second == "x" * 1000
+        parts = tab.run(f"return {found}.map((each) => each.childElementCount)")
+        assert parts == [3, 201]
+        assert tab.run(f"return {found}[0].firstElementChild.className") == "k31 bold"
+        for dark in (False, True):
+            tab.dark(dark)
+            assert tab.axe() == []
+    finally:
+        world.logs[pod] = kept
+
+
+def test_a_long_line_of_a_traceback_fits_a_phone(world: StandIn, tab: Browser) -> None:
+    names = [name for name in world.logs if name.startswith(scene.FAILED)]
+    kept = {name: world.logs[name] for name in names}
+    wide = "File " + "a/deep/folder/" * 20 + "learner.py"
+    for name in names:
+        world.logs[name] = [*kept[name], f"2026-03-01T11:59:59Z {wide}"]
+    try:
+        tab.size(NARROW)
+        tab.open(f"/jobs/rl/{scene.FAILED}")
+        assert tab.overflow() == 0
+        script = (
+            "return Math.max(...[...document.querySelectorAll('pre')].map((e) => e.offsetWidth))"
+        )
+        assert 0 < tab.run(script) <= NARROW[0]
+    finally:
+        world.logs.update(kept)
+
+
 def test_jobs_are_sorted_by_the_header_of_a_column(world: StandIn, tab: Browser) -> None:
     tab.click("#jobs thead th:nth-child(8) a")
     wait_until(lambda: "sort=restarts" in tab.driver.current_url, what="the sorted page")

@@ -21,6 +21,42 @@
   const isAtEnd = (log) => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
   const toEnd = (log) => { log.scrollTop = log.scrollHeight; };
 
+  // Programs write colours for terminals as SGR codes. Only these become classes, each part is plain text, and a
+  // line with very many keeps the rest as one part. Other sequences are left out.
+  const MOST_PARTS = 200;
+  const CODES = /\x1b\[([0-9;:]{0,40})m|\x1b\[[0-9;?]{0,40}[A-Za-ln-z]/g;
+  const paint = (said, text) => {
+    if (!text.includes("\x1b")) { said.textContent = text; return; }
+    const parts = [];
+    let from = 0, colour = "", bold = false;
+    const put = (words) => {
+      if (!words) return;
+      const part = document.createElement("span");
+      part.textContent = words;
+      part.className = [colour, bold ? "bold" : ""].filter(Boolean).join(" ");
+      parts.push(part);
+    };
+    for (const found of text.matchAll(CODES)) {
+      if (parts.length >= MOST_PARTS) break;
+      put(text.slice(from, found.index));
+      from = found.index + found[0].length;
+      if (found[1] === undefined) continue;
+      const numbers = found[1].split(/[;:]/).map(Number);
+      for (let i = 0; i < numbers.length; i += 1) {
+        const n = numbers[i];
+        if (n === 38 || n === 48) i += numbers[i + 1] === 5 ? 2 : 4;
+        else if (n === 0) { colour = ""; bold = false; }
+        else if (n === 1) bold = true;
+        else if (n === 22) bold = false;
+        else if (n === 39) colour = "";
+        else if (n === 90) colour = "k90";
+        else if ((n >= 31 && n <= 36) || (n >= 91 && n <= 96)) colour = "k" + (n > 90 ? n - 60 : n);
+      }
+    }
+    put(text.slice(from).replace(CODES, ""));
+    said.replaceChildren(...parts);
+  };
+
   const add = (pod, at, text) => {
     const panel = logs.get(pod);
     if (!panel || at <= panel.dataset.last) return;
@@ -29,7 +65,7 @@
     const log = panel.querySelector(".log");
     const line = document.createElement("p"), time = document.createElement("time"), said = document.createElement("span");
     time.textContent = at.slice(11, 19);
-    said.textContent = text;
+    paint(said, text);
     line.append(time, " ", said);
     line.hidden = !fits(line, search.value.toLowerCase());
     log.append(line);
@@ -58,6 +94,7 @@
   document.getElementById("logs-form").addEventListener("change", (event) => {
     if (event.target.type === "checkbox" || event.target.name === "container") event.currentTarget.requestSubmit();
   });
+  for (const said of panels.querySelectorAll(".log p > span")) paint(said, said.textContent);
   document.querySelectorAll(".log").forEach(toEnd);
   filter();
   follow();
