@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from di_api.shard_counts import MAX_SETS, read_shard_counts
+from di_api.status.shards import MAX_SETS, read_shard_counts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PROMPTS = {

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.shard_counts import read_shard_counts
+from di_api.status.shards import read_shard_counts
 from di_api.timestamps import parse_time
 from di_cli.views.jobs import bar, gpus_of, row
 from di_cli.views.times import age, local

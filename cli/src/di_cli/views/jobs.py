@@ -10,7 +10,7 @@ from typing import Any, Final
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_OWNER
 from di_api.phase import Phase
-from di_api.shard_counts import read_shard_counts
+from di_api.status.shards import read_shard_counts
 from di_api.timestamps import parse_time
 from di_api.wording import span
 from di_cli.views.ends import end_of, is_number, start_of

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_api.shard_counts import read_shard_counts
+from di_api.status.shards import read_shard_counts
 from di_api.wording import span
 from di_cli.hints import with_options
 from di_cli.views import events as event_rows

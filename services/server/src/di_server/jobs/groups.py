@@ -8,11 +8,11 @@ from typing import Any
 
 from di_api.defaults import with_defaults
 from di_api.field_error import InvalidSpec, mapping
-from di_api.group_status import GroupState, GroupStatus, has_group, read_groups
 from di_api.names import pod_fqdn
 from di_api.spec import FailurePolicy
 from di_api.spec.reading import read
 from di_api.stand_ins import read_stand_ins, serving_pod
+from di_api.status.groups import GroupState, GroupStatus, has_group, read_groups
 from di_api.validation.size import pods_per_replica
 from di_server.model.tasks import check_has_tasks, place_of
 from di_server.problems import OutOfBounds

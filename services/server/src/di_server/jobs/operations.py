@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from di_api.group_status import GroupState
 from di_api.names import VERSION
 from di_api.spec import MAX_PODS
+from di_api.status.groups import GroupState
 from di_server.access.grants import Grant
 from di_server.deadline import Deadline
 from di_server.jobs import requests

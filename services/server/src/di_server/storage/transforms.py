@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from di_api.coordinated import named_port
 from di_api.field_error import items, mapping
-from di_api.group_status import FIELD as GROUPS
 from di_api.names import (
     ANNOTATION_IDEMPOTENCY,
     ANNOTATION_RANK,
@@ -25,6 +24,7 @@ from di_api.names import (
 from di_api.pods.main_container import ENDED, phase_of
 from di_api.spec import FailureAction
 from di_api.stand_ins import FIELD as STAND_INS
+from di_api.status.groups import FIELD as GROUPS
 from di_server.model.pod import PROGRAM_ENDED
 from di_server.storage.kube import Object
 

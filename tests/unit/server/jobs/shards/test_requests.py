@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given as given_by_hypothesis
 from hypothesis import strategies as st
 
-from di_api.shard_counts import MAX_SETS
+from di_api.status.shards import MAX_SETS
 from di_kube.errors import Unavailable
 from di_kube.resources import DIJOBS
 from di_server.jobs.profilings import merge

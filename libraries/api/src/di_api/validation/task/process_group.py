@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from di_api.field_error import FieldError, InvalidSpec, mapping
-from di_api.group_status import is_fixed_group
 from di_api.spec.failure import FailurePolicy
 from di_api.spec.process_group import ProcessGroup
 from di_api.spec.reading import read
+from di_api.status.groups import is_fixed_group
 from di_api.validation.size import pods_per_replica
 from di_api.validation.task.framework import wrong_framework
 

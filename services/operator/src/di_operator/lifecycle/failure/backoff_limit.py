@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from di_api.group_status import GroupState, GroupStatus
 from di_api.spec import FailureAction, FailureRule, Task
+from di_api.status.groups import GroupState, GroupStatus
 from di_operator.lifecycle.failure.memory_growth import Growth, growths
 from di_operator.lifecycle.observed.ledger import (
     AVOIDED_FOR,

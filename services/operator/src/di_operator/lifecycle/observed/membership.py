@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from di_api.group_status import GroupState, GroupStatus
+from di_api.status.groups import GroupState, GroupStatus
 from di_api.timestamps import format_time
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 

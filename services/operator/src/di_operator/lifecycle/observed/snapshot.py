@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 from di_api.field_error import FieldError
-from di_api.group_status import is_fixed_group
 from di_api.ownership import is_controlled_by, is_managed_elsewhere, is_of_earlier_job
 from di_api.spec import JobSpec, Task
 from di_api.stand_ins import StandIns, serving_pod
+from di_api.status.groups import is_fixed_group
 from di_operator.kueue.multikueue import MultiKueueRole
 from di_operator.kueue.queueing import Queueing
 from di_operator.lifecycle.observed.completed import Completed

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from di_api.expected_completion import ExpectedCompletion
-from di_api.group_status import GroupStatus, read_groups
 from di_api.phase import Phase
+from di_api.status.groups import GroupStatus, read_groups
 from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.completed import Completed, read_completed
 from di_operator.lifecycle.observed.expected_completion import Mark

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from di_api.group_status import GroupState, GroupStatus, has_group, read_member
 from di_api.names import group_file_key, pod_fqdn
 from di_api.spec import ProcessGroup, Task
+from di_api.status.groups import GroupState, GroupStatus, has_group, read_member
 from di_operator.lifecycle.observed.membership import Terms, next_step, time_left
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot

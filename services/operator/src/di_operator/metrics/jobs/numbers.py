@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from di_api.expected_completion import ExpectedCompletion
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
-from di_api.shard_counts import FIELD, MAX_SETS
 from di_api.spec.bounds import MAX_TASKS
+from di_api.status.shards import FIELD, MAX_SETS
 from di_api.timestamps import parse_time
 
 Object = Mapping[str, Any]

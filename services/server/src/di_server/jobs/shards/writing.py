@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from di_api.field_error import mapping
-from di_api.shard_counts import FIELD, MAX_SETS
+from di_api.status.shards import FIELD, MAX_SETS
 from di_server.jobs.profilings import difference
 from di_server.jobs.shards.asked import Restore, Take
 from di_server.jobs.shards.ranges import to_text

@@ -1,0 +1,1 @@
+"""Parts of the status of a job that several services read and write."""
