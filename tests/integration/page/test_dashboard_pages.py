@@ -119,6 +119,17 @@ def test_colours_of_logs_are_colours_and_markup_stays_text(world: StandIn, tab: 
         world.logs[pod] = kept
 
 
+@pytest.mark.usefixtures("world")
+def test_marks_of_one_moment_hide_no_part_of_each_other(tab: Browser) -> None:
+    tab.open(f"/jobs/rl/{scene.SHOWN}")
+    all_of = "return [...document.querySelectorAll('.axis .mark')]"
+    widths = tab.run(f"{all_of}.map((each) => each.getBoundingClientRect().width)")
+    assert widths
+    assert max(widths) <= 6
+    plain = f"{all_of}.filter((each) => !each.matches('.gap'))"
+    assert set(tab.run(f"{plain}.map((each) => getComputedStyle(each).stroke)")) <= {"none"}
+
+
 def test_a_long_line_of_a_traceback_fits_a_phone(world: StandIn, tab: Browser) -> None:
     names = [name for name in world.logs if name.startswith(scene.FAILED)]
     kept = {name: world.logs[name] for name in names}
