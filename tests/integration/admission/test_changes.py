@@ -152,6 +152,7 @@ TASK_CHANGES: dict[str, tuple[object, ...]] = {
     ),
     "vacant": ([1],),
     "drain": ({"path": "/drain", "port": 80}, {"command": ["a"]}, None),
+    "onCompletion": ("FailJob", "CompleteJob"),
     "ports": ([{"name": "other"}], [{"name": "rpc", "scope": "Job"}], [], None),
     "activeDeadlineSeconds": (200, None),
     "restartedAt": ("b", None),
