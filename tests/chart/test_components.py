@@ -16,7 +16,7 @@ from tools.release.version import ROOT, present
 
 VERSION = present(ROOT)
 OWN_KEYS = {
-    "webhook": set(),
+    "webhook": {"timeoutSeconds", "hostNetwork"},
     "operator": {
         *("syncPeriodSeconds", "jobMetrics", "jobTasks", "kueue", "notifications", "allocator")
     },

@@ -12,6 +12,7 @@ import yaml
 from di_dashboard.shared.config import load_config as load_dashboard_config
 from di_history.config import load_config as load_history_config
 from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Refused
+from tests.chart.test_components import OWN_KEYS as OF_COMPONENTS
 
 LOADERS: dict[str, Callable[..., Any]] = {
     "history": load_history_config,
@@ -44,7 +45,8 @@ def test_common_values_have_the_same_keys_and_schema(service: str) -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
     common = {key for key in values[service] if key not in OWN_KEYS[service]}
     missing = NOT_OF_ONE_POD if service == "dashboard" else set()
-    assert common == {*values["webhook"], "enabled"} - missing
+    own = OF_COMPONENTS["webhook"]
+    assert common == {*values["webhook"], "enabled"} - own - missing
     for key in common & {*schema["webhook"]["properties"]}:
         expected = "history" if service == "dashboard" else "webhook"
         assert schema[service]["properties"][key] == schema[expected]["properties"][key]

@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _PHASES = """
-    return [...document.querySelectorAll("#timeline rect title")].map((each) => each.textContent)
+    return [...document.querySelectorAll("#timeline rect.span title")].map((each) => each.textContent)
 """
 _WATCH = """
     window.shown = [];
