@@ -26,7 +26,8 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("crd")
 _PHASES = """
-    return [...document.querySelectorAll("#timeline rect.span title")].map((each) => each.textContent)
+    const titles = document.querySelectorAll("#timeline rect.span title");
+    return [...titles].map((each) => each.textContent);
 """
 _WATCH = """
     window.shown = [];
