@@ -107,7 +107,7 @@ TEST: Final[Sequence[Lane]] = (
         "local",
         "`di`, local runs, the local cluster, and what a release is made of",
         *("cluster", "local", "release"),
-        needs=["node"],
+        needs=["node", "helm"],
     ),
 )
 """The lanes of `make test`, the longest ones first."""

@@ -347,7 +347,7 @@ spec.checkpoint.graceSeconds: 0: must be 1 or more
   spec.tasks[0].template.spec.containers[0].volumeMounts[0].mountPath: "/data/": is where
   spec.checkpoint is mounted; give one of them another path
 spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operator calls the
-  volume of spec.checkpoint
+  volume of spec.checkpoint; choose another
 spec.code.configMap: is required
 spec.code.configMap: "A": must be lower-case letters, digits, dashes and dots, as a ConfigMap's
   name is
@@ -411,7 +411,7 @@ spec.scheduling.gang: true: the pods of a coordinator come one by one
   job has tasks or a coordinator, not both
 (successPolicy={tasks: [a]}) spec.successPolicy: an object: the end of its coordinator ends the job
 (checkpoint.persistentVolumeClaim=a) spec.coordinated.learner.template.spec.volumes[0].name:
-  "di-checkpoint": is what the operator calls the volume of spec.checkpoint
+  "di-checkpoint": is what the operator calls the volume of spec.checkpoint; choose another
 (failurePolicy.rules=[{}]) spec.failurePolicy.rules[0].tasks[0]: "evaluator": no task of this job
   has that name
 spec.failurePolicy.rules[0].action: "RestartInPlace": the templates of a coordinated job have a

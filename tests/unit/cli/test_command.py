@@ -447,7 +447,7 @@ def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch)
         words.append(argv)
         return 3
 
-    local = SimpleNamespace(main=local_main)
+    local = SimpleNamespace(main=local_main, read_arguments=lambda _: None)
     monkeypatch.setattr("di_cli.commands.run.local.find_spec", lambda _: object())
     monkeypatch.setattr("di_cli.commands.run.local.import_module", lambda _: local)
     assert di("run", "job.yaml", "--learners", "2", "-f", "--", "--lr", "1").code == 3

@@ -57,6 +57,7 @@ _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
     *("selfsubjectrulesreviews", "selfsubjectaccessreviews", "workloads", "configmaps"),
+    "limitranges",
 )
 
 
@@ -100,7 +101,8 @@ def test_a_command_uses_exactly_its_documented_rights(
     name = di.pod("x", "collector", 0, 1, conditions=[])
     di.world.logs[name] = ["2026-03-01T11:00:00Z line"]
     about = {"involvedObject": {"kind": "DIJob", "name": "x"}}
-    di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, **about})
+    refused = "maximum cpu usage per Pod is 1, but limit is 2"
+    di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, "message": refused, **about})
     (tmp_path / "train.py").write_text("print(1)")
     _with_code(di)
     install(di)

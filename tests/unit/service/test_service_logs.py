@@ -74,9 +74,11 @@ def test_all_lines_go_to_the_given_stream() -> None:
     out = io.StringIO()
     configure_logs("info", out)
     structlog.get_logger("service").info("ours")
+    structlog.get_logger().info("of this module")
     logging.getLogger("library").warning("theirs")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(line["logger"], line["event"]) for line in lines] == [
         ("service", "ours"),
+        (__name__, "of this module"),
         ("library", "theirs"),
     ]

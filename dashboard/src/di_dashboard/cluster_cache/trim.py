@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from di_api.explain.suspender import spec_writers
 from di_api.field_error import items, mapping
 from di_api.ownership import controlling_job
 
@@ -26,8 +27,11 @@ _NODE_META: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 
 
 def slim_job(job: Object) -> Object:
-    """Return a job without managedFields."""
-    return {**job, "metadata": _without(job["metadata"])}
+    """Return a job without managedFields, except for those that tell who suspended it."""
+    metadata = _without(job["metadata"])
+    if mapping(job.get("spec")).get("suspend") is True:
+        metadata["managedFields"] = spec_writers(job)
+    return {**job, "metadata": metadata}
 
 
 def slim_pod(pod: Object) -> Object:

@@ -36,7 +36,9 @@ def configure_logs(level: str, out: TextIO | None = None) -> None:
         level: one of `settings.LEVELS`; lower records are dropped.
         out: where lines go; None: standard output.
     """
-    found, name_of = out or sys.stdout, structlog.stdlib.LoggerFactory()
+    found = out or sys.stdout
+    # A logger without a name has that of its module, the first caller that is not listed here.
+    name_of = structlog.stdlib.LoggerFactory(ignore_frame_names=[__name__])
     structlog.configure(
         processors=[*_SHARED, _RENDERER],
         logger_factory=lambda *args: _Lines(name_of(*args).name, found),

@@ -35,10 +35,27 @@ def suspender(job: Object, since: datetime | None) -> str:
     return f"{by}; its spec was last changed by {user}" if user else by
 
 
+def spec_writers(job: Object) -> list[Object]:
+    """Return the managed fields that `suspender` reads, each without other fields."""
+    return [
+        {"manager": program, "time": entry.get("time"), "fieldsV1": {_SPEC: _owned(owns=owns)}}
+        for program, owns, entry in _entries(job)
+    ]
+
+
+def _owned(*, owns: bool) -> Object:
+    return {_SUSPEND: {}} if owns else {}
+
+
 def _writers(job: Object) -> Iterator[tuple[str, bool, datetime | None]]:
     """Yield the programs that wrote the spec, whether they own `suspend`, and their last times."""
+    for program, owns, entry in _entries(job):
+        yield program, owns, parse_time(entry.get("time"))
+
+
+def _entries(job: Object) -> Iterator[tuple[str, bool, Object]]:
     for entry in map(mapping, items(mapping(job.get("metadata")).get("managedFields"))):
         fields = mapping(entry.get("fieldsV1"))
         if not entry.get("subresource") and _SPEC in fields:
             owns = _SUSPEND in mapping(fields.get(_SPEC))
-            yield str(entry.get("manager") or ""), owns, parse_time(entry.get("time"))
+            yield str(entry.get("manager") or ""), owns, entry
