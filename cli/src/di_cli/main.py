@@ -47,6 +47,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "top": ("observe.top", "top"),
     "wait": ("observe.wait", "wait"),
     "simulate": ("run.simulate", "simulate"),
+    "convert": ("run.convert", "convert"),
     "queue": ("observe.queue", "queue"),
     "allocation": ("observe.allocation", "allocation"),
     "scale": ("change.scale", "scale"),

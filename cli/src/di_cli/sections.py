@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 SECTIONS: Final[Mapping[str, Sequence[str]]] = {
-    "Start jobs": ("submit", "run", "simulate"),
+    "Start jobs": ("submit", "run", "simulate", "convert"),
     "See jobs": ("list", "get", "describe", "why", "watch", "logs", "events", "history", "top"),
     "Change jobs": ("scale", "set", "push", "restart", "rollback", "suspend", "resume", "delete"),
     "Wait, and work inside pods": ("wait", "exec", "attach", "cp", "port-forward"),

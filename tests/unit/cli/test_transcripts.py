@@ -36,6 +36,7 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     "cli.md#seeing-what-there-is",
     "cli.md#why",
     "cli.md#before-submitting",
+    "cli.md#converting",
     "cli.md#logs",
     "cli.md#submitting-and-changing",
     "cli.md#doctor",
@@ -127,6 +128,12 @@ def _fill(di: Di, folder: Path) -> None:
         "spec: {preemptible: true, tasks: [{type: learner, minReplicas: 1, maxReplicas: 2,\n"
         f"  template: {{spec: {{containers: [{limits}]}}}}}}]}}\n"
     )
+    (folder / "pytorchjob.yaml").write_text(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: mnist}\n"
+        "spec: {elasticPolicy: {rdzvId: a}, pytorchReplicaSpecs: {Worker: {template: {spec: {\n"
+        "  containers: [{name: pytorch}]}}}}}\n"
+    )
+    (folder / "horovod.yaml").write_text("apiVersion: kubeflow.org/v1\nkind: MPIJob\n")
     settings = {"DI_OPERATOR_POLICY": "goodput"}
     di.world.put(
         "/api/v1/namespaces/di-system/configmaps/di-operator",
