@@ -10,12 +10,16 @@ from di_api.field_error import items
 from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
+from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
+from di_cli.convert.xgboost import xgboost_spec
 
 _KUBEFLOW: Final = "kubeflow.org/v1"
 KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "PyTorchJob"): pytorch_spec,
+    (_KUBEFLOW, "XGBoostJob"): xgboost_spec,
+    (_KUBEFLOW, "PaddleJob"): paddle_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""
 
@@ -59,7 +63,10 @@ def _converted(document: object) -> Converted:
 def _unknown(version: object, kind: object) -> RefusedManifest:
     if kind == KIND:
         return RefusedManifest("kind", "it is a DIJob already", "di submit FILE")
-    known = ", ".join(f"{kind} ({version})" for version, kind in KINDS)
+    by_version: dict[str, list[str]] = {}
+    for of, name in KINDS:
+        by_version.setdefault(of, []).append(name)
+    known = "; ".join(f"{', '.join(names)} of {of}" for of, names in by_version.items())
     return RefusedManifest(
         "kind",
         f"{kind} of {version} is not converted; the kinds are {known}",

@@ -16,10 +16,10 @@ Object = dict[str, Any]
 
 WORDS: Final = st.from_regex(r"v[a-z0-9]{6}", fullmatch=True)
 """Values that no other field has by chance."""
-_TRANSLATED: Final[Mapping[tuple[str, object], object]] = {
-    ("restartPolicy", "OnFailure"): "RestartTask",
-    ("restartPolicy", "Never"): "FailJob",
-    ("restartPolicy", "ExitCode"): "128-255",
+_TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
+    ("restartPolicy", "OnFailure"): frozenset({"Restart", "RestartTask"}),
+    ("restartPolicy", "Never"): frozenset({"FailJob"}),
+    ("restartPolicy", "ExitCode"): frozenset({"128-255"}),
 }
 """Words of a DIJob for words of other kinds, by the last field."""
 
@@ -53,7 +53,7 @@ def lost(manifest: Object, found: Converted) -> list[str]:
         path
         for path, value in leaves(manifest)
         if str(value) not in kept
-        and str(_TRANSLATED.get((path.rpartition(".")[2], value))) not in kept
+        and not _TRANSLATED.get((path.rpartition(".")[2], value), frozenset()) & kept
         and not any(_is_below(path, each) for each in covered)
         and path not in ("apiVersion", "kind")
         # Their sum: see `pods`.
@@ -179,6 +179,15 @@ def roles(
         return st.fixed_dictionaries({required: one}, optional=dict.fromkeys(others, several))
 
     return st.one_of(pods.map(st.just).flatmap(of), of(pods))
+
+
+def manifests(
+    kind: str, spec: st.SearchStrategy[Object], version: str = "kubeflow.org/v1"
+) -> st.SearchStrategy[Object]:
+    """Manifests of a kind, perhaps of a job that ran."""
+    fixed = {"apiVersion": st.just(version), "kind": st.just(kind)}
+    status = {"status": st.fixed_dictionaries({"startTime": st.just("2026")})}
+    return some({**fixed, "metadata": metadata(), "spec": spec}, status)
 
 
 def _is_below(path: str, place: str) -> bool:

@@ -15,7 +15,7 @@ from tests.unit.cli.convert.manifests import (
     Object,
     convert_one,
     lost,
-    metadata,
+    manifests,
     outcome,
     pods,
     pods_of,
@@ -224,9 +224,7 @@ def _manifests() -> st.SearchStrategy[Object]:
             "nprocPerNode": st.sampled_from(["auto", "cpu", "gpu", "46"]),
         },
     )
-    fixed = {"apiVersion": st.just("kubeflow.org/v1"), "kind": st.just("PyTorchJob")}
-    status = {"status": st.fixed_dictionaries({"startTime": st.just("2026")})}
-    return some({**fixed, "metadata": metadata(), "spec": spec}, status)
+    return manifests("PyTorchJob", spec)
 
 
 @pytest.mark.proves("from-other-operators.md#what-is-common")
