@@ -61,8 +61,12 @@ class Fields:
         return iter([*self._left])
 
     def at(self, name: str | int) -> str:
-        """Return the path of a field."""
-        return child(self.path, name)
+        """Return the path of a field; "" is the object itself."""
+        return self.path if name == "" else child(self.path, name)
+
+    def at_path(self, path: str) -> Fields:
+        """Return an object of the manifest whose fields are taken, for comments on it."""
+        return Fields(None, path, self.comments)
 
     def take(self, name: str) -> Any:
         """Return a field, which is then converted; None if it is absent."""

@@ -13,11 +13,13 @@ from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
 from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
+from di_cli.convert.tensorflow import tensorflow_spec
 from di_cli.convert.xgboost import xgboost_spec
 
 _KUBEFLOW: Final = "kubeflow.org/v1"
 KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "PyTorchJob"): pytorch_spec,
+    (_KUBEFLOW, "TFJob"): tensorflow_spec,
     (_KUBEFLOW, "XGBoostJob"): xgboost_spec,
     (_KUBEFLOW, "PaddleJob"): paddle_spec,
 }

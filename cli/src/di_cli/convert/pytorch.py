@@ -6,12 +6,15 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_cli.convert.fields import Fields, Object, RefusedManifest
-from di_cli.convert.groups import GroupKind, group_spec
+from di_cli.convert.groups import MASTER, ROLES, group_spec
 from di_cli.convert.pods import MASTER_PORT
+from di_cli.convert.replica_types import JobKind
 
-_KIND: Final = GroupKind(
+_KIND: Final = JobKind(
     kind="PyTorchJob",
     replicas="pytorchReplicaSpecs",
+    types=ROLES,
+    single=(MASTER,),
     framework="torch",
     container="pytorch",
     port="pytorchjob-port",

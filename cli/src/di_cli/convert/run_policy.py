@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from di_api.field_error import mapping
@@ -24,22 +24,29 @@ _SCHEDULERS: Final = {
 """Gang schedulers by the name that templates have for them."""
 
 
-def failure_rules(task: str, policy: str, *, whole: bool) -> list[Object]:
-    """Return the failure rules for a `restartPolicy`.
+def failure_policy(policies: Mapping[str, tuple[str, bool]]) -> Object:
+    """Return the failure policy of a job.
 
     Args:
-        task: name of the task.
-        policy: one of RESTART_POLICIES.
-        whole: whether the pods of the task restart together.
+        policies: by task its `restartPolicy`, one of RESTART_POLICIES, and whether its pods restart
+            together.
     """
+    rules: list[Object] = []
+    for policy, whole in dict.fromkeys(policies.values()):
+        tasks = [task for task, each in policies.items() if each == (policy, whole)]
+        rules += _rules(tasks, policy, whole=whole)
+    return {"rules": [{**IGNORE_DISRUPTIONS}, *rules]}
+
+
+def _rules(tasks: Sequence[str], policy: str, *, whole: bool) -> list[Object]:
     again = (FailureAction.RESTART_TASK if whole else FailureAction.RESTART).value
     fails = FailureAction.FAIL_JOB.value
     if policy == "ExitCode":
         return [
-            _rule(task, fails, onExitCodes={"operator": "In", "values": ["1-127"]}),
-            _rule(task, again, onExitCodes={"operator": "In", "values": ["128-255"]}),
+            _rule(tasks, fails, onExitCodes={"operator": "In", "values": ["1-127"]}),
+            _rule(tasks, again, onExitCodes={"operator": "In", "values": ["128-255"]}),
         ]
-    return [_rule(task, fails if policy == "Never" else again)]
+    return [_rule(tasks, fails if policy == "Never" else again)]
 
 
 def restart_policy(replicas: Fields, default: str) -> str:
@@ -52,11 +59,14 @@ def restart_policy(replicas: Fields, default: str) -> str:
     return found or default
 
 
-def add_run_policy(spec: Object, policy: Fields, templates: Sequence[Object], *, pods: int) -> None:
-    """Add the fields of a `runPolicy` to the spec of a DIJob with so many pods."""
+def add_run_policy(result: Object, spec: Fields, templates: Sequence[Object], *, pods: int) -> None:
+    """Add the fields of a `runPolicy` to the spec of a DIJob with so many pods, and the priority
+    class to its templates.
+    """
+    policy = spec.inner("runPolicy")
     clean = policy.choice("cleanPodPolicy", "", "All", "Running", "None")
     if clean:
-        spec["cleanPodPolicy"] = clean
+        result["cleanPodPolicy"] = clean
     elif clean is not None:
         policy.remark("cleanPodPolicy", "it is empty, and a DIJob has its default, Running")
     for name, least in (
@@ -65,22 +75,22 @@ def add_run_policy(spec: Object, policy: Fields, templates: Sequence[Object], *,
         ("backoffLimit", 0),
     ):
         if name in policy:
-            spec[name] = policy.whole(name, least)
+            result[name] = policy.whole(name, least)
     if "suspend" in policy:
-        spec["suspend"] = policy.take("suspend")
+        result["suspend"] = policy.take("suspend")
     manager = policy.text("managedBy")
     if manager == _OPERATOR:
         policy.remark("managedBy", "the operator of DIJobs runs the job")
     elif manager is not None:
-        spec["managedBy"] = manager
+        result["managedBy"] = manager
     scheduling = policy.inner("schedulingPolicy")
     if scheduling:
-        spec["scheduling"] = _scheduling(scheduling, templates, pods)
+        result["scheduling"] = _scheduling(scheduling, templates, pods)
     policy.rest()
 
 
-def _rule(task: str, action: str, **fits: Any) -> Object:
-    return {"tasks": [task], **fits, "action": action}
+def _rule(tasks: Sequence[str], action: str, **fits: Any) -> Object:
+    return {"tasks": [*tasks], **fits, "action": action}
 
 
 def _scheduling(policy: Fields, templates: Sequence[Object], pods: int) -> Object:

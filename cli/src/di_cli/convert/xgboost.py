@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from di_cli.convert.fields import Fields, Object
-from di_cli.convert.groups import GroupKind, group_spec
+from di_cli.convert.groups import MASTER, ROLES, group_spec
+from di_cli.convert.replica_types import JobKind
 
-_KIND: Final = GroupKind(
+_KIND: Final = JobKind(
     kind="XGBoostJob",
     replicas="xgbReplicaSpecs",
+    types=ROLES,
+    single=(MASTER,),
     framework="xgboost",
     container="xgboost",
     port="xgboostjob-port",

@@ -16,10 +16,13 @@ Object = dict[str, Any]
 
 WORDS: Final = st.from_regex(r"v[a-z0-9]{6}", fullmatch=True)
 """Values that no other field has by chance."""
+_OF_ROLES: Final = ("the first pod", "the first worker", "the job has succeeded")
+"""Beginnings of comments on a whole replica type, which stand for none of its fields."""
 _TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
     ("restartPolicy", "OnFailure"): frozenset({"Restart", "RestartTask"}),
     ("restartPolicy", "Never"): frozenset({"FailJob"}),
     ("restartPolicy", "ExitCode"): frozenset({"128-255"}),
+    ("successPolicy", "AllWorkers"): frozenset({"worker"}),
 }
 """Words of a DIJob for words of other kinds, by the last field."""
 
@@ -47,8 +50,7 @@ def some(required: Object, optional: Object) -> st.SearchStrategy[Object]:
 def lost(manifest: Object, found: Converted) -> list[str]:
     """Paths of the values that are neither in the DIJob nor in a comment."""
     kept = {str(value) for _, value in leaves(found.job)}
-    # The comment on the success of a group stands for none of the Master's fields.
-    covered = [each.path for each in found.comments if not each.why.startswith("the first pod")]
+    covered = [each.path for each in found.comments if not each.why.startswith(_OF_ROLES)]
     return [
         path
         for path, value in leaves(manifest)
