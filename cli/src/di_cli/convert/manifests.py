@@ -14,6 +14,7 @@ from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
 from di_cli.convert.tensorflow import tensorflow_spec
+from di_cli.convert.volcano import volcano_spec
 from di_cli.convert.xgboost import xgboost_spec
 
 _KUBEFLOW: Final = "kubeflow.org/v1"
@@ -22,6 +23,7 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "TFJob"): tensorflow_spec,
     (_KUBEFLOW, "XGBoostJob"): xgboost_spec,
     (_KUBEFLOW, "PaddleJob"): paddle_spec,
+    ("batch.volcano.sh/v1alpha1", "Job"): volcano_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""
 

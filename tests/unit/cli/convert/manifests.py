@@ -22,6 +22,10 @@ _TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
     ("restartPolicy", "OnFailure"): frozenset({"Restart", "RestartTask"}),
     ("restartPolicy", "Never"): frozenset({"FailJob"}),
     ("restartPolicy", "ExitCode"): frozenset({"128-255"}),
+    ("action", "RestartPod"): frozenset({"Restart"}),
+    ("event", "PodFailed"): frozenset({"RestartJob", "Restart", "FailJob"}),
+    ("event", "PodEvicted"): frozenset({"DisruptionTarget"}),
+    ("event", "TaskCompleted"): frozenset({"CompleteJob", "RestartJob", "RestartTask", "FailJob"}),
     ("successPolicy", "AllWorkers"): frozenset({"worker"}),
 }
 """Words of a DIJob for words of other kinds, by the last field."""
