@@ -30,7 +30,7 @@ _AFTER_COMPLETION: Final[Mapping[str, CompletionAction]] = {
 
 @dataclass(slots=True)
 class Policies:
-    """What policies say, of the job or of one task.
+    """Rules and completion action from the policies of the job or of one task.
 
     Attributes:
         evictions: rules about pods that the cluster ends.
