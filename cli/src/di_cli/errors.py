@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from di_cli.exit_codes import ExitCode
@@ -74,6 +75,13 @@ def from_api(error: ApiError, what: str = "") -> CommandError:
         remedy=found.remedy,
         code=_CODES.get(found.cause, ExitCode.FAILED),
     )
+
+
+def joined(errors: Sequence[CommandError]) -> CommandError:
+    """Return one error for those of several jobs, with the advice for the first."""
+    first = errors[0]
+    what = "; ".join(each.what for each in errors)
+    return CommandError(what, where=first.where, remedy=first.remedy, code=first.code)
 
 
 def unknown_job(found: Explanation) -> CommandError:

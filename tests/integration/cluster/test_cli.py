@@ -161,9 +161,13 @@ def test_what_is_refused_is_told_by_field_and_by_right(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bad = job("a", task("learn", 0), priorty="high")
-    bad["spec"]["backoffLimit"] = -1
     file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job("a", task("learn"), priorty="high")))
+    code, _, err = di("submit", str(file))
+    assert (code, 'unknown field "spec.priorty"' in err) == (ExitCode.FAILED, True)
+
+    bad = job("a", task("learn", 0))
+    bad["spec"]["backoffLimit"] = -1
     file.write_text(yaml.safe_dump(bad))
     code, _, err = di("submit", str(file))
     assert code == ExitCode.FAILED

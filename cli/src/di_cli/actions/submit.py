@@ -103,7 +103,7 @@ def _create(session: Session, kept: Kept, *, dry_run: bool) -> Object:
     namespace = metadata.get("namespace") or session.namespace
     name = metadata.get("name") or metadata.get("generateName")
     try:
-        made: Object = session.client.create(resource, job, namespace, dry_run=dry_run)
+        made: Object = session.client.create(resource, job, namespace, dry_run=dry_run, strict=True)
     except ApiError as error:
         raise from_api(error, f"{kept.source}: DIJob {namespace}/{name}") from error
     return made

@@ -46,7 +46,9 @@ def start(session: Session, make: Callable[[str], Object], bundle: Bundle, sourc
 def _create(session: Session, job: Object, *, dry_run: bool = False) -> Object:
     name = str(job["metadata"]["name"])
     try:
-        made: Object = session.client.create(DIJOBS, job, session.namespace, dry_run=dry_run)
+        made: Object = session.client.create(
+            DIJOBS, job, session.namespace, dry_run=dry_run, strict=True
+        )
     except AlreadyExists as error:
         _finish(session, name)
         raise CommandError(

@@ -38,16 +38,21 @@ class Verbs(Generic[R]):
         *,
         subresource: str | None = None,
         dry_run: bool = False,
+        strict: bool = False,
         timeout: float | None = None,
     ) -> R:
         """Create an object in `namespace`, else in the one of its metadata.
 
         With `subresource` ("binding", "eviction", "token") the subresource of the object with that
-        name is created. With `dry_run` everything is checked, and nothing is stored.
+        name is created. With `dry_run` everything is checked, and nothing is stored. With `strict`
+        unknown and duplicate fields are refused, which the API server otherwise drops.
         """
         namespace = wire.body_namespace(body, namespace)
         target = Target(resource, namespace, body.get("metadata", {}).get("name"))
-        query = {"dryRun": "All" if dry_run else None}
+        query = {
+            "dryRun": "All" if dry_run else None,
+            "fieldValidation": "Strict" if strict else None,
+        }
         path = wire.url_path(wire.create_path(target, subresource), query)
         return self._call("POST", path, target, body=body, timeout=timeout)
 

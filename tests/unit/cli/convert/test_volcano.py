@@ -220,6 +220,11 @@ def _policies() -> st.SearchStrategy[Any]:
     return st.lists(st.one_of(by_event, by_code), max_size=2)
 
 
+def _place(volume: Object) -> object:
+    """A container has one volume at a path."""
+    return volume["mountPath"]
+
+
 def _manifests() -> st.SearchStrategy[Object]:
     depends = some({"name": st.just(["first"])}, {"iteration": st.just("any")})
     fields: Object = {
@@ -235,7 +240,7 @@ def _manifests() -> st.SearchStrategy[Object]:
     spec = some(
         {"tasks": st.tuples(first, second).map(list)},
         {
-            **{"policies": _policies(), "volumes": st.lists(volumes, max_size=2)},
+            **{"policies": _policies(), "volumes": st.lists(volumes, max_size=2, unique_by=_place)},
             **{"schedulerName": st.sampled_from(["volcano", "mine"]), "queue": WORDS},
             **{"minAvailable": st.just(1234), "maxRetry": st.just(172), "minSuccess": st.just(173)},
             **{"ttlSecondsAfterFinished": st.just(174), "runningEstimate": WORDS},

@@ -18,8 +18,10 @@ from di_cli.commands.options import (
     Timeout,
     complete_job,
 )
+from di_cli.errors import from_api, joined
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_sessions, open_sessions_of
+from di_kube.errors import ApiError
 
 
 def delete(
@@ -39,12 +41,22 @@ def delete(
 ) -> None:
     """Delete jobs; their pods have their grace period to end."""
     with _chosen(names or [], selector, namespace, context, local=local) as found:
+        deleted, missing = [], []
         for session, name in found:
-            delete_job(session, name, wait=wait)
+            try:
+                delete_job(session, name, wait=wait)
+            except ApiError as error:
+                if len(found) == 1:
+                    raise
+                missing.append(from_api(error))
+                continue
+            deleted.append((session, name))
             say(f"dijob/{name} deleted" if not wait else f"dijob/{name} is being deleted")
-        for session, name in found if wait else ():
+        for session, name in deleted if wait else ():
             wait_until_gone(session, name, timeout)
             say(f"dijob/{name} is gone")
+        if missing:
+            raise joined(missing)
         if not found:
             say(f"no jobs have the labels {selector}")
         suggest("di list")

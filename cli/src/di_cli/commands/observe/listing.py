@@ -20,7 +20,7 @@ from di_cli.commands.options import (
     Selector,
     duration_of,
 )
-from di_cli.errors import CommandError, from_api
+from di_cli.errors import CommandError, from_api, joined
 from di_cli.live.follow import follow
 from di_cli.output import (
     Output,
@@ -170,12 +170,7 @@ def get(
                 print_lines(views.shard_lines(jobs[0], sessions[names[0]].now()))
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:
-            raise CommandError(
-                "; ".join(each.what for each in missing),
-                where=missing[0].where,
-                remedy=missing[0].remedy,
-                code=missing[0].code,
-            )
+            raise joined(missing)
 
 
 def _named(sessions: Mapping[str, Session]) -> tuple[list[dict[str, Any]], list[CommandError]]:
