@@ -88,8 +88,8 @@ def _without_chief(spec: Fields, roles: dict[str, ReplicaType]) -> dict[str, Rep
 
 def _add_success(spec: Fields, result: Object, roles: dict[str, ReplicaType], main: str) -> None:
     policy = spec.choice("successPolicy", "", _ALL_WORKERS)
-    if main == _CHIEF and policy == _ALL_WORKERS:
-        spec.remark("successPolicy", "a job with a Chief has succeeded when the Chief has")
+    if main != _WORKER and policy == _ALL_WORKERS:
+        spec.remark("successPolicy", f"the end of the {main} decides about success")
     elif policy == "":
         spec.remark("successPolicy", "it is empty")
     if main == _WORKER and policy != _ALL_WORKERS and roles[_WORKER].replicas > 1:

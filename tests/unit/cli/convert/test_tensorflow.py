@@ -97,6 +97,7 @@ def test_dynamic_workers_are_elastic_beside_servers() -> None:
         (["Worker", "Evaluator"], "AllWorkers", "worker", None),
         (["Worker", "Evaluator"], None, "worker", "spec.tfReplicaSpecs.Worker"),
         (["Evaluator"], None, "evaluator", None),
+        (["Evaluator"], "AllWorkers", "evaluator", "spec.successPolicy"),
     ],
 )
 def test_the_chief_or_all_workers_decide_about_success(
