@@ -10,6 +10,7 @@ from di_api.field_error import items
 from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
+from di_cli.convert.jobset import jobset_spec
 from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
@@ -24,6 +25,7 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "XGBoostJob"): xgboost_spec,
     (_KUBEFLOW, "PaddleJob"): paddle_spec,
     ("batch.volcano.sh/v1alpha1", "Job"): volcano_spec,
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobset_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""
 

@@ -12,6 +12,7 @@ from di_cli.convert.fields import Fields, Object
 from di_cli.convert.run_policy import IGNORE_DISRUPTIONS
 
 _FAILED, _EVICTED, _COMPLETED, _ANY = "PodFailed", "PodEvicted", "TaskCompleted", "*"
+_DECIDED: Final = "a policy before it decides about all failures"
 _AFTER_FAILURE: Final[Mapping[str, FailureAction]] = {
     "RestartJob": FailureAction.RESTART_JOB,
     "RestartTask": FailureAction.RESTART_TASK,
@@ -75,6 +76,9 @@ def _add(result: Policies, policy: Fields, scope: Object) -> None:
         if found is None:
             policy.remark("", f"no failure rule does what {action} does")
             return
+        if result.decides:
+            policy.remark("", _DECIDED)
+            return
         fits = {"onExitCodes": {"operator": "In", "values": [code]}}
         result.failures.append({**scope, **fits, "action": found.value})
     for event in events:
@@ -100,7 +104,9 @@ def _add_event(result: Policies, policy: Fields, scope: Object, event: str, acti
     if event in (_EVICTED, _ANY):
         fits = {"onConditions": ["DisruptionTarget"]}
         result.evictions.append({**scope, **fits, "action": found.value})
-    if event in (_FAILED, _ANY):
+    if event in (_FAILED, _ANY) and result.decides:
+        policy.remark("", _DECIDED)
+    elif event in (_FAILED, _ANY):
         result.failures.append({**scope, "action": found.value})
         result.decides = True
     if event == _ANY:

@@ -22,10 +22,13 @@ _TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
     ("restartPolicy", "OnFailure"): frozenset({"Restart", "RestartTask"}),
     ("restartPolicy", "Never"): frozenset({"FailJob"}),
     ("restartPolicy", "ExitCode"): frozenset({"128-255"}),
+    ("action", "FailJobSet"): frozenset({"FailJob"}),
+    ("action", "RestartJob"): frozenset({"RestartTask", "Restart"}),
     ("action", "RestartPod"): frozenset({"Restart"}),
     ("event", "PodFailed"): frozenset({"RestartJob", "Restart", "FailJob"}),
     ("event", "PodEvicted"): frozenset({"DisruptionTarget"}),
     ("event", "TaskCompleted"): frozenset({"CompleteJob", "RestartJob", "RestartTask", "FailJob"}),
+    ("status", "Ready"): frozenset({"first"}),
     ("successPolicy", "AllWorkers"): frozenset({"worker"}),
 }
 """Words of a DIJob for words of other kinds, by the last field."""

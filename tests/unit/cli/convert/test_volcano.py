@@ -104,6 +104,17 @@ def test_rules_of_tasks_precede_those_of_the_job_and_disruptions_failures() -> N
     ]
 
 
+def test_policies_after_one_about_all_failures_are_in_comments() -> None:
+    policies: list[Object] = [
+        {"event": "PodFailed", "action": "RestartJob"},
+        {"event": "PodFailed", "action": "RestartTask"},
+        {"exitCode": 3, "action": "RestartTask"},
+    ]
+    manifest = job(task(), policies=policies)
+    assert rules_of(manifest) == [{"action": "RestartJob"}]
+    assert [*comments(manifest)] == ["spec.policies[1]", "spec.policies[2]"]
+
+
 @pytest.mark.parametrize(
     ("action", "found"),
     [
