@@ -231,8 +231,7 @@ def _policies() -> st.SearchStrategy[Any]:
     return st.lists(st.one_of(by_event, by_code), max_size=2)
 
 
-def _place(volume: Object) -> object:
-    """A container has one volume at a path."""
+def _path(volume: Object) -> Any:
     return volume["mountPath"]
 
 
@@ -251,7 +250,7 @@ def _manifests() -> st.SearchStrategy[Object]:
     spec = some(
         {"tasks": st.tuples(first, second).map(list)},
         {
-            **{"policies": _policies(), "volumes": st.lists(volumes, max_size=2, unique_by=_place)},
+            **{"policies": _policies(), "volumes": st.lists(volumes, max_size=2, unique_by=_path)},
             **{"schedulerName": st.sampled_from(["volcano", "mine"]), "queue": WORDS},
             **{"minAvailable": st.just(1234), "maxRetry": st.just(172), "minSuccess": st.just(173)},
             **{"ttlSecondsAfterFinished": st.just(174), "runningEstimate": WORDS},
