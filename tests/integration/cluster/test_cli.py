@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import yaml
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from di_kube.config import KubeConfig
-from di_kube.errors import ApiError, Forbidden
+from di_kube.errors import ApiError
 from di_kube.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -312,26 +313,21 @@ def _seeded(client: SyncKubeClient, namespace: str) -> Iterator[None]:
     }
     client.create(LEASES, {"metadata": {"name": "di-operator"}, "spec": lease}, namespace)
     service = {"metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
-    hard = {"services": "1"}
-    client.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}}, namespace)
-    # The API server counts what is created after this. A Service from before can be missing in the
-    # cache of the quota's controller, which then counts it minutes later.
-    wait_until(
-        lambda: client.get(QUOTAS, "q", namespace)["status"]["used"] == {"services": "0"},
-        what="the quota to be known",
+    client.create(SERVICES, service, namespace)
+    client.create(
+        QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"services": "1"}}}, namespace
     )
+    numbers = itertools.count()
 
-    def is_created() -> bool:
-        # The API server refuses it until its own cache has the quota's status.
-        with suppress(Forbidden):
-            return bool(client.create(SERVICES, service, namespace))
-        return False
+    def is_counted() -> bool:
+        # The quota's controller counts at each change of `hard`, otherwise every five minutes. A
+        # count can miss a Service that its cache has not got yet, so count again until it is there.
+        hard = {"services": "1", "pods": f"{next(numbers)}"}
+        client.patch(QUOTAS, "q", {"spec": {"hard": hard}}, namespace)
+        used = client.get(QUOTAS, "q", namespace)["status"]["used"]
+        return bool(used["services"] == "1")
 
-    wait_until(is_created, what="the Service to be created")
-    wait_until(
-        lambda: client.get(QUOTAS, "q", namespace)["status"]["used"] == hard,
-        what="the quota to be counted",
-    )
+    wait_until(is_counted, what="the quota to be counted")
     name = f"doctor-{namespace}"
     hook = {
         "name": "validate.dijobs.diengine.opendilab.org",
