@@ -96,6 +96,20 @@ def test_a_job_of_this_machine_is_scaled_and_deleted(folder: Path) -> None:
     job.delete(wait=True, timeout=60)
     assert job.is_over
     assert not list(watchdog.marked(job.directory.name))
+    assert job.refresh().phase == jobs.local().get("train").phase == "Ended"
+    assert "was ended before the job succeeded or failed" in str(job.why())
+    with pytest.raises(jobs.EndedOtherwise, match="dijob/train is Ended"):
+        job.wait()
+
+
+def test_a_job_whose_run_was_killed_has_ended(folder: Path) -> None:
+    (folder / "train.py").write_text(FOR_EVER)
+    job = jobs.local().submit("train.py").wait("phase=Running", timeout=60)
+    assert job._process is not None
+    job._process.kill()
+    wait_until(lambda: job.is_over, what="the run to be over")
+    assert job.refresh().phase == "Ended"
+    assert "<td>train</td><td>Ended</td>" in jobs.local().list()._repr_html_()
 
 
 def test_a_run_ends_with_the_process_that_started_it(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_api.base_template import NOT_MERGED, base_patch, with_base
+from di_api.base_template import base_patch, fault_of_base, with_base
 from di_api.validation import validate_job
 from di_local.api.patches import patched
 from tests.unit.api.jobs import job
@@ -90,24 +90,63 @@ for _ in range(40):
     DEEP = {"a": DEEP}
 
 
+TWICE: Any = {"spec": {"volumes": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}}
+NO_LIST = "is a base of the templates of tasks, and the job has no list of tasks"
+LONG = "may have 16384 characters in a job with spec.template"
+
+
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "path", "message"),
     [
-        {"template": BASE},
-        {"template": BASE, "tasks": []},
-        {"template": BASE, "tasks": {}},
-        {"template": 1, "tasks": [{}]},
-        {"template": DEEP, "tasks": [{}]},
-        {"template": BASE, "tasks": [{"template": 1}]},
-        {"template": BASE, "tasks": [{"template": DEEP}]},
-        {"template": {"a": "x" * 20_000}, "tasks": [{}]},
+        ({"template": BASE}, "spec.template", NO_LIST),
+        ({"template": BASE, "tasks": {}}, "spec.template", NO_LIST),
+        ({"template": BASE, "tasks": []}, "spec.tasks", "has 0 tasks, and a job has 1 to 64"),
+        ({"template": 1, "tasks": [{}]}, "spec.template", "must be an object"),
+        (
+            {"template": DEEP, "tasks": [{}]},
+            "spec.template",
+            "may be nested 32 levels deep in a job with spec.template",
+        ),
+        (
+            {"template": BASE, "tasks": [{}, {"template": 1}]},
+            "spec.tasks[1].template",
+            "must be an object",
+        ),
+        ({"template": {"a": "x" * 20_000}, "tasks": [{}]}, "spec.template", LONG),
+        (
+            {"template": {}, "tasks": [{"template": {"a": "x" * 20_000}}]},
+            "spec.tasks[0].template",
+            LONG,
+        ),
+        (
+            {"template": TWICE, "tasks": [{}]},
+            "spec.template",
+            "has two volumes with the name a",
+        ),
+        (
+            {"template": {}, "tasks": [{"template": TWICE}]},
+            "spec.tasks[0].template",
+            "has two volumes with the name a",
+        ),
     ],
 )
-def test_a_base_that_cannot_be_merged_stays(spec: dict[str, Any]) -> None:
+def test_a_base_that_cannot_be_merged_stays_and_the_error_names_why(
+    spec: dict[str, Any], path: str, message: str
+) -> None:
     assert with_base(spec) is spec
     assert base_patch({"spec": spec}) == []
+    assert fault_of_base(spec) == (path, message)
 
 
 def test_a_base_that_was_not_merged_is_refused_with_the_reason() -> None:
     (error,) = validate_job(job(template=BASE))
-    assert (error.path, error.message) == ("spec.template", NOT_MERGED)
+    assert (error.path, error.message) == fault_of_base(job(template=BASE)["spec"])
+    assert "by the webhook, which has not done it" in error.message
+    (error,) = validate_job(job(template=TWICE))
+    assert (error.path, error.message) == ("spec.template", "has two volumes with the name a")
+
+
+def test_null_in_the_base_removes_nothing_and_is_not_stored() -> None:
+    base = {"spec": {"nodeSelector": None, "tolerations": [{"key": None}]}}
+    (merged,) = with_base({"template": base, "tasks": [{}]})["tasks"]
+    assert merged == {"template": {"spec": {"tolerations": [{"key": None}]}}}

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from typing_extensions import override
 
 from di_api import names
@@ -33,8 +31,9 @@ from tools.hostile.reviews import FILLS, LARGEST, changes, worst_conversions
 from tools.hostile.reviews import conversion as hostile_conversion
 from tools.hostile.reviews import review as hostile_review
 
-CALLS_PER_BYTE = 4
-"""Of Python and C functions; the search for the field meant has 1,000 and more."""
+CALLS_PER_BYTE = 10
+"""Of Python and C functions; 9.5 for templates that are checked again with their patch, otherwise
+less than 5. The search for the field meant has 1,000 and more."""
 CALLS_AT_ONCE = 250_000
 """Of what is done for the first errors, each with its hint."""
 CALLS_PER_VALUE = 8
@@ -61,11 +60,10 @@ def calls(work: Callable[[], Answer]) -> tuple[int, Answer]:
     return count, answer
 
 
-@settings(max_examples=25)
-@given(st.sampled_from(sorted(FILLS)), st.integers(1000, 60_000), st.booleans())
-@example("empty tasks", 60_000, True)
-def test_the_cost_of_a_review_follows_its_bytes(name: str, size: int, is_change: bool) -> None:
-    new = FILLS[name](size)
+@pytest.mark.parametrize("is_change", [False, True])
+@pytest.mark.parametrize("name", FILLS)
+def test_the_cost_of_a_review_follows_its_bytes(name: str, is_change: bool) -> None:
+    new = FILLS[name](60_000)
     old = {**new, "spec": {**new["spec"], "backoffLimit": 1}} if is_change else None
     body = hostile_review(new, old=old)
     for decide in (validate, mutate):

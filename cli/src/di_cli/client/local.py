@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from typing_extensions import override
 
 from di_api.explain import Facts, explain
+from di_api.field_error import mapping
+from di_api.phase import Phase
 from di_cli.access.local_runs import known_runs
 from di_cli.actions.program import is_program
 from di_cli.actions.wait import not_reached
@@ -44,6 +46,8 @@ _END_SECONDS: Final = 40.0
 """Seconds for the end of a run in order: the grace period of pods is 30 s."""
 _LINES: Final = 100
 """Last lines of a log in which an explanation of an ended job finds the error."""
+_ENDED: Final = "Ended"
+"""Phase of a job whose run was ended, or was killed, before the job succeeded or failed."""
 _NO_PUSH: Final = "a job on this machine starts the files themselves, so nothing is pushed"
 
 
@@ -72,8 +76,7 @@ class LocalJob(Job):
         if self._is_live:
             with self._unless_ended():
                 return super().refresh()
-        if (found := self._run.last_job) is not None:
-            self._see(found)
+        self._see(_as_ended(self._run.last_job or self.manifest))
         return self
 
     @override
@@ -142,7 +145,8 @@ class LocalJob(Job):
         if self._is_live:
             with self._unless_ended():
                 return super().why()
-        self.refresh()
+        if self.refresh().phase == _ENDED:
+            return _why_ended(self.name, self.directory)
         facts = Facts(
             name=self.name,
             namespace=self.namespace,
@@ -331,7 +335,22 @@ def _run_of(process: Process) -> Run | None:
 
 def _first_state(run: Run) -> Object:
     """Return the job of a run without its state, until it is read."""
-    return run.last_job or {"metadata": {"name": run.job, "namespace": run.namespace}}
+    found = run.last_job or {"metadata": {"name": run.job, "namespace": run.namespace}}
+    return found if run.is_under_way else _as_ended(found)
+
+
+def _as_ended(manifest: Object) -> Object:
+    """Return the job of a run that is over: its pods are gone, whatever its last phase was."""
+    status = mapping(manifest.get("status"))
+    if status.get("phase") in (Phase.SUCCEEDED, Phase.FAILED):
+        return manifest
+    return {**manifest, "status": {**status, "phase": _ENDED}}
+
+
+def _why_ended(name: str, directory: Path) -> Why:
+    summary = f"the run of {name} on this machine was ended before the job succeeded or failed"
+    remedy = f"submit it again; its logs: {directory}"
+    return Why("RunEnded", summary, (), remedy, f"{summary}\n  remedy  {remedy}")
 
 
 def _end(process: Process) -> None:

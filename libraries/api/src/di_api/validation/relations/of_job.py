@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from di_api.base_template import BASE, NOT_MERGED
+from di_api.base_template import BASE, NOT_MERGED, fault_of_base
 from di_api.field_error import ABSENT, FieldError, mapping
 from di_api.spec.bounds import MAX_PODS
 from di_api.validation.checkpoint import (
@@ -66,7 +66,8 @@ def _kind_of_job(whole: Whole) -> Iterator[FieldError]:
 
 def _base_not_merged(whole: Whole) -> Iterator[FieldError]:
     if (base := whole.spec.get(BASE)) is not None:
-        yield FieldError(f"spec.{BASE}", base, NOT_MERGED)
+        path, message = fault_of_base(whole.spec)
+        yield FieldError(path, base, message)
 
 
 _PLACES: Final = "((has(t.replicas) ? t.replicas : 1) + (has(t.vacant) ? t.vacant.size() : 0))"
