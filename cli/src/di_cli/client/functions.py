@@ -6,7 +6,6 @@ import ast
 import builtins
 import inspect
 import symtable
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,6 +19,13 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
         BadCall: the source is missing, uses names of its module, or an argument cannot be written.
     """
     name = getattr(function, "__name__", repr(function))
+    if not inspect.isfunction(function) or inspect.isgeneratorfunction(function):
+        kind = "generator" if inspect.isfunction(function) else type(function).__name__
+        raise BadCall(
+            f"{name} must be a plain function, which a call runs to its end",
+            where=f"it is a {kind}",
+            remedy="use def, without yield and self, or a file",
+        )
     source = _source(function, name)
     _check_names(source, name)
     call = ", ".join(f"{key}={_literal(name, key, value)}" for key, value in arguments.items())
@@ -32,8 +38,15 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
 
 def _source(function: Callable[..., Any], name: str) -> str:
     try:
-        source = textwrap.dedent(inspect.getsource(function))
+        source = inspect.getsource(function)
+        if source[0].isspace():
+            # Less indentation would change texts of several lines.
+            source = f"if True:\n{source}"
         (definition,) = ast.parse(source).body
+        if isinstance(definition, ast.If):
+            (definition,) = definition.body
+        # Finds nonlocal, which needs the function around it.
+        compile(source, "<function>", "exec")
     except (OSError, TypeError, SyntaxError, ValueError) as error:
         raise BadCall(f"the source of {name} is not available", where=str(error)) from error
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:

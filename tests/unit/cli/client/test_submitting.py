@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from di_cli.client.functions import program_of
 from di_cli.code.bundle import contents
 from di_orchestrator import jobs
 from tests.unit.cli.code.test_submitting import stored
@@ -104,6 +105,37 @@ def has_an_annotation(steps: Any) -> None:
     print(steps)
 
 
+def yields() -> Iterator[int]:
+    yield 1
+
+
+def counter() -> Callable[[], None]:
+    number = 0
+
+    def count() -> None:
+        nonlocal number
+        number += 1
+
+    return count
+
+
+def greeter() -> Callable[[], None]:
+    def greet() -> None:
+        print("""a
+  b
+        c""")
+
+    return greet
+
+
+def test_the_texts_of_an_indented_function_stay() -> None:
+    program = program_of(greeter(), {})
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "a\n  b\n        c\n"
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
@@ -113,7 +145,13 @@ def has_an_annotation(steps: Any) -> None:
         (train, {}, "train() cannot be called with args={}: missing a required argument"),
         (train, ["3"], "args of a function are a dict of its parameters"),
         (lambda: None, {}, "<lambda>"),
-        (print, {}, "the source of print is not available"),
+        (
+            yields,
+            {},
+            "yields must be a plain function, which a call runs to its end\n  it is a gen",
+        ),
+        ("a".join, {}, "join must be a plain function"),
+        (counter(), {}, "the source of count is not available\n  no binding for nonlocal 'number'"),
     ],
 )
 def test_a_function_that_cannot_run_alone_is_refused(
