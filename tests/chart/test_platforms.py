@@ -80,6 +80,13 @@ def test_common_labels_are_on_all_objects_and_pods_and_select_nothing(chart: Cha
         assert deployment["spec"]["selector"] == selector
 
 
+def test_a_label_of_pods_comes_before_the_common_one_of_that_name(chart: Chart) -> None:
+    labels = ("commonLabels.team=rl", "operator.podLabels.team=ops")
+    made = chart.render(*labels, r"operator.podLabels.app\.kubernetes\.io/instance=no")
+    pods = made.one("Deployment", "di-operator")["spec"]["template"]["metadata"]["labels"]
+    assert (pods["team"], pods["app.kubernetes.io/instance"]) == ("ops", "di")
+
+
 @pytest.mark.proves("operations.md#values/webhook-hostnetwork-webhook")
 def test_the_webhook_may_be_on_the_network_of_its_node(chart: Chart) -> None:
     made = chart.render("webhook.hostNetwork=true", "webhook.timeoutSeconds=12")
@@ -104,6 +111,10 @@ def test_the_webhook_may_be_on_the_network_of_its_node(chart: Chart) -> None:
         "podSecurityContext.runAsUsr=1",
         "server.serviceAccount.nam=x",
         "containerSecurityContext.fsGroup=1",
+        "server.serviceAccount.name=Not_A_Name",
+        "commonLabels.team=of two words",
+        "commonLabels.-team=a",
+        "operator.podLabels.team=a/b",
     ],
 )
 def test_a_wrong_value_of_a_platform_is_refused(chart: Chart, value: str) -> None:

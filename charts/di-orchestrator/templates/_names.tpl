@@ -100,15 +100,15 @@ app.kubernetes.io/component: {{ .component | quote }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: {{ .root.Chart.Name | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
-{{- with include "di.common-labels" .root | trim }}
+{{- with include "di.added-labels" .root.Values.commonLabels | trim }}
 {{ . }}
 {{- end }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
 {{- end }}
 
 {{/* Labels of the values, without those that this chart writes. */}}
-{{- define "di.common-labels" -}}
-{{- range $key, $value := .Values.commonLabels }}
+{{- define "di.added-labels" -}}
+{{- range $key, $value := . }}
 {{- if not (or (hasPrefix "app.kubernetes.io/" $key) (eq $key "helm.sh/chart")) }}
 {{ $key | quote }}: {{ $value | quote }}
 {{- end }}

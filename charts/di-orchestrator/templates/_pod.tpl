@@ -38,11 +38,8 @@ annotations:
 labels:
   # Without the chart's version, which would replace all pods for nothing.
   {{- include "di.selector-labels" . | nindent 2 }}
-  {{- with include "di.common-labels" .root | trim }}
+  {{- with include "di.added-labels" (merge (dict) $values.podLabels .root.Values.commonLabels) | trim }}
   {{- . | nindent 2 }}
-  {{- end }}
-  {{- range $key, $value := $values.podLabels }}
-  {{ $key | quote }}: {{ $value | quote }}
   {{- end }}
 {{- end }}
 

@@ -90,6 +90,8 @@ def test_a_function_runs_here_and_its_failure_is_raised() -> None:
 def test_a_job_of_this_machine_is_scaled_and_deleted(folder: Path) -> None:
     (folder / "train.py").write_text(FOR_EVER)
     job = jobs.local().submit("train.py", collectors=1).wait("phase=Running", timeout=60)
+    with pytest.raises(jobs.NotFound, match="dijob/train has no pods of task evaluator"):
+        job.logs(task="evaluator")
     assert job.scale(collector=2) == ["collector 1 -> 2"]
     job.wait("phase=Running", timeout=60)
     assert next(job.follow(task="learner")) == "train-learner-0  here"

@@ -93,6 +93,10 @@ def test_version_without_a_cluster_shows_that_of_di_and_fails(
     assert said.lines[0] == f"di          {__version__}"
     assert said.code == ExitCode.UNAVAILABLE
     assert said.err.splitlines()[-1] == "  try: di version --client"
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    said = di("version")
+    assert said.lines == [f"di          {__version__}"]
+    assert (said.code, "the kubeconfig cannot be used" in said.err) == (ExitCode.NOT_FOUND, True)
 
 
 def test_a_usage_error_names_the_right_usage(di: Di) -> None:

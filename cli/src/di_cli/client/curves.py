@@ -64,7 +64,7 @@ class Curves(Mapping[str, Curve]):
     @override
     def __getitem__(self, name: str) -> Curve:
         found = find_metric(self._curves, name)
-        if found is None and name == _RETURN:
+        if found is None and name.casefold() == _RETURN:
             found = find_metric(self._curves, RETURN)
         if found is None:
             known = ", ".join(self._curves) or "nothing"

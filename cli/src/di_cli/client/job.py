@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from di_api.phase import Phase
 from di_cli.access.history import SERVER_VARIABLE
 from di_cli.actions.delete import delete, wait_until_gone
 from di_cli.actions.history import open_history
+from di_cli.actions.logs import is_meant, sources_there
 from di_cli.actions.push import push
 from di_cli.actions.scale import scale
 from di_cli.actions.suspend import set_suspended, wait_until_stopped
@@ -34,7 +35,6 @@ from di_cli.logs.read import Asked
 from di_cli.logs.sources import Source, sources_of
 from di_cli.render.explanation import paragraph
 from di_cli.views import jobs as views
-from di_cli.views.pods import in_order, rank_of, task_of
 
 if TYPE_CHECKING:
     from di_cli.client.place import Place
@@ -176,11 +176,16 @@ class Job:
             container: its name; absent: the program's own.
             tail: number of last lines of each log; None: all.
             previous: of the run before the last restart.
+
+        Raises:
+            NotFound: the job has no such pod or container.
         """
+        if tail is not None and tail < 0:
+            raise BadCall(f"tail={tail} is no number of lines", remedy="tail=None is all of them")
         asked = Asked(container=container, tail=tail, previous=previous)
         with self._place.session(self.name) as session:
-            pods = [*filter(_meant(task, rank), in_order(session.pods(self.name)))]
-            sources = sources_of(pods, container=container)[:MOST_PODS]
+            sources = sources_there(session, self.name, task=task, rank=rank, container=container)
+            sources = sources[:MOST_PODS]
             found = read_all(session, sources, asked, on_none=_ignore)
             return Logs(_text(line, is_named=len(sources) > 1) for line in found)
 
@@ -188,10 +193,9 @@ class Job:
         self, *, task: str | None = None, rank: int | None = None
     ) -> Generator[str, None, None]:
         """Yield the lines of all pods, each with its pod, as they come until the job has ended."""
-        is_meant = _meant(task, rank)
 
         def choose(pods: Iterable[Mapping[str, Any]]) -> list[Source]:
-            return sources_of(filter(is_meant, pods))
+            return sources_of(pod for pod in pods if is_meant(pod, task, rank))
 
         with self._place.session(self.name) as session:
             session.job(self.name)
@@ -331,12 +335,6 @@ def why_of(found: Explanation, now: datetime) -> Why:
     """Return an explanation with its text."""
     text = "\n".join(paragraph(found, now))
     return Why(found.cause.value, found.summary, found.evidence, found.remedy, text)
-
-
-def _meant(task: str | None, rank: int | None) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda pod: (
-        (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
-    )
 
 
 def _text(line: Line, *, is_named: bool) -> str:

@@ -120,10 +120,13 @@ class LocalJob(Job):
         """Return the lines of all pods; after the end of the job pod by pod."""
         # The pods of a job that has ended go before its run does.
         if not self.is_over:
-            with self._unless_ended():
+            try:
                 return super().logs(
                     task=task, rank=rank, container=container, tail=tail, previous=previous
                 )
+            except JobsError:
+                if not self.refresh().is_over:
+                    raise
         if rank is not None or previous:
             raise BadCall(
                 f"{self.name} is over, and its logs are chosen by task and container alone",

@@ -28,7 +28,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield fault(
             "no release of DI Orchestrator is there",
             where="no Deployment has the label app.kubernetes.io/name=di-orchestrator",
-            remedy="helm install it: docs/how-to/operations.md; --system names its namespace",
+            remedy="helm install it: docs/how-to/operations.md; --system-namespace names its own",
         )
         return
     present = {_label(each, "component") for each in found}

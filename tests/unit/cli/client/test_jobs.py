@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -57,7 +58,7 @@ def test_curves_have_each_report_that_was_seen(di: Di) -> None:
     assert list(curves["return"]) == list(curves["mean_return"]) == FOUR
     assert curves["return"].steps == [0.0, 1.0, 2.0, 3.0]
     assert curves["return"][-1] == 30.0
-    assert curves["return"][1:3] == FOUR[1:3]
+    assert curves["Return"][1:3] == curves["return"][1:3] == FOUR[1:3]
     assert curves["loss.policy"].times[1].isoformat() == "2026-03-01T11:00:01+00:00"
     with pytest.raises(KeyError, match="entropy: is not reported; the job has reported"):
         curves["entropy"]
@@ -182,6 +183,14 @@ def test_logs_are_the_lines_of_the_command(di: Di) -> None:
     assert str(found).splitlines() == found
     assert job.logs(task="learner") == ["line 0", "line 2"]
     assert job.logs(rank=1, tail=1) == ["line 3"]
+    wrongs: tuple[dict[str, Any], ...] = ({"task": "evaluator"}, {"container": "other"})
+    for wrong in wrongs:
+        words = [f"--{key}={value}" for key, value in wrong.items()]
+        with pytest.raises(jobs.NotFound) as raised:
+            job.logs(**wrong)
+        assert di("logs", "cartpole", *words).err == f"error: {raised.value}\n"
+    with pytest.raises(jobs.BadCall, match="tail=-1 is no number of lines"):
+        job.logs(tail=-1)
 
 
 @pytest.mark.proves("from-python.md#a-job/job-follow-*")

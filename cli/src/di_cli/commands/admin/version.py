@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib.metadata import version as installed
 from typing import Annotated, Final
 
@@ -37,7 +38,13 @@ def version(
     if client:
         _print(Versions(program=installed("di-cli")), output)
         return
-    with open_session(namespace, context) as session:
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(open_session(namespace, context))
+        except CommandError:
+            # Without a cluster there is this program.
+            _print(Versions(program=installed("di-cli")), output)
+            raise
         reader = Reader(session)
         kubernetes = reader.path("/version", Target(VERSION, None, "/version"))
         deployments = reader.list(DEPLOYMENTS, system, selector=OF_RELEASES)

@@ -15,6 +15,7 @@ from di_api.phase import Phase
 from di_cli.access.history import History
 from di_cli.access.local_runs import end_of_run
 from di_cli.actions.history import open_history
+from di_cli.actions.logs import NoPods, is_meant, sources_there
 from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.durations import read_duration
@@ -23,12 +24,11 @@ from di_cli.exit_codes import ExitCode
 from di_cli.logs.followed import Followed
 from di_cli.logs.merged import MOST_PODS, Line, read_all
 from di_cli.logs.read import Asked
-from di_cli.logs.sources import Source, containers_of, sources_of
+from di_cli.logs.sources import Source, sources_of
 from di_cli.output import in_colour, note, say, suggest
 from di_cli.session import Session, open_session
 from di_cli.views.followed import state_of
 from di_cli.views.history import ended_pods, merged
-from di_cli.views.pods import in_order, rank_of, task_of
 from di_kube.errors import Unavailable
 from di_kube.resources import DIJOBS
 
@@ -139,21 +139,26 @@ def logs(
         previous=previous,
     )
 
-    def wanted(pod: Any) -> bool:
-        return (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
-
     def choose(pods: Iterable[Mapping[str, Any]]) -> list[Source]:
-        return sources_of(filter(wanted, pods), container=container, all_containers=all_containers)
+        meant = [pod for pod in pods if is_meant(pod, task, rank)]
+        return sources_of(meant, container=container, all_containers=all_containers)
 
     with open_session(
         namespace, context, job=name, local=local, connections=MOST_PODS + 3
     ) as session:
-        pods = in_order(pod for pod in session.pods(name) if wanted(pod))
-        sources = choose(pods)
-        if not pods and not follow:
-            _no_pods(session, name, task, rank)
-        if pods and not sources:
-            _no_container(name, container, pods)
+        try:
+            sources = sources_there(
+                session,
+                name,
+                task=task,
+                rank=rank,
+                container=container,
+                all_containers=all_containers,
+            )
+        except NoPods:
+            if not follow:
+                raise
+            sources = []
         if len(sources) > MOST_PODS:
             note(f"of {len(sources)} logs the first {MOST_PODS}; --task and --rank choose others")
         sources = sources[:MOST_PODS]
@@ -241,16 +246,6 @@ def _no_log(source: Source, why: str) -> None:
     note(f"{source.label}: no log: {why}")
 
 
-def _no_container(name: str, container: str, pods: Iterable[Mapping[str, Any]]) -> None:
-    there = dict.fromkeys(each for pod in pods for each in containers_of(pod))
-    raise CommandError(
-        f"no pod of dijob/{name} that is meant has a container {container}",
-        where=f"containers there: {', '.join(there)}",
-        remedy=f"di logs {name} --all-containers",
-        code=ExitCode.NOT_FOUND,
-    )
-
-
 def _save(session: Session, sources: list[Source], asked: Asked, folder: Path) -> None:
     """Write each log into a file of its own, named by its pod and container."""
     try:
@@ -319,18 +314,6 @@ def _print_ended(
     last = _TAIL if tail is None else tail
     for pod, text in merged(logs, None if last == _ALL else last):
         _print(Line(time="", pod=pod, text=text), width)
-
-
-def _no_pods(session: Session, name: str, task: str | None, rank: int | None) -> None:
-    session.job(name)
-    which = "".join(
-        f" {word} {value}" for word, value in (("task", task), ("rank", rank)) if value is not None
-    )
-    raise CommandError(
-        f"dijob/{name} has no pods{' of' if which else ''}{which}",
-        remedy=f"di describe {name}",
-        code=ExitCode.NOT_FOUND,
-    )
 
 
 def _seconds(text: str | None) -> int | None:
