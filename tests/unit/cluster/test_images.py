@@ -106,3 +106,19 @@ def test_an_archive_stays_while_another_tree_of_that_name_may_load_it(
     store.archive(replace(BUILT, image_id="0123"))
     assert not ours.exists()
     assert theirs.exists()
+
+
+def test_an_archive_is_written_after_a_killed_run_left_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(argv: Sequence[str | Path], **_: object) -> str:
+        # buildah refuses a file that exists.
+        with Path(str(argv[-1]).split(":")[1]).open("x") as file:
+            file.write("whole")
+        return ""
+
+    monkeypatch.setattr("di_cluster.builds.images.run", run)
+    store = ImageStore(tmp_path, reporter=Reporter(io.StringIO()))
+    path = store.archive(BUILT)
+    path.rename(path.with_suffix(".part")).write_text("half")
+    assert store.archive(BUILT).read_text() == "whole"

@@ -194,6 +194,8 @@ class ImageStore:
                     if time.time() - old.stat().st_mtime > _ARCHIVE_SECONDS:
                         old.unlink()
                 temporary = path.with_suffix(".part")
+                # buildah refuses to write to what a killed run has left.
+                temporary.unlink(missing_ok=True)
                 self._buildah(
                     *("push", "-q", image.image_id),
                     f"docker-archive:{temporary}:{image.reference}",
