@@ -16,6 +16,9 @@ from di_cluster.errors import CommandFailed
 # are below pytest's own time-out, so that a test that fails says what it has waited for.
 DEADLINE: Final = 240.0
 """Seconds for any state."""
+SLOW_SECONDS: Final = 900.0
+"""For a state that takes a minute on an idle machine too: what a kubelet reads again once a minute,
+what is reported after a minute, a retry after several delays."""
 START_SECONDS: Final = 600.0
 """For a service to be ready."""
 STOP_SECONDS: Final = 120.0

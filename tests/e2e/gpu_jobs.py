@@ -13,7 +13,7 @@ from tests.e2e.conftest import GPUS, NODES
 from tests.e2e.jobs import job
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.pods import pods_of
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 GPU = "nvidia.com/gpu"
 SIMULATED = f"--selector={NODE_LABEL[0]}={NODE_LABEL[1]}"
@@ -91,4 +91,4 @@ def settled(
         assert accepts(sizes), sizes
         return found
 
-    return wait_until(reached, what=f"{names} to share the GPUs") or {}
+    return wait_until(reached, SLOW_SECONDS, what=f"{names} to share the GPUs") or {}

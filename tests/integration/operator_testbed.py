@@ -27,7 +27,7 @@ from di_operator.process.clock import Clock, SystemClock
 from di_service.settings import Address
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
-from tests.waiting import DEADLINE, wait_until_async
+from tests.waiting import DEADLINE, START_SECONDS, wait_until_async
 
 Object = dict[str, Any]
 PATIENT = Timing(lease_duration=DEADLINE, renew_deadline=DEADLINE / 2)
@@ -206,9 +206,12 @@ class Testbed:
                 on_serving=serving.set_result,
             )
         )
-        await asyncio.wait([running, serving], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [running, serving], timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
         if running.done():
             running.result()
+        assert serving.done(), f"the operator did not serve within {START_SECONDS:g} s"
         replica = Operator(task=running, stop=stop, port=serving.result())
         self.operators.append(replica)
         try:
@@ -281,7 +284,9 @@ class Testbed:
         what = f"the watch to tell that {name} was {' or '.join(wanted)}"
         await wait_until_async(lambda: not set(wanted).isdisjoint(self.phases[name]), what=what)
 
-    async def until(self, predicate: Callable[[], Awaitable[bool]], what: str) -> None:
+    async def until(
+        self, predicate: Callable[[], Awaitable[bool]], what: str, deadline: float = DEADLINE
+    ) -> None:
         """Wait for it; the error of an operator that ended is raised at once."""
 
         async def checked() -> bool:
@@ -290,7 +295,7 @@ class Testbed:
                     raise OperatorEnded from operator.task.exception()
             return await predicate()
 
-        await wait_until_async(checked, what=what)
+        await wait_until_async(checked, deadline, what=what)
 
 
 def condition(status: Object, kind: str) -> Object:

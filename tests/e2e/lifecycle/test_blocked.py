@@ -17,7 +17,7 @@ from tests.e2e.examples import job_of
 from tests.e2e.jobs import coordinated, job, sleep, task, template
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import condition, pods_of, wait_for_event, wait_for_phase, wait_for_pods
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 # Nobody listens there: the pull is refused at once.
 ABSENT = "127.0.0.1:1/none:1"
@@ -233,7 +233,7 @@ def _wait_for(kubectl: Kubectl, name: str, reason: str, part: str, *, namespace:
         assert part in message
         return message
 
-    return wait_until(said, what=f"{name} is {reason}: {part}")
+    return wait_until(said, SLOW_SECONDS, what=f"{name} is {reason}: {part}")
 
 
 def _columns(kubectl: Kubectl, namespace: str) -> dict[str, str]:

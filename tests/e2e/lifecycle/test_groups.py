@@ -15,7 +15,7 @@ from tests.e2e.examples import job_of
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import run_in_pod, wait_for_phase, wait_for_pods
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 JOB = "group"
 READ = """
@@ -42,7 +42,7 @@ def wait_for_world(kubectl: Kubectl, namespace: str, *indexes: int, after: int =
         assert generation > after, last
         return int(generation)
 
-    return wait_until(met, what=f"a world of {', '.join(names)}")
+    return wait_until(met, SLOW_SECONDS, what=f"a world of {', '.join(names)}")
 
 
 def reports_of_checks(kubectl: Kubectl, job: str, namespace: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from tests.e2e.conftest import fresh_namespace
 from tests.e2e.jobs import job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import condition, pods_of, wait_for_phase
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 # The decisions are proved in tests/unit/lifecycle; here the kubelet and the scheduler are real.
 pytestmark = pytest.mark.extended
@@ -107,7 +107,7 @@ def test_a_pod_that_a_finalizer_holds_is_named_until_it_is_released(
         assert (told["status"], told["reason"]) == ("True", "Finalizer")
         return pod in told["message"] and HOLD in told["message"]
 
-    wait_until(is_named, what="the pod and its finalizer to be named")
+    wait_until(is_named, SLOW_SECONDS, what="the pod and its finalizer to be named")
     assert why("held", jobs, kubectl, monkeypatch, capsys)["cause"] == Cause.POD_NOT_ENDING
     kubectl(*edit, json.dumps({"metadata": {"finalizers": None}}))
     status = wait_for_phase(kubectl, "held", "Running", namespace=jobs)
@@ -169,5 +169,5 @@ def test_a_pod_that_does_not_go_on_is_named_after_a_minute(
         assert (told["status"], told["reason"]) == ("True", reason), told
         return f"{name}-learner-0 first" in told["message"] and part in told["message"]
 
-    wait_until(is_named, what=f"{name} to be {reason}: {part}")
+    wait_until(is_named, SLOW_SECONDS, what=f"{name} to be {reason}: {part}")
     assert why(name, jobs, kubectl, monkeypatch, capsys)["cause"] == cause

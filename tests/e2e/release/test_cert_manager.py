@@ -26,7 +26,7 @@ from tests.e2e.pods import run_in_pod
 from tests.e2e.release.test_certificates import SERVED, admitting, identities, webhooks
 from tests.e2e.release.test_install import bundles
 from tests.failures.sources import shown_log
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 pytestmark = pytest.mark.extended
 
@@ -113,12 +113,12 @@ def test_renewals_by_cert_manager_refuse_no_job_and_restart_nothing(
         return all(is_issued_by(found.encode(), authority) for found in served())
 
     # The kubelet has to bring what cert-manager issued into the pods.
-    wait_until(lambda: is_served_by(trusted))
+    wait_until(lambda: is_served_by(trusted), SLOW_SECONDS)
     wait_until(partial(is_admitted, kubectl, body))
     with admitting(kubectl, body) as answers:
         before = served()
         renew(kubectl, "di-webhook", namespace=issued.namespace)
-        wait_until(lambda: not served() & before)
+        wait_until(lambda: not served() & before, SLOW_SECONDS)
         renew(kubectl, "di-webhook-ca", namespace=issued.namespace)
         renewed = wait_until(lambda: _trusted(kubectl, issued, not_=trusted))
         since = len(answers)

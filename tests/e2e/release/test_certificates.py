@@ -18,7 +18,7 @@ from tests.e2e.deployments import REPLICAS, is_admitted
 from tests.e2e.jobs import job, older_job, sleep, task
 from tests.e2e.kubectl import Kubectl, Object
 from tests.e2e.pods import run_in_pod, wait_for_pods
-from tests.waiting import wait_until
+from tests.waiting import SLOW_SECONDS, wait_until
 
 pytestmark = pytest.mark.extended
 
@@ -112,7 +112,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
         return split_certificates(found.encode())
 
     pods, before = webhooks(kubectl, release), authority(kubectl, release)
-    wait_until(lambda: trusted()[0] == before)
+    wait_until(lambda: trusted()[0] == before, SLOW_SECONDS)
     assert (len(pods), bool(before)) == (REPLICAS, True)
     *_, moved = (pod["metadata"]["name"] for pod in pods)
     stay = [pod for pod in pods if pod["metadata"]["name"] != moved]
@@ -135,7 +135,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
             return all(is_issued_by(found.encode(), now) for found in served)
 
         # The kubelet brings a changed Secret into a pod when it looks again, within two minutes.
-        wait_until(all_serve_the_new_one)
+        wait_until(all_serve_the_new_one, SLOW_SECONDS)
         now = authority(kubectl, release)
 
         def both_are_trusted() -> bool:
@@ -145,7 +145,7 @@ def test_a_lost_authority_is_replaced_without_a_refused_job_or_a_restart(
             assert before in found
             return True
 
-        wait_until(both_are_trusted)
+        wait_until(both_are_trusted, SLOW_SECONDS)
         since = len(answers)
         wait_until(lambda: len(answers) >= since + 10)
 

@@ -12,6 +12,7 @@ from di_kube.resources import CONFIGMAPS, DIJOBS
 from di_kube.sync import SyncKubeClient
 from di_orchestrator import jobs
 from tests.integration.conftest import ApiServer
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.usefixtures("crd")
 REPORTS = [(1, 10.0, "Running"), (2, 20.0, "Running"), (3, 30.0, "Succeeded")]
@@ -43,7 +44,7 @@ def test_a_job_is_submitted_followed_changed_and_deleted_from_python(
 
         def train() -> None:
             for step, value, phase in REPORTS:
-                seen.acquire(timeout=30)
+                seen.acquire(timeout=DEADLINE)
                 progress = {"step": step, "reportedAt": f"2026-03-01T11:00:0{step}Z"}
                 status = {"phase": phase, "progress": progress, "profilings": {"return": value}}
                 kube.patch(DIJOBS, "train", {"status": status}, namespace, subresource="status")
@@ -51,10 +52,10 @@ def test_a_job_is_submitted_followed_changed_and_deleted_from_python(
         threading.Thread(target=train, daemon=True).start()
         for _ in job.watch():
             seen.release()
-        assert list(job.wait(timeout=30).curves()["return"]) == [10.0, 20.0, 30.0]
+        assert list(job.wait(timeout=DEADLINE).curves()["return"]) == [10.0, 20.0, 30.0]
         assert job.why().summary.startswith("train has succeeded")
         assert job.logs() == []
         assert [each.name for each in client.list()] == ["train"]
-        job.delete(wait=True, timeout=30)
+        job.delete(wait=True, timeout=DEADLINE)
         with pytest.raises(jobs.NotFound):
             job.refresh()

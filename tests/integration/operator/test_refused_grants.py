@@ -15,6 +15,7 @@ from tests.fakes.kubelet import FakeKubelet
 from tests.integration.conftest import fresh_namespace
 from tests.integration.operator.test_allocation import PERIOD, devices, nodes, resource, runs_on
 from tests.integration.operator_testbed import PRIORITY_CLASSES, Testbed, condition, job, on_testbed
+from tests.waiting import SLOW_SECONDS
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -145,7 +146,8 @@ def test_one_of_two_refused_jobs_gets_its_nodes_at_a_later_try(
                 # Of the quota, which is enough for one, both may get a part at first.
                 return 8 in [await pods(testbed, other, name) for name in ("h1", "h2")]
 
-            await testbed.until(has_pods, "one of the two to get its nodes")
+            # The two may refuse each other several times, with twice the delay each time.
+            await testbed.until(has_pods, "one of the two to get its nodes", SLOW_SECONDS)
 
     with fresh_namespace(kube_config) as other:
         on_testbed(kube_config, namespace, body)
