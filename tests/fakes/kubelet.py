@@ -131,11 +131,19 @@ class FakeKubelet:
             task.cancel()
 
     async def finish(
-        self, namespace: str, name: str, exit_code: int = 0, reason: str | None = None
+        self,
+        namespace: str,
+        name: str,
+        exit_code: int = 0,
+        reason: str | None = None,
+        *,
+        only: str | None = None,
     ) -> None:
-        """End a running pod now, whatever its annotations say."""
+        """End a running pod now, whatever its annotations say; `only` that of this UID."""
         pod = await self._client.get(PODS, name, namespace)
         uid = pod["metadata"]["uid"]
+        if only not in (None, uid):
+            return
         # One that is deleted meanwhile goes all the same.
         life = None if uid in self._leaving else self._lives.pop(uid, None)
         if life is not None:

@@ -112,8 +112,11 @@ async def until_released(testbed: Testbed, name: str) -> None:
     await testbed.until(is_released, "the quota to be given back")
 
 
-def queued_job(name: str, *, stop_after: str = "0") -> Object:
+def queued_job(name: str, *, stop_after: int = 0) -> Object:
     """A job of two pods with a queue; they take so many seconds to stop."""
-    body = job(name, task(replicas=2, stop_after=stop_after))
+    pods = task(replicas=2, stop_after=str(stop_after))
+    # They are killed at the end of this, 30 seconds by default.
+    pods["template"]["spec"]["terminationGracePeriodSeconds"] = max(stop_after, 30)
+    body = job(name, pods)
     body["metadata"]["labels"] = {LABEL_QUEUE: "team"}
     return body

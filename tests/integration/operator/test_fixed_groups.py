@@ -27,6 +27,7 @@ async def start(testbed: Testbed) -> None:
 
 async def befall(testbed: Testbed, event: str) -> None:
     """Let something happen to a member; the others fail, as far as they are not ended before."""
+    before = await testbed.pods("a")
     match event:
         case "evict":
             assert await evict(testbed, LOST) == 201
@@ -44,7 +45,8 @@ async def befall(testbed: Testbed, event: str) -> None:
             assert event == "evict late"
     for name in OTHERS:
         with suppress(NotFound):
-            await testbed.kubelet.finish(testbed.namespace, name, 1)
+            uid = before[name]["metadata"]["uid"]
+            await testbed.kubelet.finish(testbed.namespace, name, 1, only=uid)
     if event == "evict late":
         assert await evict(testbed, LOST) == 201
 

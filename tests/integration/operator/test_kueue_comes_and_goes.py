@@ -16,6 +16,7 @@ from tests.integration.scripted_kueue import (
     until_released,
     workload,
 )
+from tests.waiting import SLOW_SECONDS
 
 pytestmark = pytest.mark.usefixtures("crd")
 
@@ -80,8 +81,8 @@ async def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
     testbed: Testbed, kube_config: KubeConfig
 ) -> None:
     async with served(kube_config, testbed.client), testbed.operator(sync_period=1.0):
-        # For as long as the garbage collector may need, which learns of new kinds now and then.
-        await testbed.submit(queued_job("a", stop_after="120"))
+        # Longer than the garbage collector may need, which looks for new kinds twice a minute.
+        await testbed.submit(queued_job("a", stop_after=2 * int(SLOW_SECONDS)))
         await until_said(testbed, "Waiting")
         await say(testbed, CORE, None, QuotaReserved=True, Admitted=True)
         await testbed.phase("a", "Running")
@@ -91,7 +92,8 @@ async def test_the_quota_of_a_deleted_job_is_held_until_its_pods_are_gone(
             found = await workload(testbed, CORE)
             return found is not None and "deletionTimestamp" in found["metadata"]
 
-        await testbed.until(is_deleted, "the garbage collector to have found the Workload")
+        what = "the garbage collector to have found the Workload"
+        await testbed.until(is_deleted, what, SLOW_SECONDS)
         pods = await testbed.pods("a")
         assert len(pods) == 2
         for pod in pods:

@@ -13,11 +13,14 @@ pytestmark = pytest.mark.usefixtures("crd")
 
 @pytest.mark.proves("dijob.md#status/starttime-completiontimestamp")
 @with_testbed
-async def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(testbed: Testbed) -> None:
+async def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
+    testbed: Testbed, namespace: str
+) -> None:
     async with testbed.operator():
-        await testbed.submit(
-            job("a", task("learn", 1, run_for="1"), task("collect", 3, run_for="1"))
-        )
+        await testbed.submit(job("a", task("learn", 1), task("collect", 3)))
+        await testbed.phase("a", "Running")
+        for pod in await testbed.pods("a"):
+            await testbed.kubelet.finish(namespace, pod)
         status = await testbed.phase("a", "Succeeded")
         assert testbed.phases["a"] == ["Starting", "Running", "Succeeded"]
         assert status["replicas"] == 4
