@@ -35,6 +35,7 @@ from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Throttle
 from di_kube.resources import LEASES, NODES, PODS
 from di_kube.wire import Object
 from di_operator.builders.pinning import node_of
+from tests.waiting import wait_until_async
 
 READY_AFTER = "fake/ready-after"
 RUN_FOR = "fake/run-for"
@@ -149,6 +150,17 @@ class FakeKubelet:
         if life is not None:
             life.cancel()
         await self._write_status(pod, _ended(pod, exit_code, reason))
+
+    async def make_ready(self, namespace: str, name: str) -> None:
+        """Wait until a pod runs, and report it as ready, whatever its annotations say."""
+
+        async def running() -> Object | None:
+            pod = await self._client.get(PODS, name, namespace)
+            return pod if _phase(pod) == "Running" else None
+
+        pod = await wait_until_async(running, what=f"{name} to run")
+        assert pod is not None
+        await self._write_status(pod, _running(pod, pod["status"]["podIP"], ready=True))
 
     async def run_on(self, node: str, namespace: str, name: str, *, said: str) -> None:
         """Run an unbound pod on another node, after a first init container that

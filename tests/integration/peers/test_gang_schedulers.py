@@ -31,6 +31,8 @@ Object = dict[str, Any]
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs/how-to/teams-gangs.md"
 GROUPS: Final = KINDS[GangScheduler.SCHEDULER_PLUGINS].resource
 VOLCANO: Final = KINDS[GangScheduler.VOLCANO].resource
+LATER: Final = "86400"
+"""Seconds until pods are ready by themselves: longer than any test."""
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "scheduler-plugins"}}
 # What of Volcano's definition the operator goes by; its scheduler is not there.
 VOLCANO_KIND: Final[Object] = {
@@ -222,7 +224,7 @@ async def test_the_job_of_the_page_starts_stage_by_stage(testbed: Testbed) -> No
     async with nodes(testbed, n1=6), testbed.operator():
         staged = job_of_the_page(testbed)
         learner = staged["spec"]["tasks"][0]["template"]
-        learner["metadata"] = {"annotations": {"fake/ready-after": "1"}}
+        learner["metadata"] = {"annotations": {"fake/ready-after": LATER}}
         await testbed.submit(staged)
 
         async def first_stage_is_bound() -> bool:
@@ -230,6 +232,8 @@ async def test_the_job_of_the_page_starts_stage_by_stage(testbed: Testbed) -> No
 
         await testbed.until(first_stage_is_bound, "the first stage to be bound")
         assert await minimum(testbed, "ppo") == 2
+        for name in await testbed.pods("ppo"):
+            await testbed.kubelet.make_ready(testbed.namespace, name)
         await testbed.phase("ppo", "Running")
         assert await minimum(testbed, "ppo") == 6
         assert len(await bound(testbed, "ppo")) == 6

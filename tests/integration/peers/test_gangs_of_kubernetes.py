@@ -14,7 +14,7 @@ from di_operator.builders.pod_group import KINDS
 from tests.integration.conftest import api_server_with_crd, fresh_namespace
 from tests.integration.operator.test_allocation import devices, nodes
 from tests.integration.operator_testbed import Testbed, condition, job, with_testbed
-from tests.integration.peers.test_gang_schedulers import bound, one_of_two
+from tests.integration.peers.test_gang_schedulers import LATER, bound, one_of_two
 
 Object = dict[str, Any]
 GANG: Final[Object] = {"scheduling": {"gangScheduler": "kubernetes"}}
@@ -75,7 +75,7 @@ async def test_of_two_gangs_that_do_not_fit_together_one_runs_and_one_waits_whol
 async def test_a_group_follows_stages_and_replicas(testbed: Testbed, namespace: str) -> None:
     async with nodes(testbed, n1=5), testbed.operator():
         learner = devices(testbed, "learner", 2)
-        learner["template"]["metadata"]["annotations"]["fake/ready-after"] = "1"
+        learner["template"]["metadata"]["annotations"]["fake/ready-after"] = LATER
         collector = devices(testbed, "collector", 2) | {"dependsOn": ["learner"]}
         await testbed.submit(job("grows", learner, collector, **GANG))
 
@@ -83,6 +83,8 @@ async def test_a_group_follows_stages_and_replicas(testbed: Testbed, namespace: 
             return len(await bound(testbed, "grows")) == 2 == await minimum(testbed, "grows")
 
         await testbed.until(is_first_stage, "the first stage to be bound")
+        for name in await testbed.pods("grows"):
+            await testbed.kubelet.make_ready(namespace, name)
 
         async def is_second_stage() -> bool:
             return len(await bound(testbed, "grows")) == 4 == await minimum(testbed, "grows")
