@@ -262,7 +262,8 @@ async def an_evicted_pod_comes_back_under_its_name_and_rank(stage: Scene) -> Non
 
 @scenario()
 async def pods_of_a_suspended_job_end_with_their_own_grace_period(stage: Scene) -> None:
-    body = task("work", 2, stop_after="1.5")
+    # Long enough to be seen, and less than the grace period.
+    body = task("work", 2, stop_after="20")
     body["template"]["spec"]["terminationGracePeriodSeconds"] = 47
     await stage.submit(job("a", body))
     await stage.reached("Running", runs(2))

@@ -77,9 +77,10 @@ def _ask(folder: Path, targets: dict[str, str], namespace: str) -> None:
         assert {rule["name"]: rule.get("lastError", "") for rule in prometheus.rules()} == (
             dict.fromkeys((rule["name"] for rule in prometheus.rules()), "")
         )
-        # The webhook's certificate here is good for a day; all else is well, and raises no alarm.
-        raised = [each["metric"]["alertname"] for each in prometheus.query("ALERTS")]
-        assert raised == ["DIWebhookCertificateExpires"]
+        # The webhook's certificate here is good for a day; all else is well, and raises no alarm,
+        # except that a busy machine may be slow.
+        raised = {each["metric"]["alertname"] for each in prometheus.query("ALERTS")}
+        assert raised - {"DIWebhookSlow"} == {"DIWebhookCertificateExpires"}
         (waits,) = prometheus.query(f'di_job_queue_wait_seconds{{namespace="{namespace}"}}')
         assert waits["metric"]["dijob"] == "waits"
 
