@@ -1,23 +1,20 @@
 """Plain English in pages, values, docstrings, help texts and descriptions of fields.
 
 Retired words, sentences of more than LONGEST words, and docstrings that begin with a clause are
-counted. `language.toml` has the number
-of each page or package: more is an error, fewer lowers it. A block below a comment
-`<!-- not plain: REASON -->` is not counted. Some page has to have each term of TERMS.
+faults. A block below a comment `<!-- not plain: REASON -->` is exempt. Some page has to have each
+term of TERMS.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tools.documents.rows import ROOT
 
-FILE: Final = Path(__file__).with_name("language.toml")
 LONGEST: Final = 35
 """Words of a sentence."""
 _RETIRED: Final = re.compile(
@@ -61,30 +58,10 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?:])[)\"*_`]* +(?=[\"(*_`\[]*[A-Z0-9`])")
 
 
 def problems() -> list[str]:
-    """What is less plain than it was, a line each, and the terms that no page has."""
-    allowed = _allowed()
-    found = [
-        f"{name}: {count} retired words and long sentences, {allowed.get(name, 0)} allowed: "
-        f"python -m tools.documents.language {name} shows them"
-        for name, count in counted().items()
-        if count > allowed.get(name, 0)
-    ]
+    """Return a line for each fault of a page or package, and for each term that no page has."""
+    found = [f"{name}: {fault}" for name, prose in texts() for fault in faults(prose)]
     text = " ".join(_words(path.read_text()) for path in _pages())
-    found += [f"no page has the term {term!r}" for term in TERMS if term not in text]
-    return found
-
-
-def lowered() -> str:
-    """The text of `language.toml` with the numbers that have fallen."""
-    allowed = _allowed()
-    head = "# Retired words and long sentences that each page or package still has: lower only.\n"
-    counts = {name: min(count, allowed.get(name, 0)) for name, count in counted().items()}
-    return head + "".join(f'"{name}" = {count}\n' for name, count in counts.items() if count)
-
-
-def counted() -> Mapping[str, int]:
-    """The faults of each page and package, by path."""
-    return {name: len(list(faults(text))) for name, text in texts()}
+    return [*found, *(f"no page has the term {term!r}" for term in TERMS if term not in text)]
 
 
 def texts() -> Iterator[tuple[str, list[str]]]:
@@ -160,21 +137,3 @@ def _pages() -> list[Path]:
 
 def _words(text: str) -> str:
     return re.sub(r"[\s_-]+", " ", text).lower()
-
-
-def _allowed() -> Mapping[str, int]:
-    return tomllib.loads(FILE.read_text()) if FILE.exists() else {}
-
-
-def main(names: list[str]) -> int:
-    """Show the faults of pages and packages."""
-    for name, found in texts():
-        if name in names:
-            print(*faults(found), sep="\n")
-    return 0
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.exit(main(sys.argv[1:]))

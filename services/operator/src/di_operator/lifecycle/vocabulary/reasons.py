@@ -119,10 +119,10 @@ class Reason(_Declared):
     GRANT_WITHDRAWN = (
         "GrantWithdrawn",
         "Warning",
-        "Pending: the API server refused what the job needs to use the nodes that the allocator "
-        "had granted it, so these went back, or it refused the job's pods in a dry run before any "
-        "grant; the message has its words and when the job is tried again. The delays grow from 15 "
-        "seconds to ten minutes",
+        "Pending: the API server refused an object that the job needs to use its assigned nodes, "
+        "and the allocator took them back; or it refused the job's pods in a dry run before any "
+        "assignment. The message has the refusal and the time of the next attempt. The delays grow "
+        "from 15 seconds to ten minutes",
     )
     UNSCHEDULABLE = (
         "Unschedulable",
