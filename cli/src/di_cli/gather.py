@@ -7,8 +7,8 @@ from typing import Any
 
 from di_api.explain import Facts
 from di_api.explain.claims import claims_of
+from di_api.explain.facts import is_healthy
 from di_api.explain.limit_ranges import breaks_limits
-from di_api.explain.signs import is_well
 from di_api.field_error import items, mapping
 from di_cli.logs.read import last_lines
 from di_cli.session import Session
@@ -71,6 +71,6 @@ def _readable(kind: str, read: Callable[[], list[Object]], unread: set[str]) -> 
 
 
 def _logs(session: Session, pods: list[dict[str, Any]]) -> dict[str, list[str]]:
-    unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_LOGS]
+    unwell = [pod for pod in in_order(pods) if not is_healthy(pod)][:_LOGS]
     found = {name_of(pod): last_lines(session, dict(pod), _LINES) for pod in unwell}
     return {pod: lines for pod, lines in found.items() if lines}

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from di_api.explain.signs import is_well
+from di_api.explain.facts import is_healthy
 from di_api.field_error import mapping
 from di_api.pods.main_container import all_statuses
 from di_cli.views.pods import in_order, name_of
@@ -29,7 +29,7 @@ class LastLines:
 
     def of(self, pods: Iterable[Object]) -> dict[str, list[str]]:
         """Return the log tails of the first unhealthy pods, by pod name."""
-        unwell = [pod for pod in in_order(pods) if not is_well(pod)][:_PODS]
+        unwell = [pod for pod in in_order(pods) if not is_healthy(pod)][:_PODS]
         found = {name_of(pod): self._lines(pod) for pod in unwell}
         return {name: lines for name, lines in found.items() if lines}
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from di_api.explain.facts import Object
-from di_api.explain.job import Job, text_of
+from di_api.explain.facts import Object, text_of
+from di_api.explain.job import Job
 from di_api.explain.messages import one_line
 from di_api.field_error import items, mapping
 from di_api.timestamps import last_seen
@@ -37,8 +37,8 @@ def is_of_claim(event: Object, claims: Collection[str]) -> bool:
 
 def unbound_claim(job: Job, pod: str) -> str:
     """Return why a claim of a pod is not bound, by its newest Event; empty without one."""
-    own = (each for each in job.facts.pods if mapping(each.get("metadata")).get("name") == pod)
-    claims = claims_of(own)
+    own = job.pod(pod)
+    claims = claims_of([own] if own is not None else [])
     events = [event for event in job.facts.events if is_of_claim(event, claims)]
     if not events:
         return ""

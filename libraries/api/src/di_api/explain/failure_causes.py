@@ -1,4 +1,4 @@
-"""Table of failure causes; the first row that matches a sign decides.
+"""Table of failure causes; the first row that matches an observation decides.
 
 The texts are those of Kubernetes 1.30 and newer: reasons of kubelet and scheduler
 (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/), messages of admission.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from di_api.explain.cause import Cause
-from di_api.explain.signs import Sign, Source
+from di_api.explain.observations import Observation, Source
 
 _SAID: Final = frozenset({Source.CONDITION, Source.SCHEDULER, Source.EVENT, Source.WAITING})
 _DISRUPTED: Final = frozenset({Source.POD, Source.EVENT, Source.CONDITION})
@@ -21,9 +21,10 @@ _OF_ENDS: Final = frozenset({Source.ENDED, Source.CONDITION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCause:
-    """A row: the signs that it matches, and the explanation.
+    """A row: the observations that it matches, and the explanation.
 
-    A sign matches by its reason, its exit code or its text; texts can insert fields of the sign.
+    An observation matches by its reason, its exit code or its text. Summary and remedy can insert
+    its fields.
     """
 
     cause: Cause
@@ -38,20 +39,20 @@ class FailureCause:
     unless: str = ""
     """Pattern of texts that exclude the row."""
     is_program: bool = False
-    """Whether the log of the program has the cause, and not the sign's own message."""
+    """Whether the log of the program has the cause, and not the observation's own message."""
 
-    def fits(self, sign: Sign) -> bool:
-        """Return whether the row matches the sign."""
-        if sign.source not in self.sources or self.is_init not in (None, sign.is_init):
+    def fits(self, seen: Observation) -> bool:
+        """Return whether the row matches the observation."""
+        if seen.source not in self.sources or self.is_init not in (None, seen.is_init):
             return False
-        if sign.is_beside is not self.is_beside:
+        if seen.is_beside is not self.is_beside:
             return False
-        if self.unless and re.search(self.unless, sign.words, re.IGNORECASE):
+        if self.unless and re.search(self.unless, seen.message, re.IGNORECASE):
             return False
         return (
-            sign.reason in self.reasons
-            or (sign.exit_code is not None and sign.exit_code in self.codes)
-            or bool(self.pattern and re.search(self.pattern, sign.words, re.IGNORECASE))
+            seen.reason in self.reasons
+            or (seen.exit_code is not None and seen.exit_code in self.codes)
+            or bool(self.pattern and re.search(self.pattern, seen.message, re.IGNORECASE))
         )
 
 
@@ -421,14 +422,16 @@ FAILURE_CAUSES: Final = (
 )
 
 
-def first_failure_cause(signs: Iterable[Sign]) -> tuple[FailureCause, Sign] | None:
-    """Return the first row that matches any sign, with the first sign it matches; signs of pods
-    come before others.
+def first_failure_cause(
+    observations: Iterable[Observation],
+) -> tuple[FailureCause, Observation] | None:
+    """Return the first row that matches any observation, and the first observation that it matches;
+    observations of pods come before others.
     """
-    found = tuple(signs)
+    found = tuple(observations)
     for kind in FAILURE_CAUSES:
-        if fitting := [sign for sign in found if kind.fits(sign)]:
-            own = [sign for sign in fitting if sign.source is not Source.CONDITION]
-            named = (sign for sign in own if sign.pod)
+        if fitting := [seen for seen in found if kind.fits(seen)]:
+            own = [seen for seen in fitting if seen.source is not Source.CONDITION]
+            named = (seen for seen in own if seen.pod)
             return kind, next(named, own[0] if own else fitting[0])
     return None

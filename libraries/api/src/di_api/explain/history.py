@@ -1,4 +1,4 @@
-"""Signs from Events and from past states, which explain nothing about the present state."""
+"""Observations from Events and from past states, which explain nothing about the present state."""
 
 from __future__ import annotations
 
@@ -7,17 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from di_api.explain.facts import Object
-from di_api.explain.job import Condition, Job, text_of
-from di_api.explain.signs import (
-    Sign,
-    Source,
-    condition_signs,
-    is_well,
-    node_of,
-    uid_of,
-    unwell_pods,
-)
+from di_api.explain.facts import Object, is_healthy, node_of, text_of, uid_of, unhealthy_pods
+from di_api.explain.job import Condition, Job
+from di_api.explain.observations import Observation, Source, condition_observations
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.pods.main_container import all_statuses
@@ -35,37 +27,37 @@ _ONE_LOOK: Final = timedelta(seconds=5)
 """Losses that are recorded within this time count as one loss in the operator."""
 
 
-def event_signs(job: Job) -> tuple[Sign, ...]:
+def event_observations(job: Job) -> tuple[Observation, ...]:
     """Return the Events of unhealthy pods, and of the job in its phase, the newest first."""
-    unwell = {uid_of(pod): pod for pod in unwell_pods(job.facts)}
+    unhealthy = {uid_of(pod): pod for pod in unhealthy_pods(job.facts)}
     found = []
-    for event, sign in _warnings(job):
+    for event, seen in _warnings(job):
         about = mapping(event.get("involvedObject"))
-        pod = unwell.get(text_of(about.get("uid")))
-        if sign.reason in _DISRUPTIONS:
+        pod = unhealthy.get(text_of(about.get("uid")))
+        if seen.reason in _DISRUPTIONS:
             keeps = pod is not None
         elif job.phase is Phase.RUNNING:
             # The pod runs, so what prevented its start is over.
             keeps = False
         elif pod is not None:
-            keeps = sign.reason != "FailedScheduling" or not node_of(pod)
+            keeps = seen.reason != "FailedScheduling" or not node_of(pod)
         else:
-            keeps = not sign.pod and _is_of_phase(job, sign)
+            keeps = not seen.pod and _is_of_phase(job, seen)
         if keeps:
-            found.append(sign)
+            found.append(seen)
     return _newest_first(found)
 
 
-def probe_signs(job: Job) -> tuple[Sign, ...]:
+def probe_observations(job: Job) -> tuple[Observation, ...]:
     """Return the probe because of which the kubelet killed a container of the first failed pod. The
     pod's status shows only how the container reacted.
 
     The Event of the kill names the probe only if the container is restarted.
     """
-    return kills(job, next(map(uid_of, unwell_pods(job.facts)), ""))
+    return kills(job, next(map(uid_of, unhealthy_pods(job.facts)), ""))
 
 
-def kills(job: Job, uid: str) -> tuple[Sign, ...]:
+def kills(job: Job, uid: str) -> tuple[Observation, ...]:
     """Return the failures of the probe for which the kubelet killed a container of a pod, the
     newest first; empty if it killed none.
     """
@@ -77,10 +69,12 @@ def kills(job: Job, uid: str) -> tuple[Sign, ...]:
     if not any(event.get("reason") == "Killing" for event in events):
         return ()
     failed = [event for event in events if event.get("reason") == "Unhealthy"]
-    return _newest_first([_sign(event) for event in failed if _ends(text_of(event.get("message")))])
+    return _newest_first(
+        [_observation(event) for event in failed if _ends(text_of(event.get("message")))]
+    )
 
 
-def kills_in_place(job: Job) -> tuple[Sign, ...]:
+def kills_in_place(job: Job) -> tuple[Observation, ...]:
     """Return the same for a pod that is ready again after its container was restarted."""
     for pod in job.facts.pods:
         counts = (each.get("restartCount") for each in all_statuses(pod))
@@ -90,9 +84,9 @@ def kills_in_place(job: Job) -> tuple[Sign, ...]:
     return ()
 
 
-def _kills_before(job: Job, restart: Condition) -> tuple[Sign, ...]:
+def _kills_before(job: Job, restart: Condition) -> tuple[Observation, ...]:
     """Return the same for the pod because of which the job restarted: a later one has its name."""
-    named = next((sign.pod for sign in condition_signs(restart)), "")
+    named = next((seen.pod for seen in condition_observations(restart)), "")
     present = {uid_of(pod) for pod in job.facts.pods}
     for event in job.facts.events:
         about = mapping(event.get("involvedObject"))
@@ -104,11 +98,11 @@ def _kills_before(job: Job, restart: Condition) -> tuple[Sign, ...]:
     return ()
 
 
-def pull_error(job: Job, sign: Sign) -> str:
+def pull_error(job: Job, seen: Observation) -> str:
     """Return the Event with the error of a pull whose container's message has only the delay."""
-    if not _DELAY.fullmatch(sign.text):
+    if not _DELAY.fullmatch(seen.text):
         return ""
-    pulls = [each for _, each in _warnings(job) if each.pod == sign.pod and "pull" in each.text]
+    pulls = [each for _, each in _warnings(job) if each.pod == seen.pod and "pull" in each.text]
     return next((each.text for each in _newest_first(pulls) if each.text.count(":")), "")
 
 
@@ -116,7 +110,7 @@ def _ends(message: str) -> bool:
     return message.startswith(("Liveness probe", "Startup probe"))
 
 
-def past_signs(job: Job) -> tuple[Sign, ...]:
+def past_observations(job: Job) -> tuple[Observation, ...]:
     """Return why pods were last replaced, from the operator's conditions and, if the pods did not
     fail, from Events of deleted pods.
     """
@@ -124,36 +118,36 @@ def past_signs(job: Job) -> tuple[Sign, ...]:
     losses = _newest_first([_of_loss(mapping(each)) for each in items(job.status.get("failures"))])
     newest = losses[0].at if losses else None
     recent = [each for each in losses if newest and each.at and newest - each.at <= _ONE_LOOK]
-    told = (*condition_signs(last), *recent)
+    told = (*condition_observations(last), *recent)
     failed = last is not None and last.type == Phase.RESTARTING
     if last is not None and failed:
         return (*_kills_before(job, last), *told)
     return (*_disruptions(job), *told)
 
 
-def _disruptions(job: Job) -> tuple[Sign, ...]:
-    well = {uid_of(pod) for pod in job.facts.pods if is_well(pod)}
+def _disruptions(job: Job) -> tuple[Observation, ...]:
+    well = {uid_of(pod) for pod in job.facts.pods if is_healthy(pod)}
     return _newest_first(
         [
-            sign
-            for event, sign in _warnings(job)
-            if sign.reason in _DISRUPTIONS
+            seen
+            for event, seen in _warnings(job)
+            if seen.reason in _DISRUPTIONS
             and text_of(mapping(event.get("involvedObject")).get("uid")) not in well
         ]
     )
 
 
-def _warnings(job: Job) -> Iterator[tuple[Object, Sign]]:
+def _warnings(job: Job) -> Iterator[tuple[Object, Observation]]:
     for event in job.facts.events:
         reason = text_of(event.get("reason"))
         if event.get("type") != "Warning" and reason not in _DISRUPTIONS:
             continue
-        yield event, _sign(event)
+        yield event, _observation(event)
 
 
-def _sign(event: Object) -> Sign:
+def _observation(event: Object) -> Observation:
     about = mapping(event.get("involvedObject"))
-    return Sign(
+    return Observation(
         source=Source.EVENT,
         reason=text_of(event.get("reason")),
         text=text_of(event.get("message")),
@@ -162,9 +156,9 @@ def _sign(event: Object) -> Sign:
     )
 
 
-def _is_of_phase(job: Job, sign: Sign) -> bool:
+def _is_of_phase(job: Job, seen: Observation) -> bool:
     since = job.current.since if job.current is not None else None
-    return since is None or (sign.at is not None and sign.at >= since)
+    return since is None or (seen.at is not None and seen.at >= since)
 
 
 def _last_disturbance(job: Job) -> Condition | None:
@@ -174,10 +168,10 @@ def _last_disturbance(job: Job) -> Condition | None:
     return max(found, key=lambda each: each.since or _FIRST, default=None)
 
 
-def _of_loss(loss: Object) -> Sign:
+def _of_loss(loss: Object) -> Observation:
     code = loss.get("exitCode")
     is_code = isinstance(code, int) and not isinstance(code, bool)
-    return Sign(
+    return Observation(
         source=Source.ENDED if is_code else Source.POD,
         reason=text_of(loss.get("reason")),
         pod=text_of(loss.get("pod")),
@@ -186,5 +180,5 @@ def _of_loss(loss: Object) -> Sign:
     )
 
 
-def _newest_first(signs: list[Sign]) -> tuple[Sign, ...]:
-    return tuple(sorted(signs, key=lambda sign: sign.at or _FIRST, reverse=True))
+def _newest_first(observations: list[Observation]) -> tuple[Observation, ...]:
+    return tuple(sorted(observations, key=lambda seen: seen.at or _FIRST, reverse=True))

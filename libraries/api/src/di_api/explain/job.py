@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from di_api.explain.facts import Facts, Object
+from di_api.explain.facts import Facts, Object, name_of, text_of
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
@@ -61,6 +61,10 @@ class Job:
         """Return the condition of its phase."""
         return self.condition(self.phase.value) if self.phase else None
 
+    def pod(self, name: str) -> Object | None:
+        """Return the pod of a name, if the job still has it."""
+        return next((each for each in self.facts.pods if name_of(each) == name), None)
+
     def count(self, key: str) -> int:
         """Return a counter of the status."""
         found = self.status.get(key)
@@ -86,8 +90,3 @@ class Job:
                 message=text_of(found.get("message")),
                 since=parse_time(found.get("lastTransitionTime")),
             )
-
-
-def text_of(value: object) -> str:
-    """Return a string, empty for any other value."""
-    return value if isinstance(value, str) else ""

@@ -10,11 +10,11 @@ from di_api.expected_completion import ExpectedCompletion
 from di_api.explain.cause import Cause
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
+from di_api.explain.facts import name_of, text_of, uid_of
 from di_api.explain.history import kills
-from di_api.explain.job import Condition, Job, text_of
+from di_api.explain.job import Condition, Job
 from di_api.explain.messages import one_line
 from di_api.explain.pod_counts import PodCounts, count_pods, pods
-from di_api.explain.signs import name_of, uid_of
 from di_api.explain.suspender import suspender
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
@@ -86,13 +86,15 @@ def _killed(job: Job) -> Explanation | None:
     """Explain that a program that ended with exit code 0 was killed for its probe."""
     for pod in job.facts.pods:
         ended = main_end(pod)
-        signs = kills(job, uid_of(pod)) if ended is not None and not ended.get("exitCode") else ()
-        if signs:
+        observations = (
+            kills(job, uid_of(pod)) if ended is not None and not ended.get("exitCode") else ()
+        )
+        if observations:
             return Explanation(
                 cause=Cause.PROBE,
                 summary=f"{job.facts.name} counts as succeeded, but the node ended "
-                f"{name_of(pod)} for its probe: {one_line(signs[0].text)}",
-                evidence=evidence_of(job, signs[0]),
+                f"{name_of(pod)} for its probe: {one_line(observations[0].text)}",
+                evidence=evidence_of(job, observations[0]),
                 remedy="correct the probe, or give the program more time (startupProbe, "
                 "failureThreshold); a program that is stopped early must not exit with 0",
             )

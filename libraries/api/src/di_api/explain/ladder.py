@@ -13,16 +13,10 @@ from di_api.explain.cause import Cause
 from di_api.explain.claims import unbound_claim
 from di_api.explain.evidence import evidence_of, operator_says
 from di_api.explain.explanation import Evidence, Explanation
-from di_api.explain.facts import Facts, Object
+from di_api.explain.facts import Facts, name_of, text_of
 from di_api.explain.failure_causes import FAILURE_CAUSES, FailureCause, first_failure_cause
-from di_api.explain.history import (
-    event_signs,
-    kills_in_place,
-    past_signs,
-    probe_signs,
-    pull_error,
-)
-from di_api.explain.job import Job, text_of
+from di_api.explain.history import pull_error
+from di_api.explain.job import Job
 from di_api.explain.job_states import (
     being_deleted,
     operator_silent,
@@ -33,11 +27,12 @@ from di_api.explain.job_states import (
 from di_api.explain.limit_ranges import limit_range_of
 from di_api.explain.log_command import log_command
 from di_api.explain.messages import of_operator, one_line, own_message
+from di_api.explain.observations import Observation, Source
+from di_api.explain.observed_job import ObservedJob
 from di_api.explain.places import any_of_its_kind, can_take, cordoned, cordoned_text
 from di_api.explain.program_end import program_end
 from di_api.explain.queued import elsewhere, queued
 from di_api.explain.reasons import REASONS
-from di_api.explain.signs import Sign, Source, name_of, present_signs
 from di_api.field_error import items, mapping
 from di_api.names import DI_CONTAINER
 from di_api.phase import Phase
@@ -51,12 +46,12 @@ _WHOLE: Final = 1 << 14
 _OF_NODES: Final = frozenset({Cause.TAINT, Cause.CORDONED, Cause.NO_SUCH_NODE})
 _NAMES_SHOWN: Final = 5
 
-Step: TypeAlias = Callable[[Job], Explanation | None]
+Step: TypeAlias = Callable[[ObservedJob], Explanation | None]
 
 
 def explain(facts: Facts) -> Explanation:
     """Return why a job is in its state. Never raises, whatever the objects contain."""
-    job = Job(facts)
+    job = ObservedJob(facts)
     for step in LADDER:
         if (found := step(job)) is not None:
             return found
@@ -163,16 +158,16 @@ def _unreadable(job: Job) -> Explanation | None:
     )
 
 
-def _by_probes(job: Job) -> Explanation | None:
-    return _by_signs(job, probe_signs(job))
+def _by_probes(job: ObservedJob) -> Explanation | None:
+    return _by_observations(job, job.probes)
 
 
-def _by_present_signs(job: Job) -> Explanation | None:
-    return _by_signs(job, present_signs(job))
+def _by_present(job: ObservedJob) -> Explanation | None:
+    return _by_observations(job, job.present)
 
 
-def _by_events(job: Job) -> Explanation | None:
-    return _by_signs(job, event_signs(job))
+def _by_events(job: ObservedJob) -> Explanation | None:
+    return _by_observations(job, job.events)
 
 
 def _waits(job: Job) -> Explanation | None:
@@ -257,20 +252,19 @@ def _operator_failed(job: Job) -> Explanation | None:
     )
 
 
-def _moved_or_restarted(job: Job) -> Explanation | None:
+def _moved_or_restarted(job: ObservedJob) -> Explanation | None:
     """Explain a job that runs now, and was restarted or moved before."""
     live = job.phase is not None and not job.phase.is_finished
     if not live or not job.count("restarts") + job.count("reschedules"):
         return None
-    return _by_signs(job, past_signs(job), was=True)
+    return _by_observations(job, job.past, was=True)
 
 
-def _killed_in_place(job: Job) -> Explanation | None:
+def _killed_in_place(job: ObservedJob) -> Explanation | None:
     """Explain a job that runs, and a container of which was restarted for its probe."""
-    signs = kills_in_place(job)
-    if job.phase is not Phase.RUNNING or not signs:
+    if job.phase is not Phase.RUNNING or not job.kills_in_place:
         return None
-    found = _by_signs(job, signs)
+    found = _by_observations(job, job.kills_in_place)
     if found is None:
         return None
     what = f"{job.facts.name} runs, after a container of it was restarted"
@@ -292,7 +286,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _by_reason,
     _not_ending,
     _by_probes,
-    _by_present_signs,
+    _by_present,
     _by_events,
     _initializing,
     _waits,
@@ -303,52 +297,54 @@ LADDER: Final[tuple[Step, ...]] = (
 )
 
 
-def _by_signs(job: Job, signs: tuple[Sign, ...], *, was: bool = False) -> Explanation | None:
-    found = first_failure_cause(signs)
+def _by_observations(
+    job: Job, observations: tuple[Observation, ...], *, was: bool = False
+) -> Explanation | None:
+    found = first_failure_cause(observations)
     if found is None:
         return None
-    kind, sign = _by_its_nodes(job, *found)
+    kind, seen = _by_its_nodes(job, *found)
     if kind.cause is Cause.NO_ROOM and (waits := _waits(job)) is not None:
         # The operator knows that the nodes could run the job: its advice is not to add some.
         return waits
-    values = _values(job, sign)
+    values = _values(job, seen)
     what, remedy = kind.summary.format_map(values), kind.remedy.format_map(values)
-    if kind.is_program or sign.source is Source.LOG:
-        end = program_end(job, sign, signs)
+    if kind.is_program or seen.source is Source.LOG:
+        end = program_end(job, seen, observations)
         what, remedy = end.summary(what), end.remedy(remedy)
     else:
-        if sign.container not in ("", DI_CONTAINER) and sign.container not in what:
-            what = f"{what} (container {sign.container})"
-        what = _with(what, _message(job, kind, sign))
+        if seen.container not in ("", DI_CONTAINER) and seen.container not in what:
+            what = f"{what} (container {seen.container})"
+        what = _with(what, _message(job, kind, seen))
     return Explanation(
         cause=_cause(job, kind),
         summary=f"{_state(job, was=was)}: {what}",
-        evidence=evidence_of(job, sign),
+        evidence=evidence_of(job, seen),
         remedy=remedy,
     )
 
 
-def _message(job: Job, kind: FailureCause, sign: Sign) -> str:
+def _message(job: Job, kind: FailureCause, seen: Observation) -> str:
     """Return the message that the first line shows with a cause: that of the object itself."""
     if kind.cause in _REFUSALS:
-        return one_line(of_operator(sign.text), _WHOLE)
-    if kind.cause is Cause.VOLUME and (claim := unbound_claim(job, sign.pod)):
+        return one_line(of_operator(seen.text), _WHOLE)
+    if kind.cause is Cause.VOLUME and (claim := unbound_claim(job, seen.pod)):
         return claim
-    if kind.cause is Cause.IMAGE and (pull := pull_error(job, sign)):
+    if kind.cause is Cause.IMAGE and (pull := pull_error(job, seen)):
         return pull
     if kind.cause is Cause.OUT_OF_MEMORY:
-        return _memory(job, sign)
-    return own_message(sign)
+        return _memory(job, seen)
+    return own_message(seen)
 
 
-def _memory(job: Job, sign: Sign) -> str:
+def _memory(job: Job, seen: Observation) -> str:
     """Return the limit at which a container was killed for its memory."""
     current = job.current
     if current is not None and current.reason == "OOMLimit":
         return one_line(current.message.partition(";")[0])
-    spec = mapping(mapping(_pod(job, sign)).get("spec"))
+    spec = mapping(mapping(job.pod(seen.pod)).get("spec"))
     for container in map(mapping, items(spec.get("containers"))):
-        if container.get("name") == (sign.container or DI_CONTAINER):
+        if container.get("name") == (seen.container or DI_CONTAINER):
             limits = mapping(mapping(container.get("resources")).get("limits"))
             limit = text_of(limits.get("memory"))
             return f"its limit is {limit}" if limit else ""
@@ -360,20 +356,22 @@ def _with(what: str, message: str) -> str:
     return f"{what}: {message}" if message and message not in what else what
 
 
-def _by_its_nodes(job: Job, kind: FailureCause, sign: Sign) -> tuple[FailureCause, Sign]:
+def _by_its_nodes(
+    job: Job, kind: FailureCause, seen: Observation
+) -> tuple[FailureCause, Observation]:
     """Name the cordon of nodes that would fit the pod, and ignore taints of those that would not
     fit it without them either.
     """
     nodes = job.facts.nodes
     if kind.cause not in _OF_NODES or not nodes:
-        return kind, sign
-    pod = _pod(job, sign)
+        return kind, seen
+    pod = job.pod(seen.pod)
     if cordoned(pod, nodes):
         is_only = kind.cause is Cause.CORDONED or not can_take(pod, nodes)
-        return (_row(Cause.CORDONED) if is_only else kind), sign
+        return (_row(Cause.CORDONED) if is_only else kind), seen
     if pod is None or any_of_its_kind(pod, nodes):
-        return kind, sign
-    return _row(Cause.NO_SUCH_NODE, "didn't match"), sign
+        return kind, seen
+    return _row(Cause.NO_SUCH_NODE, "didn't match"), seen
 
 
 def _row(cause: Cause, pattern: str = "") -> FailureCause:
@@ -412,24 +410,20 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _values(job: Job, sign: Sign) -> dict[str, str]:
-    nodes = cordoned(_pod(job, sign), job.facts.nodes)
-    limits = limit_range_of(sign.text, job.facts.limit_ranges)
+def _values(job: Job, seen: Observation) -> dict[str, str]:
+    nodes = cordoned(job.pod(seen.pod), job.facts.nodes)
+    limits = limit_range_of(seen.text, job.facts.limit_ranges)
     return {
         "job": job.facts.name,
         "namespace": job.facts.namespace,
-        "pod": sign.pod or "a pod",
-        "node": sign.node or _node_in(sign.text) or "of a pod",
-        "container": sign.container or "di-container",
+        "pod": seen.pod or "a pod",
+        "node": seen.node or _node_in(seen.text) or "of a pod",
+        "container": seen.container or "di-container",
         "cordoned": cordoned_text(nodes),
         "cordoned_node": name_of(nodes[0]) if nodes else "NODE",
-        "logs": log_command(job, sign),
+        "logs": log_command(job, seen),
         "limits": f"LimitRange {limits}" if limits else "a LimitRange",
     }
-
-
-def _pod(job: Job, sign: Sign) -> Object | None:
-    return next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
 
 
 def _node_in(text: str) -> str:

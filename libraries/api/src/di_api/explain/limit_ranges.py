@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from di_api.explain.facts import Object
-from di_api.explain.job import text_of
+from di_api.explain.facts import Object, text_of
 from di_api.field_error import items, mapping
 from di_api.quantity import parse_quantity
 

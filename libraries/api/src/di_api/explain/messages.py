@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from di_api.explain.signs import REJECTED, Sign, Source
+from di_api.explain.observations import REJECTED, Observation, Source
 
 NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of containers that the runtime could not start: its message is theirs."""
@@ -20,23 +20,23 @@ _RUNTIME: Final = re.compile(r"^.*unable to start container process: |: unknown$
 _OF_RPC: Final = re.compile(r"rpc error: code = \w+ desc = ")
 
 
-def own_message(sign: Sign) -> str:
-    """Return the message of a sign's source, without what only repeats the source."""
-    match sign.source:
+def own_message(seen: Observation) -> str:
+    """Return the message of an observation's source, without what only repeats the source."""
+    match seen.source:
         case Source.CONDITION:
-            return one_line(of_operator(sign.text))
+            return one_line(of_operator(seen.text))
         case Source.POD:
-            is_said = sign.reason in sign.text or sign.reason == REJECTED
-            return one_line(sign.text if is_said else sign.words)
+            is_said = seen.reason in seen.text or seen.reason == REJECTED
+            return one_line(seen.text if is_said else seen.message)
         case Source.ENDED:
             # The message of any other end is the program's log tail.
-            return one_line(sign.text) if sign.reason in NOT_STARTED else ""
+            return one_line(seen.text) if seen.reason in NOT_STARTED else ""
         case Source.LOG:
             return ""
         case Source.WAITING:
-            return one_line(sign.words if sign.reason not in sign.text else sign.text)
+            return one_line(seen.message if seen.reason not in seen.text else seen.text)
         case _:
-            return one_line(sign.text or sign.reason)
+            return one_line(seen.text or seen.reason)
 
 
 def of_operator(text: str) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from di_api.explain.facts import Object
-from di_api.explain.job import text_of
+from di_api.explain.facts import Object, text_of
 from di_api.field_error import items, mapping
 
 _CORDON: Final = "node.kubernetes.io/unschedulable"

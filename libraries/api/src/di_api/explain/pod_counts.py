@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from di_api.explain.facts import Object
-from di_api.explain.job import Job, text_of
-from di_api.explain.signs import is_well, name_of, node_of
+from di_api.explain.facts import Object, is_healthy, name_of, node_of, text_of
+from di_api.explain.job import Job
 from di_api.field_error import items, mapping
 from di_api.pods.main_container import all_statuses
 
@@ -61,8 +60,8 @@ def count_pods(job: Job) -> PodCounts:
     found = job.facts.pods
     ending = [pod for pod in found if mapping(pod.get("metadata")).get("deletionTimestamp")]
     alive = [pod for pod in found if pod not in ending]
-    well = [pod for pod in alive if is_well(pod)]
-    others = [pod for pod in alive if not is_well(pod)]
+    well = [pod for pod in alive if is_healthy(pod)]
+    others = [pod for pod in alive if not is_healthy(pod)]
     return PodCounts(max(job.count("replicas"), len(alive)), well, ending, others)
 
 

@@ -10,8 +10,8 @@ from typing import Final
 from di_api.explain.job import Job
 from di_api.explain.log_command import is_of_previous_run
 from di_api.explain.messages import NOT_STARTED, of_operator, one_line
+from di_api.explain.observations import Observation, Source
 from di_api.explain.program_errors import exit_text, program_error, unresolved_host
-from di_api.explain.signs import Sign, Source, name_of
 
 _CODE: Final = re.compile(r"exit code (\d+)")
 _REMEDIES: Final = (
@@ -83,30 +83,32 @@ class ProgramEnd:
         return otherwise
 
 
-def program_end(job: Job, sign: Sign, signs: Sequence[Sign]) -> ProgramEnd:
-    """Return how the program of a sign ended, by the logs of its pod and the operator's message."""
-    pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
+def program_end(job: Job, seen: Observation, observations: Sequence[Observation]) -> ProgramEnd:
+    """Return how a program ended, by the logs of its pod and the operator's message."""
+    pod = job.pod(seen.pod)
     error, host = "", None
-    for lines in _logs(job, sign, signs):
+    for lines in _logs(job, seen, observations):
         error = program_error(lines)
         if error:
             host = unresolved_host(error, lines, pod)
             break
-    own = one_line(sign.text) if sign.reason in NOT_STARTED else ""
-    coded = _CODE.search(of_operator(sign.text)) if sign.exit_code is None else None
-    code = exit_text(int(coded[1]) if coded else sign.exit_code)
+    own = one_line(seen.text) if seen.reason in NOT_STARTED else ""
+    coded = _CODE.search(of_operator(seen.text)) if seen.exit_code is None else None
+    code = exit_text(int(coded[1]) if coded else seen.exit_code)
     return ProgramEnd(error=error or own, code=code, host=host, namespace=job.facts.namespace)
 
 
-def _logs(job: Job, sign: Sign, signs: Sequence[Sign]) -> Iterator[Sequence[str]]:
-    """Yield the log tails of the run that a sign is about, the surest first."""
-    own = sign.text.splitlines() if sign.source in (Source.ENDED, Source.LOG) else []
-    others = [each.text for each in signs if each.source is Source.LOG and not each.pod]
-    read = job.facts.logs.get(sign.pod) or ()
-    if sign.source is Source.LOG and not sign.pod:
-        own = _split(sign.text)
-    pod = next((each for each in job.facts.pods if name_of(each) == sign.pod), None)
-    if pod is not None and is_of_previous_run(pod, sign):
+def _logs(
+    job: Job, seen: Observation, observations: Sequence[Observation]
+) -> Iterator[Sequence[str]]:
+    """Yield the log tails of the run that an observation is about, the surest first."""
+    own = seen.text.splitlines() if seen.source in (Source.ENDED, Source.LOG) else []
+    others = [each.text for each in observations if each.source is Source.LOG and not each.pod]
+    read = job.facts.logs.get(seen.pod) or ()
+    if seen.source is Source.LOG and not seen.pod:
+        own = _split(seen.text)
+    pod = job.pod(seen.pod)
+    if pod is not None and is_of_previous_run(pod, seen):
         yield own
         yield read
     else:

@@ -1,7 +1,7 @@
-"""Signs: single observations from the operator, the kubelet, the scheduler and the program.
+"""Observations from the operator, the kubelet, the scheduler and the program.
 
-This module has signs of the present state; `history.py` has those from Events and of the past.
-Healthy pods give no signs.
+This module has those of the present state; `history.py` has those from Events and of the past.
+Healthy pods give no observations.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from di_api.explain.facts import Facts, Object
-from di_api.explain.job import Condition, Job, text_of
+from di_api.explain.facts import (
+    Facts,
+    Object,
+    name_of,
+    node_of,
+    ready_condition,
+    text_of,
+    unhealthy_pods,
+)
+from di_api.explain.job import Condition, Job
 from di_api.field_error import items, mapping
 from di_api.pods.main_container import (
     ALL_CONTAINERS,
@@ -22,25 +30,23 @@ from di_api.pods.main_container import (
     ended_beside_main,
     main_end,
     main_status,
-    phase_of,
     was_rejected,
 )
 from di_api.timestamps import parse_time
 
-_LAST: Final = datetime.max.replace(tzinfo=UTC)
 _NAMED: Final = re.compile(r"(?<!\S)(\S++) (?:failed )?first\b")
 """Finds the pod's name in the operator's messages."""
-_LAST_WORDS: Final = "; its last lines: "
+_LOG_TAIL: Final = "; its last lines: "
 """Text before a program's log tail in the operator's messages."""
 _LOOP: Final = 2
 """Number of restarts in place from which on they count as a crash loop."""
 REJECTED: Final = "PodRejected"
-"""Reason of the sign of a pod that failed before any of its containers ran."""
+"""Reason of the observation of a pod that failed before any of its containers ran."""
 ON_THE_WAY: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 class Source(StrEnum):
-    """Source of a sign."""
+    """Source of an observation."""
 
     CONDITION = "condition"
     WAITING = "waiting"
@@ -53,7 +59,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class Observation:
     """One observation."""
 
     source: Source
@@ -61,7 +67,7 @@ class Sign:
     """One-word reason from the source."""
     text: str = ""
     pod: str = ""
-    """Name of the pod; empty if the sign is not about a pod."""
+    """Name of the pod; empty if the observation is not about a pod."""
     container: str = ""
     is_init: bool = False
     is_beside: bool = False
@@ -71,89 +77,50 @@ class Sign:
     at: datetime | None = None
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """Return reason and text together."""
         return ": ".join(part for part in (self.reason, self.text) if part)
 
 
-def present_signs(job: Job) -> tuple[Sign, ...]:
-    """Return the signs of the job's phase and of its unhealthy pods, the first that failed
+def present_observations(job: Job) -> tuple[Observation, ...]:
+    """Return the observations of the job's phase and of its unhealthy pods, the first that failed
     first.
     """
-    unwell = unwell_pods(job.facts)
+    unhealthy = unhealthy_pods(job.facts)
     return (
-        *condition_signs(job.current),
-        *(sign for pod in unwell for sign in _of_pod(pod)),
-        *_of_nodes(job.facts, unwell),
-        *_of_logs(job.facts, unwell),
+        *condition_observations(job.current),
+        *(seen for pod in unhealthy for seen in _of_pod(pod)),
+        *_of_nodes(job.facts, unhealthy),
+        *_of_logs(job.facts, unhealthy),
     )
 
 
-def unwell_pods(facts: Facts) -> list[Object]:
-    """Return the unhealthy pods, the first that failed first."""
-    return sorted((pod for pod in facts.pods if not is_well(pod)), key=_failed_at)
-
-
-def is_well(pod: Object) -> bool:
-    """Return whether a pod is ready, or its program has succeeded."""
-    status = mapping(pod.get("status"))
-    if phase_of(pod) == "Succeeded":
-        return True
-    return any(
-        mapping(each).get("type") == "Ready" and mapping(each).get("status") == "True"
-        for each in items(status.get("conditions"))
-    )
-
-
-def name_of(pod: Object) -> str:
-    """Return a pod's name."""
-    return text_of(mapping(pod.get("metadata")).get("name"))
-
-
-def uid_of(pod: Object) -> str:
-    """Return a pod's UID."""
-    return text_of(mapping(pod.get("metadata")).get("uid"))
-
-
-def node_of(pod: Object) -> str:
-    """Return the node that a pod is bound to; empty if there is none."""
-    return text_of(mapping(pod.get("spec")).get("nodeName"))
-
-
-def ready_condition(node: Object) -> Object:
-    """Return the Ready condition of a node."""
-    for each in items(mapping(node.get("status")).get("conditions")):
-        if mapping(each).get("type") == "Ready":
-            return mapping(each)
-    return {}
-
-
-def condition_signs(found: Condition | None) -> Iterator[Sign]:
-    """Yield the sign of a condition, and that of the log tail in it."""
+def condition_observations(found: Condition | None) -> Iterator[Observation]:
+    """Yield the observation of a condition, and that of the log tail in it."""
     if found is None:
         return
     # The rest is the program's output, which can contain anything.
-    told, _, last_words = found.message.partition(_LAST_WORDS)
-    named = _NAMED.search(told)
-    yield Sign(
+    message, _, log_tail = found.message.partition(_LOG_TAIL)
+    named = _NAMED.search(message)
+    yield Observation(
         source=Source.CONDITION,
         reason=found.reason,
-        text=told,
+        text=message,
         pod=named[1] if named else "",
         at=found.since,
     )
-    if last_words:
-        yield Sign(source=Source.LOG, text=last_words)
+    if log_tail:
+        yield Observation(source=Source.LOG, text=log_tail)
 
 
-def _of_pod(pod: Object) -> Iterator[Sign]:
+def _of_pod(pod: Object) -> Iterator[Observation]:
     status, name, node = mapping(pod.get("status")), name_of(pod), node_of(pod)
     if reason := text_of(status.get("reason")):
         text = text_of(status.get("message"))
-        yield Sign(source=Source.POD, reason=reason, text=text, pod=name, node=node)
+        yield Observation(source=Source.POD, reason=reason, text=text, pod=name, node=node)
         if was_rejected(pod):
             words = ": ".join(part for part in (reason, text) if part)
-            yield Sign(source=Source.POD, reason=REJECTED, text=words, pod=name, node=node)
+            yield Observation(source=Source.POD, reason=REJECTED, text=words, pod=name, node=node)
     yield from _of_pod_conditions(status, name, node)
     sidecars, main = _sidecars(pod), main_status(pod)
     # Once the program has ended, what the containers beside it do explains nothing.
@@ -164,10 +131,10 @@ def _of_pod(pod: Object) -> Iterator[Sign]:
                 continue
             is_init = kind != CONTAINERS and each.get("name") not in sidecars
             is_beside = beside is not None and each is beside[0]
-            for sign in _of_container(each, name, node, is_init=is_init):
-                yield replace(sign, is_beside=True) if is_beside else sign
+            for seen in _of_container(each, name, node, is_init=is_init):
+                yield replace(seen, is_beside=True) if is_beside else seen
     if beside is not None and not beside[1].get("exitCode"):
-        yield Sign(
+        yield Observation(
             source=Source.ENDED,
             reason=text_of(beside[1].get("reason")),
             pod=name,
@@ -186,14 +153,14 @@ def _sidecars(pod: Object) -> list[object]:
     return [each.get("name") for each in found if each.get("restartPolicy") == "Always"]
 
 
-def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Sign]:
+def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Observation]:
     for each in map(mapping, items(status.get("conditions"))):
         kind, value = each.get("type"), each.get("status")
         sources = {("DisruptionTarget", "True"): Source.POD}
         sources["PodScheduled", "False"] = Source.SCHEDULER
         source = sources.get((text_of(kind), text_of(value)))
         if source is not None:
-            yield Sign(
+            yield Observation(
                 source=source,
                 reason=text_of(each.get("reason")),
                 text=text_of(each.get("message")),
@@ -203,13 +170,15 @@ def _of_pod_conditions(status: Object, pod: str, node: str) -> Iterator[Sign]:
             )
 
 
-def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> Iterator[Sign]:
+def _of_container(
+    container: Object, pod: str, node: str, *, is_init: bool
+) -> Iterator[Observation]:
     name = text_of(container.get("name"))
     state, last = mapping(container.get("state")), mapping(container.get("lastState"))
     for ended in (mapping(state.get("terminated")), mapping(last.get("terminated"))):
         code = ended.get("exitCode")
         if isinstance(code, int) and code != 0:
-            yield Sign(
+            yield Observation(
                 source=Source.ENDED,
                 reason=text_of(ended.get("reason")),
                 text=text_of(ended.get("message")),
@@ -223,7 +192,7 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
     yield from _again_and_again(container, pod, node, is_init=is_init)
     waiting = mapping(state.get("waiting"))
     if (reason := text_of(waiting.get("reason"))) not in ON_THE_WAY:
-        yield Sign(
+        yield Observation(
             source=Source.WAITING,
             reason=reason,
             text=text_of(waiting.get("message")),
@@ -234,14 +203,16 @@ def _of_container(container: Object, pod: str, node: str, *, is_init: bool) -> I
         )
 
 
-def _again_and_again(container: Object, pod: str, node: str, *, is_init: bool) -> Iterator[Sign]:
-    """Yield the sign of a container in a crash loop while it is not waiting for its next start;
+def _again_and_again(
+    container: Object, pod: str, node: str, *, is_init: bool
+) -> Iterator[Observation]:
+    """Yield the observation of a container in a crash loop that is not waiting for its next start;
     otherwise it would look like a first failure.
     """
     times, last = container.get("restartCount"), mapping(container.get("lastState"))
     code = mapping(last.get("terminated")).get("exitCode")
     if isinstance(times, int) and times >= _LOOP and isinstance(code, int) and code != 0:
-        yield Sign(
+        yield Observation(
             source=Source.WAITING,
             reason="CrashLoopBackOff",
             text=f"started {times} times again, ended with exit code {code} before",
@@ -252,11 +223,11 @@ def _again_and_again(container: Object, pod: str, node: str, *, is_init: bool) -
         )
 
 
-def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
+def _of_nodes(facts: Facts, unhealthy: Iterable[Object]) -> Iterator[Observation]:
     nodes = {name_of(node): node for node in facts.nodes}
     if not nodes:
         return
-    for pod in unwell:
+    for pod in unhealthy:
         node = node_of(pod)
         if not node:
             continue
@@ -264,7 +235,7 @@ def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
         if node not in nodes or ready.get("status") in ("False", "Unknown"):
             text = text_of(ready.get("message")) or f"there is no node {node} any more"
             since = parse_time(ready.get("lastTransitionTime"))
-            yield Sign(
+            yield Observation(
                 source=Source.NODE,
                 reason="NodeNotReady" if node in nodes else "NodeGone",
                 text=text,
@@ -274,20 +245,8 @@ def _of_nodes(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
             )
 
 
-def _of_logs(facts: Facts, unwell: Iterable[Object]) -> Iterator[Sign]:
-    for pod in unwell:
+def _of_logs(facts: Facts, unhealthy: Iterable[Object]) -> Iterator[Observation]:
+    for pod in unhealthy:
         lines = facts.logs.get(name_of(pod)) or ()
         if lines:
-            yield Sign(source=Source.LOG, text="\n".join(lines), pod=name_of(pod))
-
-
-def _failed_at(pod: Object) -> tuple[bool, datetime, str]:
-    """Return a sort key: failed pods first, by time, then by name."""
-    status, times = mapping(pod.get("status")), []
-    for kind in ALL_CONTAINERS:
-        for each in items(status.get(kind)):
-            for state in ("lastState", "state"):
-                ended = mapping(mapping(mapping(each).get(state)).get("terminated"))
-                if ended.get("exitCode") not in (0, None):
-                    times.append(parse_time(ended.get("finishedAt")) or _LAST)
-    return not times, min(times, default=_LAST), name_of(pod)
+            yield Observation(source=Source.LOG, text="\n".join(lines), pod=name_of(pod))
