@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,35 @@ class Session:
     def job(self, name: str) -> Object:
         """Return a job of the namespace."""
         return self.client.get(DIJOBS, name, self.namespace)
+
+    def create_job(
+        self,
+        job: Object,
+        *,
+        namespace: str | None = None,
+        source: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Create a job, in the API version of its manifest; return it.
+
+        Args:
+            namespace: absent: that of the session.
+            source: where the manifest is from, for errors.
+            dry_run: check the job and store nothing.
+
+        Raises:
+            CommandError: it was refused, also for an unknown field.
+        """
+        namespace, metadata = namespace or self.namespace, job.get("metadata") or {}
+        version = str(job["apiVersion"]).partition("/")[2]
+        name = metadata.get("name") or metadata.get("generateName")
+        try:
+            return self.client.create(
+                replace(DIJOBS, version=version), job, namespace, dry_run=dry_run, strict=True
+            )
+        except ApiError as error:
+            where = f"{source}: " if source else ""
+            raise from_api(error, f"{where}DIJob {namespace}/{name}") from error
 
     def jobs(self, *, all_namespaces: bool = False, selector: str | None = None) -> list[Object]:
         """Return the jobs of the namespace, or of all."""

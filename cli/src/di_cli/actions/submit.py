@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from di_api.field_error import items, mapping
+from di_api.field_error import mapping
 from di_api.names import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
 from di_cli.code.bundle import bundle_in
 from di_cli.code.start import start
 from di_cli.code.submission import FOLDER
+from di_cli.documents import numbered
 from di_cli.edits.manifests import ManifestError, jobs_of
-from di_cli.errors import CommandError, from_api
+from di_cli.errors import CommandError
 from di_cli.session import Session
-from di_kube.errors import ApiError
-from di_kube.resources import DIJOBS, Resource
 
 Object = dict[str, Any]
 
@@ -49,7 +48,7 @@ def kept_in(documents: Iterable[object], source: str) -> list[Kept]:
     """
     others: list[object] = []
     code: dict[str, Object] = {}
-    for each in _listed(documents):
+    for _, each in numbered(documents):
         is_code = isinstance(each, dict) and each.get("kind") == "ConfigMap"
         metadata = mapping(each.get("metadata")) if isinstance(each, dict) else {}
         if isinstance(each, dict) and is_code and LABEL_CODE_OF in mapping(metadata.get("labels")):
@@ -75,7 +74,10 @@ def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
         CommandError: it was refused.
     """
     if kept.config_map is None or dry_run:
-        return _create(session, kept, dry_run=dry_run)
+        namespace = mapping(kept.job.get("metadata")).get("namespace")
+        return session.create_job(
+            kept.job, namespace=namespace, source=kept.source, dry_run=dry_run
+        )
     code = kept.job["spec"]["code"]
     bundle = bundle_in(kept.config_map, str(code.get("sha256")))
     if bundle is None:
@@ -92,29 +94,6 @@ def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
         return {**kept.job, "spec": {**spec, "code": {**code, "configMap": config_map}}}
 
     return start(session, job, bundle, str(annotations.get(ANNOTATION_CODE_SOURCE) or FOLDER))
-
-
-def _create(session: Session, kept: Kept, *, dry_run: bool) -> Object:
-    """Create a job in its own namespace, or else in the session's."""
-    job = kept.job
-    metadata = job.get("metadata") or {}
-    version = str(job["apiVersion"]).partition("/")[2]
-    resource = Resource(group=DIJOBS.group, version=version, plural=DIJOBS.plural, kind=DIJOBS.kind)
-    namespace = metadata.get("namespace") or session.namespace
-    name = metadata.get("name") or metadata.get("generateName")
-    try:
-        made: Object = session.client.create(resource, job, namespace, dry_run=dry_run, strict=True)
-    except ApiError as error:
-        raise from_api(error, f"{kept.source}: DIJob {namespace}/{name}") from error
-    return made
-
-
-def _listed(documents: Iterable[object]) -> Iterable[object]:
-    for each in documents:
-        if isinstance(each, dict) and each.get("kind") == "List":
-            yield from _listed(items(each.get("items")))
-        else:
-            yield each
 
 
 def _code_of(job: Object) -> str:

@@ -21,7 +21,7 @@ from di_cli.code.submission import (
     owner_of,
     owners,
 )
-from di_cli.errors import CommandError, from_api
+from di_cli.errors import CommandError
 from di_cli.session import Session
 from di_kube.errors import AlreadyExists, ApiError, NotFound
 from di_kube.resources import CONFIGMAPS, DIJOBS
@@ -44,21 +44,18 @@ def start(session: Session, make: Callable[[str], Object], bundle: Bundle, sourc
 
 
 def _create(session: Session, job: Object, *, dry_run: bool = False) -> Object:
-    name = str(job["metadata"]["name"])
     try:
-        made: Object = session.client.create(
-            DIJOBS, job, session.namespace, dry_run=dry_run, strict=True
-        )
-    except AlreadyExists as error:
+        return session.create_job(job, dry_run=dry_run)
+    except CommandError as error:
+        if not isinstance(error.__cause__, AlreadyExists):
+            raise
+        name = str(job["metadata"]["name"])
         _finish(session, name)
         raise CommandError(
             f"dijob/{name} exists already",
             where="nothing was submitted",
             remedy=f"di push {name}",
         ) from error
-    except ApiError as error:
-        raise from_api(error, f"DIJob {session.namespace}/{name}") from error
-    return made
 
 
 def push(

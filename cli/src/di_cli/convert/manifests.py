@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from di_api.field_error import items
 from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
@@ -17,6 +16,7 @@ from di_cli.convert.pytorch import pytorch_spec
 from di_cli.convert.tensorflow import tensorflow_spec
 from di_cli.convert.volcano import volcano_spec
 from di_cli.convert.xgboost import xgboost_spec
+from di_cli.documents import numbered
 
 _KUBEFLOW: Final = "kubeflow.org/v1"
 KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
@@ -43,10 +43,8 @@ def converted(documents: Iterable[object]) -> Iterator[Converted]:
 
     Raises RefusedManifest.
     """
-    for document in documents:
-        if isinstance(document, Mapping) and document.get("kind") == "List":
-            yield from converted(items(document.get("items")))
-        elif document is not None:
+    for _, document in numbered(documents):
+        if document is not None:
             yield _converted(document)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from di_api.base_template import with_base
 from di_api.field_error import items, mapping
 from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
+from di_cli.documents import numbered
 
 MOST_BYTES: Final = 8 << 20
 """Maximum bytes of one file; an API server accepts a fifth of that."""
@@ -43,14 +44,11 @@ def jobs_of(documents: Iterable[object], where: str) -> list[Object]:
     Raises ManifestError for any other object.
     """
     found: list[Object] = []
-    for number, document in enumerate(documents, 1):
+    for number, document in numbered(documents):
         if document is None:
             continue
         if not isinstance(document, dict):
             raise ManifestError(f"{where}: document {number} is no object")
-        if document.get("kind") == "List":
-            found += jobs_of(items(document.get("items")), where)
-            continue
         _check_kind(document, f"{where}: document {number}")
         spec = document.get("spec")
         found.append(
