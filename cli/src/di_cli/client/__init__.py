@@ -6,8 +6,7 @@ All calls block, because each is a request or a loop over changes: in an asynchr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import Unpack
 
 from di_cli.client.client import Client, Jobs
 from di_cli.client.curves import Curve, Curves
@@ -22,7 +21,8 @@ from di_cli.client.errors import (
 )
 from di_cli.client.job import Job, Logs, Why
 from di_cli.client.local import LocalClient, LocalJob, local
-from di_cli.client.submission import Arguments, What
+from di_cli.client.options import ClusterOptions, takes
+from di_cli.client.submission import What
 
 __all__ = [
     "BadCall",
@@ -48,36 +48,16 @@ __all__ = [
 ]
 
 
+@takes(ClusterOptions)
 def submit(
     program: What,
     *,
-    args: Arguments = (),
-    name: str | None = None,
-    image: str | Mapping[str, str] | None = None,
-    entry: str | None = None,
-    requirements: str | Path | None = None,
-    learners: int = 1,
-    collectors: int = 0,
-    evaluators: int = 0,
-    gpus: int = 0,
-    replicas: Mapping[str, int] | None = None,
     namespace: str | None = None,
     context: str | None = None,
+    **options: Unpack[ClusterOptions],
 ) -> Job:
     """Submit a job, as `Client.submit` does; return it."""
-    return Client(namespace, context).submit(
-        program,
-        args=args,
-        name=name,
-        image=image,
-        entry=entry,
-        requirements=requirements,
-        learners=learners,
-        collectors=collectors,
-        evaluators=evaluators,
-        gpus=gpus,
-        replicas=replicas,
-    )
+    return Client(namespace, context).submit(program, **options)
 
 
 def get(name: str, *, namespace: str | None = None, context: str | None = None) -> Job:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from typing_extensions import override
 
@@ -16,8 +16,16 @@ from di_cli.actions.submit import kept_in
 from di_cli.actions.submit import submit as create
 from di_cli.client.errors import BadCall
 from di_cli.client.job import Job, job_table
+from di_cli.client.options import (
+    ClusterOptions,
+    changes_of,
+    check_manifest,
+    counts_of,
+    requirements_of,
+    takes,
+)
 from di_cli.client.place import Place
-from di_cli.client.submission import Arguments, Wanted, What, not_submitted, words_of, written
+from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.code.start import start
 from di_cli.edits.manifests import ManifestError, changed
 
@@ -53,21 +61,8 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._place.close()
 
-    def submit(
-        self,
-        program: What,
-        *,
-        args: Arguments = (),
-        name: str | None = None,
-        image: str | Mapping[str, str] | None = None,
-        entry: str | None = None,
-        requirements: str | Path | None = None,
-        learners: int = 1,
-        collectors: int = 0,
-        evaluators: int = 0,
-        gpus: int = 0,
-        replicas: Mapping[str, int] | None = None,
-    ) -> Job:
+    @takes(ClusterOptions)
+    def submit(self, program: What, **options: Unpack[ClusterOptions]) -> Job:
         """Submit a job; return it.
 
         Args:
@@ -85,30 +80,20 @@ class Client:
             gpus: of each learner.
             replicas: of tasks by name, for a manifest.
         """
-        wanted = Wanted(
-            name=name,
-            image=image,
-            args=args,
-            entry=entry,
-            requirements=None if requirements is None else str(requirements),
-            counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
-            gpus=gpus,
-            replicas=replicas or {},
-        )
         if isinstance(program, Mapping):
-            return self._create([dict(program)], "the manifest", wanted)
+            return self._create([dict(program)], "the manifest", options)
         if callable(program):
             with TemporaryDirectory() as folder:
-                path = written(program, args, Path(folder))
-                return self._start(path, [], wanted)
-        if is_program([str(program)], entry):
-            return self._start(Path(program), words_of(args), wanted)
+                path = written(program, options.get("args", ()), Path(folder))
+                return self._start(path, [], options)
+        if is_program([str(program)], options.get("entry")):
+            return self._start(Path(program), words_of(options.get("args", ())), options)
         with self._place.session():
             try:
                 documents = documents_of(str(program))
             except ManifestError as error:
                 raise not_submitted(error) from error
-        return self._create(documents, str(program), wanted)
+        return self._create(documents, str(program), options)
 
     def get(self, name: str) -> Job:
         """Return a job. Raises NotFound."""
@@ -126,20 +111,20 @@ class Client:
         keyed = sorted(found, key=lambda job: (_namespace(job), str(job["metadata"]["name"])))
         return Jobs(Job(self._place.of(_namespace(job)), job) for job in keyed)
 
-    def _start(self, path: Path, words: builtins.list[str], wanted: Wanted) -> Job:
+    def _start(self, path: Path, words: builtins.list[str], options: ClusterOptions) -> Job:
         with self._place.session() as session:
             found = prepared(
                 Program(
                     path=path,
                     arguments=words,
-                    entry=wanted.entry,
-                    requirements=wanted.requirements,
-                    counts=wanted.counts,
-                    gpus=wanted.gpus,
-                    name=wanted.name,
+                    entry=options.get("entry"),
+                    requirements=requirements_of(options),
+                    counts=counts_of(options),
+                    gpus=options.get("gpus", 0),
+                    name=options.get("name"),
                 )
             )
-            changes = wanted.changes()
+            changes = changes_of(options)
             try:
                 changed(found.job("unknown"), changes)
             except ManifestError as error:
@@ -152,11 +137,11 @@ class Client:
             )
         return Job(self._place, made)
 
-    def _create(self, documents: builtins.list[Any], source: str, wanted: Wanted) -> Job:
-        wanted.check_manifest()
+    def _create(self, documents: builtins.list[Any], source: str, options: ClusterOptions) -> Job:
+        check_manifest(options)
         try:
             jobs = [
-                kept.changed(lambda job: changed(job, wanted.changes()))
+                kept.changed(lambda job: changed(job, changes_of(options)))
                 for kept in kept_in(documents, source)
             ]
         except ManifestError as error:

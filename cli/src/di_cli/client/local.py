@@ -17,7 +17,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from typing_extensions import override
 
@@ -30,8 +30,15 @@ from di_cli.actions.wait import not_reached
 from di_cli.client.client import Jobs
 from di_cli.client.errors import BadCall, EndedOtherwise, JobsError, NotFound, TimedOut, raised
 from di_cli.client.job import Job, Logs, Why, why_of
+from di_cli.client.options import (
+    LocalOptions,
+    check_manifest,
+    counts_of,
+    requirements_of,
+    takes,
+)
 from di_cli.client.place import CONNECTIONS, Place
-from di_cli.client.submission import Arguments, Wanted, What, words_of, written
+from di_cli.client.submission import What, words_of, written
 from di_cli.output import note
 from di_cli.session import open_run
 from di_cli.views.waiting import Goal, Outcome
@@ -222,20 +229,8 @@ class LocalClient:
                 remedy="pip install 'di-orchestrator[local]'",
             )
 
-    def submit(
-        self,
-        program: What,
-        *,
-        args: Arguments = (),
-        name: str | None = None,
-        image: str | None = None,
-        entry: str | None = None,
-        requirements: str | Path | None = None,
-        learners: int = 1,
-        collectors: int = 0,
-        evaluators: int = 0,
-        gpus: int = 0,
-    ) -> LocalJob:
+    @takes(LocalOptions)
+    def submit(self, program: What, **options: Unpack[LocalOptions]) -> LocalJob:
         """Run a job here; return it. The parameters are those of `Client.submit`.
 
         Args:
@@ -244,29 +239,22 @@ class LocalClient:
             requirements: has no effect, because processes use the packages of this machine.
             gpus: has no effect, because every process sees all GPUs.
         """
-        wanted = Wanted(
-            name=name,
-            args=args,
-            entry=entry,
-            requirements=None if requirements is None else str(requirements),
-            counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
-            gpus=gpus,
-            replicas={},
-        )
+        arguments = options.get("args", ())
         if isinstance(program, Mapping):
             raise BadCall("a job on this machine needs a file: its folder is that of the programs")
         if callable(program):
             # The pods read it, so it stays until this process ends.
             folder = TemporaryDirectory(prefix="di-jobs-")
             atexit.register(folder.cleanup)
-            path = written(program, args, Path(folder.name))
-            return _started([str(path), *_options(wanted, image)])
+            path = written(program, arguments, Path(folder.name))
+            return _started([str(path), *_words(options)])
         path = Path(program)
-        if is_program([str(program)], entry):
-            return _started([str(path), *_options(wanted, image), "--", *words_of(args)])
-        wanted.check_manifest()
-        if name is not None:
+        if is_program([str(program)], options.get("entry")):
+            return _started([str(path), *_words(options), "--", *words_of(arguments)])
+        check_manifest(options)
+        if options.get("name") is not None:
             raise BadCall("a manifest has its own name on this machine")
+        image = options.get("image")
         return _started([str(path), *(["--image", image] if image else [])])
 
     def get(self, name: str) -> LocalJob:
@@ -286,14 +274,15 @@ def local() -> LocalClient:
     return LocalClient()
 
 
-def _options(wanted: Wanted, image: str | None) -> list[str]:
-    words = [f"--{kind}s={count}" for kind, count in wanted.counts.items()]
+def _words(options: LocalOptions) -> list[str]:
+    """Return the options as words of `di run`."""
+    words = [f"--{kind}s={count}" for kind, count in counts_of(options).items()]
     given = {
-        "entry": wanted.entry,
-        "name": wanted.name,
-        "with": wanted.requirements,
-        "gpus": wanted.gpus or None,
-        "image": image,
+        "entry": options.get("entry"),
+        "name": options.get("name"),
+        "with": requirements_of(options),
+        "gpus": options.get("gpus") or None,
+        "image": options.get("image"),
     }
     return words + [f"--{key}={value}" for key, value in given.items() if value is not None]
 

@@ -1,52 +1,19 @@
-"""The parameters of `submit` as parts of a job: programs, folders, functions and manifests."""
+"""What `submit` takes, as files and words: programs, folders, functions and manifests."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from di_api.names import job_name_of
 from di_cli.client.errors import BadCall
 from di_cli.client.functions import program_of
-from di_cli.edits.manifests import Changes, ManifestError
+from di_cli.client.options import Arguments
+from di_cli.edits.manifests import ManifestError
 
-Object = dict[str, Any]
 What: TypeAlias = str | Path | Mapping[str, Any] | Callable[..., Any]
-Arguments: TypeAlias = Mapping[str, Any] | Sequence[str] | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The parameters of `submit` beside the program."""
-
-    name: str | None = None
-    image: str | Mapping[str, str] | None = None
-    args: Arguments = ()
-    entry: str | None = None
-    requirements: str | None = None
-    counts: Mapping[str, int]
-    gpus: int = 0
-    replicas: Mapping[str, int]
-
-    def changes(self) -> Changes:
-        """Return the changes of the manifest."""
-        images = {"": self.image} if isinstance(self.image, str) else dict(self.image or {})
-        return Changes(name=self.name, images=images, replicas=self.replicas)
-
-    def check_manifest(self) -> None:
-        """Refuse what a manifest has by itself. Raises BadCall."""
-        if self.counts == {"learner": 1, "collector": 0, "evaluator": 0} and not (
-            self.args or self.entry or self.requirements or self.gpus
-        ):
-            return
-        raise BadCall(
-            "args, entry, requirements, gpus, learners, collectors and evaluators are for a "
-            "program, folder or function",
-            remedy='replicas={"collector": 4} changes a manifest',
-        )
 
 
 def words_of(arguments: Arguments) -> list[str]:

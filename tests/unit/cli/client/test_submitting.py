@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import yaml
 
 from di_cli.client.functions import program_of
+from di_cli.client.options import DEFAULTS, ClusterOptions, LocalOptions
 from di_cli.code.bundle import contents
 from di_orchestrator import jobs
 from tests.unit.cli.code.test_submitting import stored
@@ -204,3 +206,26 @@ def test_a_refusal_names_each_field(di: Di, manifest: str) -> None:
         jobs.submit(manifest)
     assert "spec.tasks[0]: is wrong" in str(refused.value)
     assert f"error: {refused.value}\n" == said.err
+
+
+def test_help_and_completion_of_submit_show_every_option() -> None:
+    for function, options in (
+        (jobs.submit, ClusterOptions),
+        (jobs.Client.submit, ClusterOptions),
+        (jobs.LocalClient.submit, LocalOptions),
+    ):
+        shown = inspect.signature(function).parameters
+        assert {name: shown[name].default for name in get_type_hints(options)} == {
+            name: DEFAULTS.get(name) for name in get_type_hints(options)
+        }
+        assert "options" not in shown
+
+
+def test_an_unknown_option_of_submit_is_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'learner'"):
+        jobs.submit("train.py", learner=2)  # type: ignore[call-arg]  # a user's mistake
+
+
+def test_a_job_on_this_machine_has_no_replicas_by_task() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'replicas'"):
+        jobs.local().submit("job.yaml", replicas={"learner": 1})  # type: ignore[call-arg]  # same
