@@ -1,10 +1,12 @@
-"""Kueue is there while Workloads are served, whatever else of it is."""
+"""Kueue is available while Workloads are served, also without its other resources."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
+
+from structlog.testing import capture_logs
 
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
@@ -123,6 +125,21 @@ async def test_kinds_that_come_after_workloads_are_followed_too() -> None:
     assert (kueue.flavor("gpu"), kueue.priority("high")) != (None, None)
     assert bench.informers.woken > woken
     task.cancel()
+
+
+@in_virtual_time
+async def test_kueue_is_logged_once_as_available_and_its_changes_as_changes() -> None:
+    bench = Bench()
+    with capture_logs() as logs:
+        task = asyncio.create_task(bench.watch.run())
+        await asyncio.sleep(1)
+        bench.client.served = {WORKLOADS, RESOURCE_FLAVORS}
+        await asyncio.sleep(2 * PERIOD)
+        task.cancel()
+    assert [(each["event"], each.get("gone")) for each in logs] == [
+        ("Kueue is available", None),
+        ("resources of Kueue have changed", ["workloadpriorityclasses"]),
+    ]
 
 
 @in_virtual_time

@@ -117,7 +117,7 @@ class KueueWatch:
         try:
             await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
         except (NotFound, Forbidden):
-            await self._ask()  # it went since it was asked for last
+            await self._ask()  # it was removed after the last check
 
     def _priority(self, name: str) -> int | None:
         found = mapping(self._found(WORKLOAD_PRIORITY_CLASSES, name)).get("value")
@@ -133,7 +133,7 @@ class KueueWatch:
         except Forbidden:
             self._stop(NOT_ALLOWED)
         except ApiError as error:
-            log.warning("not known whether Kueue is there", error=str(error))
+            log.warning("it is not known whether Kueue is available", error=str(error))
         else:
             if WORKLOADS in served:
                 self._start(served)
@@ -154,8 +154,15 @@ class KueueWatch:
         new = {each: self._make_cache(each) for each in served if each not in self._caches}
         if not gone and not new:
             return
-        missing = [each.plural for each in _FOLLOWED if each not in served]
-        log.info("Kueue is there", missing=missing)
+        if WORKLOADS in new:
+            missing = [each.plural for each in _FOLLOWED if each not in served]
+            log.info("Kueue is available", missing=missing)
+        else:
+            log.info(
+                "resources of Kueue have changed",
+                gone=[each.plural for each in gone],
+                new=[each.plural for each in new],
+            )
         for resource in gone:
             for task in self._tasks.pop(resource):
                 task.cancel()
@@ -185,7 +192,7 @@ class KueueWatch:
     def _stop(self, obstacle: str) -> None:
         if self._is_known and self._obstacle == obstacle:
             return
-        log.info("Kueue is not there", why=obstacle)
+        log.info("Kueue is not available", why=obstacle)
         self._end()
         self._obstacle, self._is_known = obstacle, True
         self._informers.wake_all()

@@ -8,6 +8,7 @@ without the job. So the new job is not blamed for changes that would happen with
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
@@ -165,8 +166,7 @@ class Surroundings:
 
     def _allocated(self, trial: Trial, policy: Policy) -> Forecast:
         without = self._reconsidered(self._words, policy)[1]
-        self._reader.put_job(trial.job)
-        try:
+        with self._tried(trial):
             snapshot = self._read(self._words)
             if trial.key not in snapshot.jobs:
                 left_out = snapshot.unreadable.get(trial.uid)
@@ -174,8 +174,6 @@ class Surroundings:
             answer = ask_for_arrivals(self._words, snapshot, policy.allocate)
             arrived = step(self._words, snapshot, answer, whole=False, explain=False).words
             after, words = self._reconsidered(arrived, policy)
-        finally:
-            self._reader.remove_job(trial.job)
         at_once = arrived[trial.uid].has if trial.uid in arrived else WAIT
         info = snapshot.jobs[trial.key]
         left = FreeCapacity(LeftRoom(snapshot, snapshot.held).nodes)
@@ -209,16 +207,8 @@ class Surroundings:
         capacity for its refused pods; `bound` if that does not help.
         """
         without = self._reconsidered(self._words, policy)[1]
-        pods = trial.refused_pods()
-        self._reader.put_job(trial.job)
-        for pod in pods:
-            self._reader.put_pod(pod)
-        try:
+        with self._tried(trial, trial.refused_pods()):
             after, words = self._reconsidered(self._words, policy)
-        finally:
-            for pod in pods:
-                self._reader.remove_pod(pod)
-            self._reader.remove_job(trial.job)
         wants = {key: words[uid].wants for key, uid in after.uids.items() if uid in words}
         snapshot = self._read(self._words)
         kept = {key: nodes for key, nodes in wants.items() if key in snapshot.jobs}
@@ -228,6 +218,19 @@ class Surroundings:
             return bound
         shifts = tuple(_shifts(snapshot, after, without, words, trial))
         return replace(bound, later=placed, shifts=shifts)
+
+    @contextmanager
+    def _tried(self, trial: Trial, pods: Sequence[Object] = ()) -> Iterator[None]:
+        """Have the job and its pods in the cluster until the end of the block."""
+        self._reader.put_job(trial.job)
+        try:
+            for pod in pods:
+                self._reader.put_pod(pod)
+            yield
+        finally:
+            for pod in pods:
+                self._reader.remove_pod(pod)
+            self._reader.remove_job(trial.job)
 
     def _read(self, words: Words) -> SchedulingSnapshot:
         return self._reader.read(granted=granted(words), now=self._now)
