@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 
 class ExitCode(IntEnum):
@@ -30,3 +32,12 @@ class ExitCode(IntEnum):
     )
     FAULTS_FOUND = 8, "`di doctor`: something does not work"
     INTERRUPTED = 130, "Ctrl-C"
+
+
+BY_STATUS: Final[Mapping[int, ExitCode]] = {
+    401: ExitCode.NOT_ALLOWED,
+    403: ExitCode.NOT_ALLOWED,
+    404: ExitCode.NOT_FOUND,
+    503: ExitCode.UNAVAILABLE,
+}
+"""The exit codes for HTTP statuses of di-server and di-history; FAILED for any other one."""

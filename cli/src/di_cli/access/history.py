@@ -22,7 +22,7 @@ import urllib3
 from di_api.field_error import items, mapping
 from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
 from di_cli.errors import CommandError
-from di_cli.exit_codes import ExitCode
+from di_cli.exit_codes import BY_STATUS, ExitCode
 from di_kube.errors import Forbidden, NotFound
 from di_kube.resources import SERVICE_ACCOUNTS
 from di_kube.sync import SyncKubeClient
@@ -35,12 +35,6 @@ _PORT: Final = 8080
 """Port of the pod for connections through the API server."""
 _SECONDS: Final = 20.0
 _MOST_BYTES: Final = 64 << 20
-_CODES: Final = {
-    401: ExitCode.NOT_ALLOWED,
-    403: ExitCode.NOT_ALLOWED,
-    404: ExitCode.NOT_FOUND,
-    503: ExitCode.UNAVAILABLE,
-}
 Object = dict[str, Any]
 
 
@@ -157,7 +151,7 @@ class History:
             f"di-history refused it ({status})",
             where=message,
             remedy=remedy,
-            code=_CODES.get(status, ExitCode.FAILED),
+            code=BY_STATUS.get(status, ExitCode.FAILED),
         )
 
 

@@ -11,17 +11,11 @@ import urllib3
 
 from di_cli.access.credentials import Login
 from di_cli.errors import CommandError
-from di_cli.exit_codes import ExitCode
+from di_cli.exit_codes import BY_STATUS, ExitCode
 
 _SECONDS: Final = 15.0
 _TRIES: Final = 3
 _MOST_BYTES: Final = 64 << 10
-_CODES: Final = {
-    401: ExitCode.NOT_ALLOWED,
-    403: ExitCode.NOT_ALLOWED,
-    404: ExitCode.NOT_FOUND,
-    503: ExitCode.UNAVAILABLE,
-}
 
 
 def scale_by_rest(login: Login, job: str, task: str, delta: int) -> tuple[int, str | None]:
@@ -88,5 +82,5 @@ def _result(status: int, raw: bytes, login: Login) -> tuple[int, str | None]:
         f"di-server at {login.server} refused it ({status})",
         where=message,
         remedy="di login --out: then di scale changes the job itself",
-        code=_CODES.get(status, ExitCode.FAILED),
+        code=BY_STATUS.get(status, ExitCode.FAILED),
     )

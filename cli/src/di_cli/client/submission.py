@@ -1,4 +1,4 @@
-"""What `submit` takes, as files and words: programs, folders, functions and manifests."""
+"""The files and words of what `submit` takes: programs, folders, functions and manifests."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from di_service.serving.metrics import certificate_metrics
+
 
 class Metrics:
     """The metrics `di_dashboard_*`, without data about single users."""
@@ -23,17 +25,7 @@ class Metrics:
             ["reason"],
             registry=self.registry,
         )
-        self.reloads = Counter(
-            "di_dashboard_certificate_reloads",
-            "Times the serving certificate was read, by result.",
-            ["result"],
-            registry=self.registry,
-        )
-        self.expiry = Gauge(
-            "di_dashboard_certificate_expiry_timestamp_seconds",
-            "When the serving certificate expires, 0 while there is none.",
-            registry=self.registry,
-        )
+        self.reloads, self.expiry = certificate_metrics("dashboard", self.registry)
 
     def show_watches(self, count: Callable[[], int]) -> None:
         """Register the gauge of watches."""

@@ -57,26 +57,16 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """Something that happened.
+class Mark(Happened):
+    """Something that happened, at its place on the axis.
 
     Attributes:
-        kind: "restart", "scale", "move", "warning", "gap" or "note".
         left: percent of the axis.
-        what: one word.
-        count: number of its repetitions.
-        lines: the last lines of a failed pod, if they are stored.
     """
 
-    at: datetime
-    kind: str
     left: float
-    what: str
-    text: str
     clock: str
     ago: str
-    count: int = 1
-    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

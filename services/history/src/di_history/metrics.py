@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+from di_service.serving.metrics import SECONDS, certificate_metrics, request_metrics
 
 
 class Metrics:
@@ -17,19 +17,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "di_history_requests",
-            "Requests answered, by operation and HTTP status.",
-            ["operation", "code"],
-            registry=self.registry,
-        )
-        self.seconds = Histogram(
-            "di_history_request_seconds",
-            "Time from the request line to the answer.",
-            ["operation"],
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
+        self.requests, self.seconds = request_metrics("history", self.registry)
         self.writes = Counter(
             "di_history_writes",
             "Transactions of records, by result; one that failed is tried again.",
@@ -45,7 +33,7 @@ class Metrics:
         self.write_seconds = Histogram(
             "di_history_write_seconds",
             "Time of one transaction of records.",
-            buckets=_SECONDS,
+            buckets=SECONDS,
             registry=self.registry,
         )
         self._waiting = Gauge(
@@ -106,17 +94,7 @@ class Metrics:
             ["reason"],
             registry=self.registry,
         )
-        self.reloads = Counter(
-            "di_history_certificate_reloads",
-            "Times the serving certificate was read, by result.",
-            ["result"],
-            registry=self.registry,
-        )
-        self.expiry = Gauge(
-            "di_history_certificate_expiry_timestamp_seconds",
-            "When the serving certificate expires, 0 while there is none.",
-            registry=self.registry,
-        )
+        self.reloads, self.expiry = certificate_metrics("history", self.registry)
 
     def count_waiting(self, waiting: Callable[[], int], size: Callable[[], int]) -> None:
         """Register gauges of the number of waiting records, and of their bytes."""

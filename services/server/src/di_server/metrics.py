@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from di_server.storage.object_cache import ObjectCache
-
-_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+from di_service.serving.metrics import certificate_metrics, request_metrics
 
 
 class Metrics:
@@ -20,19 +19,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "di_server_requests",
-            "Requests answered, by operation and HTTP status.",
-            ["operation", "code"],
-            registry=self.registry,
-        )
-        self.seconds = Histogram(
-            "di_server_request_seconds",
-            "Time from the request line to the answer.",
-            ["operation"],
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
+        self.requests, self.seconds = request_metrics("server", self.registry)
         self._watched = Gauge(
             "di_server_watched_objects",
             "Objects in memory, by resource; NaN until all there are have been seen.",
@@ -45,17 +32,7 @@ class Metrics:
             ["resource"],
             registry=self.registry,
         )
-        self.reloads = Counter(
-            "di_server_certificate_reloads",
-            "Times the serving certificate was read, by result.",
-            ["result"],
-            registry=self.registry,
-        )
-        self.expiry = Gauge(
-            "di_server_certificate_expiry_timestamp_seconds",
-            "When the serving certificate expires, 0 while there is none.",
-            registry=self.registry,
-        )
+        self.reloads, self.expiry = certificate_metrics("server", self.registry)
         self.conflicts = Counter(
             "di_server_conflicts",
             "Writes repeated because the job had changed since it was read.",

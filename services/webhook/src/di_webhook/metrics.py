@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from di_service.exposition import Exposition
+from di_service.serving.metrics import certificate_metrics
 
 
 class Metrics:
@@ -32,16 +33,6 @@ class Metrics:
             "Reviews denied because a rule failed to run; always a defect.",
             registry=self.registry,
         )
-        self.reloads = Counter(
-            "di_webhook_certificate_reloads_total",
-            "Times the serving certificate was read, by result.",
-            ["result"],
-            registry=self.registry,
-        )
-        self.expiry = Gauge(
-            "di_webhook_certificate_expiry_timestamp_seconds",
-            "When the serving certificate expires, 0 while there is none.",
-            registry=self.registry,
-        )
+        self.reloads, self.expiry = certificate_metrics("webhook", self.registry)
         self.expose = Exposition(lambda: generate_latest(self.registry), clock=monotonic)
         """Returns the text exposition format, at most a second old."""

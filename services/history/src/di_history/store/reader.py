@@ -200,29 +200,35 @@ class Reader:
 
     def log(self, job: str, pod: str, container: str | None = None) -> Object | None:
         """Return the last kept log of a pod with that name, with its `text`."""
-        query = (
-            select(*(each for each in logs.columns if each.name != "job"))
-            .where(logs.c.job == job, logs.c.pod == pod)
-            .order_by(logs.c.body.is_(None), logs.c.at.desc(), logs.c.attempt.desc())
-            .limit(1)
-        )
-        if container is not None:
-            query = query.where(logs.c.container == container)
-        found = self._all(query)
-        if not found:
+        shown = [each for each in logs.columns if each.name != "job"]
+        found = self._last_log(job, pod, container, shown, of=logs.c.body)
+        if found is None:
             return None
-        body = found[0].pop("body")
-        return {**found[0], "text": None if body is None else unpack(body)}
+        body = found.pop("body")
+        return {**found, "text": None if body is None else unpack(body)}
 
     def whole_log(self, job: str, pod: str, container: str | None = None) -> Object | None:
         """Return the location of the last whole log of a pod with that name, or why there is none.
 
         Of several the last one that has an object.
         """
+        shown = (logs.c.whole_key, logs.c.whole_note, logs.c.whole_cut, logs.c.whole_size)
+        return self._last_log(job, pod, container, shown, of=logs.c.whole_key)
+
+    def _last_log(
+        self,
+        job: str,
+        pod: str,
+        container: str | None,
+        shown: Sequence[ColumnElement[Any]],
+        *,
+        of: ColumnElement[Any],
+    ) -> Object | None:
+        """Return columns of the last log of a pod with that name; one that has `of` goes first."""
         query = (
-            select(logs.c.whole_key, logs.c.whole_note, logs.c.whole_cut, logs.c.whole_size)
+            select(*shown)
             .where(logs.c.job == job, logs.c.pod == pod)
-            .order_by(logs.c.whole_key.is_(None), logs.c.at.desc(), logs.c.attempt.desc())
+            .order_by(of.is_(None), logs.c.at.desc(), logs.c.attempt.desc())
             .limit(1)
         )
         if container is not None:

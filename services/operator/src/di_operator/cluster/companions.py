@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_api.ownership import controlling_job, is_controlled_by
 from di_kube.client import KubeClient
 from di_kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from di_kube.resources import Resource
-from di_operator.cluster.uncached_reads import Looks, read_by_name
+from di_operator.cluster.uncached_reads import Looks, belongs_to, read_by_name, read_existing
 from di_operator.lifecycle.policies.companions import Wanted, seen_of
 from di_operator.lifecycle.vocabulary.actions import CreateCompanion
 from di_operator.lifecycle.vocabulary.rules import Seen
 from di_operator.lifecycle.write_errors import CompanionRefused
-from di_operator.process.controller import Outdated
 
 REMEMBERED: Final = 4096
 """Number of jobs whose companions were read recently and are remembered; a few hundred
@@ -106,23 +105,17 @@ class Companions:
         try:
             return await self._client.create(resource, dict(body), namespace)
         except AlreadyExists:
-            pass
-        try:
-            return await self._client.get(resource, name, namespace)
-        except NotFound as error:
-            raise Outdated(f"{error.target} is gone again") from error
+            return await read_existing(self._client, resource, name, namespace)
 
     def _taken_in(
         self, action: CreateCompanion, wanted: Mapping[str, Any], found: Mapping[str, Any]
     ) -> CompanionRefused | None:
         job = controlling_job(wanted)
         assert job is not None, "whatever is created here belongs to a job"
-        if is_controlled_by(found, job["uid"]):
+        if belongs_to(found, job, f"{action.kind} {action.name}"):
             if (look := self._looks.get(job["uid"])) is not None:
                 look.found[action.index] = seen_of(found)
             return None
-        if is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
-            raise Outdated(f"{action.kind} {action.name} of an earlier job has to go first")
         why = "exists and does not belong to this job"
         return _refused(Seen.COMPANION_NAME_TAKEN, action, why)
 

@@ -189,17 +189,7 @@ class EventRecorder:
                 del self._sent[key]
             else:
                 return
-        body = event_body(
-            job=item.job,
-            type=item.event.type,
-            reason=str(item.event.reason),
-            message=item.event.message,
-            name=name,
-            first=item.first,
-            last=item.last,
-            count=item.count,
-            instance=self._instance,
-        )
+        body = self._body(name, item, first=item.first, count=item.count)
         try:
             await self._client.create(EVENTS, body, namespace)
         except AlreadyExists:
@@ -218,20 +208,23 @@ class EventRecorder:
     async def _grow(
         self, namespace: str, name: str, key: _Key, item: _Pending, known: _Sent
     ) -> None:
-        body = event_body(
+        body = self._body(name, item, first=known.first, count=known.count + item.count)
+        changed = {field: body[field] for field in ("count", "lastTimestamp", "message")}
+        await self._client.patch(EVENTS, name, changed, namespace)
+        self._remember(key, _Sent(first=known.first, count=known.count + item.count))
+
+    def _body(self, name: str, item: _Pending, *, first: datetime, count: int) -> dict[str, Any]:
+        return event_body(
             job=item.job,
             type=item.event.type,
             reason=str(item.event.reason),
             message=item.event.message,
             name=name,
-            first=known.first,
+            first=first,
             last=item.last,
-            count=known.count + item.count,
+            count=count,
             instance=self._instance,
         )
-        changed = {field: body[field] for field in ("count", "lastTimestamp", "message")}
-        await self._client.patch(EVENTS, name, changed, namespace)
-        self._remember(key, _Sent(first=known.first, count=known.count + item.count))
 
     def _remember(self, key: _Key, sent: _Sent) -> None:
         self._sent[key] = sent

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
+from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_kube.client import KubeClient
 from di_kube.errors import (
@@ -22,7 +22,7 @@ from di_kube.errors import (
     NotFound,
 )
 from di_kube.resources import Resource
-from di_operator.cluster.uncached_reads import Looks, read_by_name
+from di_operator.cluster.uncached_reads import Looks, belongs_to, read_by_name, read_existing
 from di_operator.lifecycle.policies.scheduling_objects import NEXT_LOOK, object_key
 from di_operator.lifecycle.vocabulary.actions import CreateSchedulingObject, PatchSchedulingObject
 from di_operator.lifecycle.vocabulary.rules import Seen
@@ -141,8 +141,8 @@ class SchedulingObjects:
         return None
 
     async def _is_served(self, resource: Resource) -> bool:
-        """Whether the API server has the resource: it answers that something is forbidden before
-        it looks whether there is such a thing, so its discovery is asked.
+        """Return whether the API server has the resource, by its discovery: it answers that an
+        object is forbidden before it knows whether the resource exists.
 
         Raises:
             ApiError: that cannot be known now.
@@ -158,16 +158,10 @@ class SchedulingObjects:
         self, action: CreateSchedulingObject, job: Mapping[str, Any], namespace: str
     ) -> SchedulingObjectRefused | None:
         """Judge an existing object with the name; return the refusal that it means, if any."""
-        try:
-            found = await self._client.get(action.resource, action.name, namespace)
-        except NotFound as error:
-            raise Outdated(f"{error.target} is gone again") from error
-        if is_controlled_by(found, job["uid"]):
+        found = await read_existing(self._client, action.resource, action.name, namespace)
+        if belongs_to(found, job, f"{action.resource.kind} {action.name}"):
             self._take_in(job["uid"], action.resource, found)
             return None
-        if is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
-            kind = action.resource.kind
-            raise Outdated(f"{kind} {action.name} of an earlier job has to go first")
         why = "exists and does not belong to this job"
         return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, why)
 

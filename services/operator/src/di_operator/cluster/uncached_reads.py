@@ -6,10 +6,12 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
+from di_api.ownership import is_controlled_by, is_of_earlier_job
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Forbidden, NotFound
 from di_kube.resources import Resource
 from di_operator.process.concurrency import spread
+from di_operator.process.controller import Outdated
 
 K = TypeVar("K", bound=Hashable)
 L = TypeVar("L")
@@ -41,6 +43,34 @@ async def read_by_name(
     if errors:
         raise errors[0]
     return result
+
+
+async def read_existing(
+    client: KubeClient, resource: Resource, name: str, namespace: str
+) -> Mapping[str, Any]:
+    """Return the object that prevented a create.
+
+    Raises:
+        Outdated: it is gone, so the create can be repeated.
+        ApiError: a retry can succeed.
+    """
+    try:
+        return await client.get(resource, name, namespace)
+    except NotFound as error:
+        raise Outdated(f"{error.target} is gone again") from error
+
+
+def belongs_to(found: Mapping[str, Any], job: Mapping[str, Any], named: str) -> bool:
+    """Return whether an object belongs to a job, given as an owner reference.
+
+    Raises:
+        Outdated: it belongs to an earlier job of that name, and has to be deleted first.
+    """
+    if is_controlled_by(found, job["uid"]):
+        return True
+    if is_of_earlier_job(found, name=job["name"], uid=job["uid"]):
+        raise Outdated(f"{named} of an earlier job has to go first")
+    return False
 
 
 class Looks(Generic[L]):

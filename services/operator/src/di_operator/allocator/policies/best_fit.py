@@ -4,14 +4,15 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from di_operator.allocator.admission.backfill import Backfill, read_backfill
 from di_operator.allocator.admission.by_priority import admit
 from di_operator.allocator.admission.by_shares import admit_by_shares
 from di_operator.allocator.admission.in_order import tightest
-from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
+from di_operator.allocator.model.free_capacity import FreeCapacity
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.model.node import NodeInfo
 from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
 from di_operator.allocator.sharing.queues import read_queues
@@ -64,12 +65,18 @@ class FitPolicy:
     ) -> dict[str, NodeList]:
         """Start the jobs that fit beside the running ones."""
         if self._shares is None:
-            return admit(jobs, nodes, previous, choose_node=tightest, backfill=self._backfill)
+            return admit(
+                jobs, nodes, previous, choose_node=self.choose_node, backfill=self._backfill
+            )
         return admit_by_shares(
             jobs,
             nodes,
             previous,
-            choose_node=tightest,
+            choose_node=self.choose_node,
             backfill=self._backfill,
             shares=self._shares,
         )
+
+    def choose_node(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
+        """Return the row of the node for the next replica of a task, out of those with slots."""
+        return tightest(capacity, task, slots)

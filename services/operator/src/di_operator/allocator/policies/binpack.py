@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from di_operator.allocator.admission.backfill import Backfill, read_backfill
-from di_operator.allocator.admission.by_priority import admit
-from di_operator.allocator.admission.by_shares import admit_by_shares
+from typing_extensions import override
+
 from di_operator.allocator.model.free_capacity import FreeCapacity
-from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
-from di_operator.allocator.model.node import NodeInfo
-from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE, read_shares
-from di_operator.allocator.sharing.queues import read_queues
+from di_operator.allocator.model.job import TaskInfo
+from di_operator.allocator.policies.best_fit import FitPolicy
+from di_operator.allocator.sharing.fair_shares import DEFAULT_AGEING, DEFAULT_SHARE
 
 _OTHER_WEIGHT = 1.0
 
 
-class BinpackPolicy:
+class BinpackPolicy(FitPolicy):
     """Binpacking: each replica goes to the node of the highest score on which it fits.
 
     The score of a node is the mean over the requested resources of (used + requested) /
@@ -37,40 +35,21 @@ class BinpackPolicy:
         ageing_seconds: float = DEFAULT_AGEING,
         queues: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__(
+            backfill=backfill,
+            shares=shares,
+            default_share=default_share,
+            ageing_seconds=ageing_seconds,
+            queues=queues,
+        )
         self._weights = dict(weights or {})
-        self._backfill = read_backfill(backfill)
-        self.queues = read_queues(queues)
-        self._shares = read_shares(shares, default_share, ageing_seconds, self.queues)
         for resource, weight in self._weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
                 raise ValueError(f"weights: {resource}: {weight!r}: must be a number >= 0")
 
-    def allocate(self, job: JobInfo, nodes: Mapping[str, NodeInfo]) -> NodeList:
-        """Place one job that has just arrived."""
-        if self._backfill is Backfill.RESERVE:
-            # Which jobs wait for which nodes is known only when all jobs are reconsidered.
-            return WAIT
-        return self.optimize({job.key: job}, nodes, {}).get(job.key, WAIT)
-
-    def optimize(
-        self,
-        jobs: Mapping[str, JobInfo],
-        nodes: Mapping[str, NodeInfo],
-        previous: Mapping[str, NodeList],
-    ) -> dict[str, NodeList]:
-        """Start the jobs that fit beside the running ones."""
-        if self._shares is None:
-            return admit(jobs, nodes, previous, choose_node=self._fullest, backfill=self._backfill)
-        return admit_by_shares(
-            jobs,
-            nodes,
-            previous,
-            choose_node=self._fullest,
-            backfill=self._backfill,
-            shares=self._shares,
-        )
-
-    def _fullest(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
+    @override
+    def choose_node(self, capacity: FreeCapacity, task: TaskInfo, slots: Sequence[int]) -> int:
+        """Return the row of the node with the highest score."""
         weights = {
             name: self._weights.get(name, _OTHER_WEIGHT)
             for name, amount in task.resources.items()
