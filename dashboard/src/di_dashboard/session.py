@@ -42,12 +42,11 @@ _WORDS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPlace:
-    """Address of di-history, and the account for its tokens.
+    """Address of di-history, and whose token is sent.
 
     Attributes:
         server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward.
-        account: of the token; None: that of di-history if the user can create tokens for it,
-            else `default` of each namespace.
+        account: service account of the token; None: it is the user's own, as in `token_for`.
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         context: of the kubeconfig, for kubectl.
@@ -95,7 +94,7 @@ def looking(
     """
     with (
         client_of(access, clock, _LOG_CONNECTIONS) as log_client,
-        _asking(client, history) as ask,
+        _asking(access, client, history) as ask,
     ):
         feed, seen = Feed(), Seen()
         cluster_cache = ClusterCache(feed=feed, seen=seen, now=clock.now)
@@ -146,11 +145,14 @@ def looking(
 
 
 @contextmanager
-def _asking(client: SyncKubeClient, place: HistoryPlace | None) -> Iterator[Ask | None]:
+def _asking(
+    access: Access, client: SyncKubeClient, place: HistoryPlace | None
+) -> Iterator[Ask | None]:
     if place is None:
         yield None
         return
     asking = HistoryClient(
+        access.config,
         client,
         server=place.server,
         account=place.account,

@@ -239,11 +239,15 @@ def test_a_database_that_is_away_loses_nothing(
         check(whole(history, namespace, {"scaling", "failure", "event"}), uid)
 
 
-@pytest.mark.proves("history.md#asking/403")
-def test_who_may_see_the_job_may_see_its_history(
+@pytest.mark.proves(
+    "history.md#asking/403",
+    "history.md#asking/of-the-api-server-that-of-the-kubeconfig",
+    "history.md#asking/of-the-audience-di-history",
+)
+def test_a_user_who_can_read_a_job_can_read_its_history(
     kube: SyncKubeClient, namespace: str, api_server: ApiServer, tmp_path: Path
 ) -> None:
-    """And the account of the chart is enough to know of both."""
+    """The permissions of the chart's account are enough to check tokens and permissions."""
     job = new_job(kube, namespace)
     rules = [{"apiGroups": ["diengine.opendilab.org"], "resources": ["dijobs"], "verbs": ["get"]}]
     new_account(kube, namespace, "reader", rules)
@@ -258,7 +262,7 @@ def test_who_may_see_the_job_may_see_its_history(
     ):
         run_and_fail(kube, job)
 
-        def answer(name: str, audience: str = "di-history", rest: str = "") -> requests.Response:
+        def answer(name: str, audience: str = "", rest: str = "") -> requests.Response:
             token = token_of(kube, namespace, name, audience=audience)
             return history.get(f"{path}{rest}", token)
 
@@ -271,7 +275,9 @@ def test_who_may_see_the_job_may_see_its_history(
             return True
 
         wait_until(is_whole)
+        assert answer("reader", "di-history").status_code == 200
         assert answer("nobody").status_code == 403
+        assert answer("nobody", "di-history").status_code == 403
         assert answer("reader", "di-server").status_code == 401
         assert answer("reader", rest="/logs/cartpole-0").status_code == 403
         assert history.get(path).status_code == 401

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Reviews:
     def __init__(self) -> None:
         self.allowed: set[tuple[str, str, str]] = set()
         self.asked: list[dict[str, Any]] = []
-        self.audiences = ["di-history"]
+        self.audience: str | None = "di-history"
         self.away = False
 
     def create(
@@ -58,9 +59,10 @@ class Reviews:
         self.asked.append(body)
         spec = body["spec"]
         if resource == TOKEN_REVIEWS:
-            holds = spec["token"] == "good"
+            asked = spec.get("audiences", [None])
+            holds = spec["token"] == "good" and self.audience in asked
             user = {"username": "ann", "groups": ["team"]}
-            return {"status": {"authenticated": holds, "audiences": self.audiences, "user": user}}
+            return {"status": {"authenticated": holds, "audiences": asked, "user": user}}
         wanted = spec["resourceAttributes"]
         what = "/".join(filter(None, (wanted["resource"], wanted.get("subresource"))))
         return {"status": {"allowed": (wanted["verb"], what, wanted["namespace"]) in self.allowed}}
@@ -170,12 +172,18 @@ def _client(
     *,
     ready: bool = True,
     whole_logs: WholeLogs | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> FlaskClient:
-    clock = iter(range(10_000))
+    ticks = count()
     app = create_app(
         reader=Reader(engine),
         whole_logs=whole_logs,
-        access=Access(mode=mode, kube=reviews, review_rate=1.0, clock=lambda: next(clock) / 1000),
+        access=Access(
+            mode=mode,
+            kube=reviews,
+            review_rate=1.0,
+            clock=clock or (lambda: next(ticks) / 1000),
+        ),
         is_ready=lambda: ready,
         metrics=Metrics(),
         clock=lambda: 0.0,
@@ -370,10 +378,41 @@ def test_who_is_not_known_is_told_how_to_be(client: FlaskClient, header: str | N
     assert "audience di-history" in answer.get_json()["message"]
 
 
-def test_a_token_for_others_does_not_hold(engine: Engine, reviews: Reviews) -> None:
-    reviews.audiences = ["https://kubernetes.default.svc"]
+def test_a_token_for_another_service_is_refused(engine: Engine, reviews: Reviews) -> None:
+    reviews.audience = "di-server"
 
     assert _client(engine, reviews).get("/v1/jobs/rl/x", headers=GOOD).status_code == 401
+
+
+@pytest.mark.proves("history.md#asking/of-the-api-server-that-of-the-kubeconfig")
+def test_a_user_reads_the_history_with_the_token_of_the_cluster(
+    engine: Engine, reviews: Reviews
+) -> None:
+    reviews.audience = None
+    client = _client(engine, reviews)
+
+    assert client.get("/v1/jobs/rl/x", headers=GOOD).status_code == 200
+    answer = client.get("/v1/jobs/else/y", headers=GOOD)
+    assert answer.status_code == 403
+    assert answer.get_json()["message"] == "ann may not get dijobs y in namespace else"
+
+
+def test_a_permission_is_checked_again_after_ten_seconds(engine: Engine, reviews: Reviews) -> None:
+    now = 0.0
+    client = _client(engine, reviews, clock=lambda: now)
+
+    def status(seconds: float) -> int:
+        nonlocal now
+        now += seconds
+        return client.get("/v1/jobs/rl/x", headers=GOOD).status_code
+
+    assert (status(0), len(reviews.asked)) == (200, 2)
+    reviews.allowed.clear()
+    assert (status(9), len(reviews.asked)) == (200, 2)
+    assert (status(2), len(reviews.asked)) == (403, 3)
+    reviews.allowed.add(("get", "dijobs", "rl"))
+    assert (status(9), len(reviews.asked)) == (403, 3)
+    assert (status(2), len(reviews.asked)) == (200, 4)
 
 
 @pytest.mark.proves("history.md#asking/403")
@@ -392,7 +431,8 @@ def test_a_token_is_asked_about_once_in_a_while(client: FlaskClient, reviews: Re
         for _ in range(3):
             client.get("/v1/jobs/rl/x", headers={"Authorization": f"Bearer {token}"})
 
-    assert reviews.tokens == 2
+    # The bad one is checked for both audiences.
+    assert reviews.tokens == 3
 
 
 def test_a_flood_of_tokens_costs_the_api_server_little(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from tests.fakes.history import KEPT, Service, answering
 from tests.unit.cli.conftest import JOBS, Di, job
 
 Object = dict[str, Any]
-TOKENS = "/api/v1/namespaces/rl/serviceaccounts/default/token"
 ALL_TOKENS = "/api/v1/namespaces/di-system/serviceaccounts/di-history/token"
 
 
@@ -24,7 +24,6 @@ ALL_TOKENS = "/api/v1/namespaces/di-system/serviceaccounts/di-history/token"
 def service(di: Di, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     with answering() as found:
         monkeypatch.setenv("DI_HISTORY_URL", found.url)
-        di.world.refusals["POST", ALL_TOKENS] = {"code": 403, "reason": "Forbidden"}
         yield found
 
 
@@ -48,9 +47,8 @@ def test_the_history_of_a_deleted_job(di: Di, service: Service) -> None:
         "REVISION  TIME                 BY",
         "1         2026-03-01 09:00:00  kubectl-create",
     ]
-    assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
-    (body,) = [body for method, path, body in di.world.requests if path.startswith(TOKENS)]
-    assert body["spec"]["audiences"] == ["di-history"]
+    assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer secret")]
+    assert not [path for _, path, _ in di.world.requests if path.endswith("/token")]
 
 
 def test_the_history_shows_where_pods_ran(di: Di, service: Service) -> None:
@@ -124,7 +122,7 @@ def test_the_logs_of_an_earlier_run_are_chosen_by_its_uid(di: Di, service: Servi
     ("status", "code", "hint"),
     [
         (404, ExitCode.NOT_FOUND, "di -n rl list"),
-        (403, ExitCode.NOT_ALLOWED, "--clusterrole view --serviceaccount rl:default"),
+        (403, ExitCode.NOT_ALLOWED, "kubectl -n rl auth can-i --list; the role view"),
         (503, ExitCode.UNAVAILABLE, "try again"),
     ],
 )
@@ -145,21 +143,42 @@ def test_an_account_of_another_namespace_reads_the_history_of_all(di: Di, servic
     assert asked == "/api/v1/namespaces/tools/serviceaccounts/reader/token"
     assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
     service.status = 403
-    refused = di("history", "cartpole", "-n", "rl").err
-    assert "--account di-system/di-history" in refused
+    refused = di("history", "cartpole", "-n", "rl", "--account", "tools/reader").err
+    assert "create rolebinding reader-view --clusterrole view --serviceaccount tools:" in refused
 
 
-def test_an_administrator_reads_the_history_without_an_account(di: Di, service: Service) -> None:
-    del di.world.refusals["POST", ALL_TOKENS]
+@pytest.fixture
+def with_certificate(di: Di) -> None:
+    """The user of the kubeconfig has no token; `di` has written it."""
+    file = Path(os.environ["KUBECONFIG"])
+    body = json.loads(file.read_text())
+    body["users"][0]["user"] = {}
+    file.write_text(json.dumps(body))
+
+
+@pytest.mark.usefixtures("with_certificate")
+def test_an_administrator_without_a_token_reads_it_as_its_account(di: Di, service: Service) -> None:
     assert di("history", "cartpole", "-n", "rl").code == 0
-    assert [path for _, path, _ in di.world.requests if path.endswith("/token")] == [ALL_TOKENS]
+    (asked,) = [body for _, path, body in di.world.requests if path == ALL_TOKENS]
+    assert asked["spec"]["audiences"] == ["di-history"]
+    assert service.asked == [("/v1/jobs/rl/cartpole", "Bearer made")]
+
+
+@pytest.mark.usefixtures("with_certificate")
+def test_a_user_without_a_token_is_asked_for_an_account(di: Di, service: Service) -> None:
+    di.world.refusals["POST", ALL_TOKENS] = {"code": 403, "reason": "Forbidden"}
+    said = di("history", "cartpole", "-n", "rl")
+    assert said.code == ExitCode.NOT_ALLOWED
+    assert "your kubeconfig has no token to show to di-history" in said.err
+    assert service.asked == []
+    assert di("history", "cartpole", "-n", "rl", "--account", "default").code == 0
 
 
 def test_the_history_gets_tokens_over_https_only(di: Di, service: Service) -> None:
     said = di("history", "cartpole", "-n", "rl", "--server", "http://history.example:8080")
     assert said.code == ExitCode.FAILED
     assert "https address alone" in said.err
-    assert not [path for _, path, _ in di.world.requests if path.startswith(TOKENS)]
+    assert service.asked == []
 
 
 @pytest.mark.proves("dashboard.md#rights/what-the-history-has")

@@ -234,6 +234,15 @@ def test_the_cluster_page_works_without_its_history(asking: Page, service: Servi
     assert "Who holds what" in text
 
 
+def test_the_cluster_page_names_namespaces_without_permission(
+    asking: Page, service: Service
+) -> None:
+    service.status = 403
+    text = asking.get("/cluster").text
+    assert "You are not allowed to read the history of rl." in text
+    assert "is away" not in text
+
+
 def learner(name: str, phase: str, **status: Any) -> Object:
     """A preemptible job of one learner of eight GPUs."""
     body = job(name, phase, **status)

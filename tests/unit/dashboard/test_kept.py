@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from copy import deepcopy
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from di_cli.access.history import Route
+from di_cli.access.kubeconfig import read_access
+from di_dashboard.history.client import HistoryClient
 from di_dashboard.history.kept import FRESH_SECONDS, Away, Kept, NotKept, Refused, Told
 from di_dashboard.history.seen import Change
 from di_dashboard.views.curves import charts, together
 from di_dashboard.views.revisions import changes
 from di_dashboard.views.story import Story, cause_of_move, sentence, story_of
 from di_dashboard.views.timeline import timeline
+from di_kube.sync import SyncKubeClient
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import KEPT, LOGS, Service, answering
 from tests.unit.cli.conftest import JOBS, job
@@ -283,7 +289,7 @@ def test_a_bad_answer_is_reported_and_the_next_request_works(
     source = Source()
     found, _ = kept(source, Clock())
     source.answer = answer
-    assert found.get("rl", "/x") == Told(wrong=wrong)
+    assert found.get("rl", "/x") == Told(wrong=wrong, is_refused=isinstance(answer, Refused))
     source.answer = b'{"a": 1}'
     assert found.get("rl", "/y").value == {"a": 1}
 
@@ -336,17 +342,55 @@ def test_a_deleted_job_has_a_page(asking: Page, service: Service, world: StandIn
     ):
         assert word in text
     assert 'class="hole"' in text
-    assert {token for _, token in service.asked} == {"Bearer made"}
-    (body, *_) = [body for _, path, body in world.requests if path.endswith("/token")]
-    assert body["spec"]["audiences"] == ["di-history"]
+    assert {token for _, token in service.asked} == {"Bearer secret"}
+    assert not [path for _, path, _ in world.requests if path.endswith("/token")]
+
+
+def test_a_user_without_permission_reads_that_it_is_not_allowed(
+    asking: Page, service: Service
+) -> None:
+    service.status = 403
+    begin = "You are not allowed to read the history: di-history refused it (403): refused: x."
+    for path in ("/ended", "/jobs/rl/gone"):
+        assert begin in asking.get(path).text
 
 
 @pytest.mark.proves("dashboard.md#rights/what-the-history-has")
-def test_a_history_token_is_reused(asking: Page, service: Service, world: StandIn) -> None:
-    asking.get("/jobs/rl/gone")
-    asking.get("/ended")
-    assert len([path for _, path, _ in world.requests if path.endswith("/token")]) <= 2
-    assert len(service.asked) >= 3
+def test_the_token_of_an_account_is_reused(
+    service: Service, world: StandIn, tmp_path: Path
+) -> None:
+    access = read_access(file=world.kubeconfig(tmp_path / "config"))
+    client = SyncKubeClient(config=access.config, timeout=5.0, connections=1)
+    asked = HistoryClient(access.config, client, server=service.url, account="viewer")
+    with client, closing(asked):
+        for namespace in ("rl", "rl", "other"):
+            asked(namespace, "/jobs", {"namespace": namespace})
+    tokens = [path for _, path, _ in world.requests if path.endswith("/token")]
+    assert [path.split("/")[4] for path in tokens] == ["rl", "other"]
+    assert {token for _, token in service.asked} == {"Bearer made"}
+
+
+def test_a_port_forward_that_ended_is_replaced_before_a_request(
+    service: Service, world: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[bool] = []
+
+    @contextmanager
+    def reached(_server: str | None, *, context: str | None) -> Iterator[Route]:
+        assert context is None
+        number = len(opened)
+        opened.append(True)
+        yield Route(url=service.url, is_open=lambda: opened[number])
+
+    monkeypatch.setattr("di_dashboard.history.client.reached", reached)
+    access = read_access(file=world.kubeconfig(tmp_path / "config"))
+    with SyncKubeClient(config=access.config, timeout=5.0, connections=1) as client:
+        asked = HistoryClient(access.config, client)
+        for ends in (False, True, False):
+            asked("rl", "/jobs", {})
+            opened[-1] = not ends
+        asked.close()
+    assert len(opened) == 2
 
 
 def test_a_live_job_shows_its_history(asking: Page, service: Service, world: StandIn) -> None:

@@ -1,4 +1,4 @@
-"""Client of di-history, with a token of its audience."""
+"""Client of di-history, with the user's own token or that of a service account."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -23,13 +23,14 @@ from di_api.field_error import items, mapping
 from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
 from di_cli.errors import CommandError
 from di_cli.exit_codes import BY_STATUS, ExitCode
+from di_kube.config import KubeConfig
 from di_kube.errors import Forbidden, NotFound
 from di_kube.resources import SERVICE_ACCOUNTS
 from di_kube.sync import SyncKubeClient
 
 SERVER_VARIABLE: Final = "DI_HISTORY_URL"
 TOKEN_SECONDS: Final = 600
-"""Seconds for which a token of di-history is valid."""
+"""Seconds for which the token of a service account is valid."""
 _OWN_ACCOUNT: Final = f"{SYSTEM_NAMESPACE}/{HISTORY_NAME}"
 _PORT: Final = 8080
 """Port of the pod for connections through the API server."""
@@ -44,7 +45,7 @@ class History:
 
     Attributes:
         server: base URL.
-        account: whose token it is: a name, or with a namespace NAMESPACE/NAME.
+        account: service account of the token, NAME or NAMESPACE/NAME; empty: it is the user's own.
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         seconds: timeout of a request.
@@ -142,10 +143,11 @@ class History:
         remedy = "--namespace, or di list" if status == 404 else "try again"
         if status in (401, 403):
             place, _, name = self.account.rpartition("/")
-            account = f"--serviceaccount {place or namespace}:{name}"
             remedy = (
-                f"an administrator gives --account {_OWN_ACCOUNT}; or kubectl "
-                f"-n {namespace} create rolebinding {name}-view --clusterrole view {account}"
+                f"kubectl -n {namespace} create rolebinding {name}-view --clusterrole view "
+                f"--serviceaccount {place or namespace}:{name}"
+                if name
+                else f"kubectl -n {namespace} auth can-i --list; the role view is enough"
             )
         return CommandError(
             f"di-history refused it ({status})",
@@ -159,22 +161,38 @@ def _path(namespace: str, job: str, rest: str) -> str:
     return f"/jobs/{quote(namespace, safe='')}/{quote(job, safe='')}{rest}"
 
 
-def token_for(client: SyncKubeClient, namespace: str, account: str | None) -> tuple[str, str]:
-    """Return a token for di-history alone, and the account that it is of.
+def own_token(config: KubeConfig) -> str | None:
+    """Return the user's bearer token; None: they sign in with a certificate or a password."""
+    scheme, _, token = (config.authorization() or "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
 
-    Without an account it is that of di-history itself if the user can create tokens for it, as an
-    administrator can: it sees all that is recorded. Otherwise it is `default` of the namespace.
+
+def token_for(
+    config: KubeConfig, client: SyncKubeClient, namespace: str, account: str | None
+) -> tuple[str, str]:
+    """Return a token for di-history, and its service account; empty: it is the user's own token.
+
+    A user with a certificate has no token. For an administrator it is then that of di-history's
+    own account, which can read the jobs of all namespaces that are recorded.
 
     Raises:
-        ApiError: the user cannot create a token of the account.
+        ApiError: the user cannot create a token of the given account.
+        CommandError: the user has no token, and is not allowed to create one of di-history.
     """
-    if account is None:
-        try:
-            return _created_token(client, SYSTEM_NAMESPACE, HISTORY_NAME), _OWN_ACCOUNT
-        except (Forbidden, NotFound):
-            account = "default"
-    place, _, name = account.rpartition("/")
-    return _created_token(client, place or namespace, name), account
+    if account is not None:
+        place, _, name = account.rpartition("/")
+        return _created_token(client, place or namespace, name), account
+    if token := own_token(config):
+        return token, ""
+    try:
+        return _created_token(client, SYSTEM_NAMESPACE, HISTORY_NAME), _OWN_ACCOUNT
+    except (Forbidden, NotFound) as error:
+        raise CommandError(
+            "your kubeconfig has no token to show to di-history",
+            where="the API server knows you by a certificate or a password",
+            remedy="--account NAME, of a service account that can read the jobs",
+            code=ExitCode.NOT_ALLOWED,
+        ) from error
 
 
 def _created_token(client: SyncKubeClient, namespace: str, account: str) -> str:
@@ -186,17 +204,31 @@ def _created_token(client: SyncKubeClient, namespace: str, account: str) -> str:
     return str(made["status"]["token"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """The way to di-history.
+
+    Attributes:
+        url: base URL.
+        is_open: returns whether it still leads there. After the end of a port-forward another
+            program can take its port, and would get the token.
+    """
+
+    url: str
+    is_open: Callable[[], bool] = lambda: True
+
+
 @contextmanager
-def reached(server: str | None, *, context: str | None) -> Iterator[str]:
-    """Yield the base URL of di-history while the body runs: the given one, or a port-forward.
+def reached(server: str | None, *, context: str | None) -> Iterator[Route]:
+    """Yield the way to di-history while the body runs: the given URL, or a port-forward.
 
     Raises:
         CommandError: plain HTTP would reveal the token, or there is no connection.
     """
     server = server or os.environ.get(SERVER_VARIABLE)
     if server is None:
-        with _forwarded(context) as port:
-            yield f"http://127.0.0.1:{port}"
+        with _forwarded(context) as route:
+            yield route
         return
     parts = urlsplit(server)
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname)):
@@ -206,12 +238,12 @@ def reached(server: str | None, *, context: str | None) -> Iterator[str]:
             remedy=f"kubectl -n {SYSTEM_NAMESPACE} port-forward deployment/{HISTORY_NAME} {_PORT}, "
             f"then --server http://localhost:{_PORT}",
         )
-    yield server.rstrip("/")
+    yield Route(url=server.rstrip("/"))
 
 
 @contextmanager
-def _forwarded(context: str | None) -> Iterator[int]:
-    """Run kubectl's port-forward to its pod; yield the local port."""
+def _forwarded(context: str | None) -> Iterator[Route]:
+    """Run kubectl's port-forward to its pod."""
     program = shutil.which("kubectl")
     chosen = ["--context", context] if context else []
     words = ["--namespace", SYSTEM_NAMESPACE, "port-forward", f"deployment/{HISTORY_NAME}"]
@@ -228,7 +260,8 @@ def _forwarded(context: str | None) -> Iterator[int]:
         text=True,
     ) as process:
         try:
-            yield _port_of(process)
+            url = f"http://127.0.0.1:{_port_of(process)}"
+            yield Route(url=url, is_open=lambda: process.poll() is None)
         finally:
             process.terminate()
 

@@ -1,4 +1,4 @@
-"""Connection to di-history with the permissions of a service account."""
+"""Connection to di-history with the user's permissions, or those of a service account."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def open_history(
     tls_server_name: str,
     context: str | None,
 ) -> Iterator[History]:
-    """Return di-history, with a token of the account that is created only for it.
+    """Return di-history, with the token of `token_for`.
 
     Raises:
-        CommandError: there is no connection to it, or the CA file is unreadable.
+        CommandError: there is no connection to it or no token, or the CA file is unreadable.
     """
     pem = authority_pem(authority)
-    with reached(server, context=context) as url:
-        token, of = token_for(session.client, session.namespace, account)
+    with reached(server, context=context) as route:
+        token, of = token_for(session.access.config, session.client, session.namespace, account)
         yield History(
-            server=url,
+            server=route.url,
             token=token,
             account=of,
             authority=pem,

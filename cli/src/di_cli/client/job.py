@@ -220,8 +220,8 @@ class Job:
 
         Args:
             history: URL of di-history; absent: $DI_HISTORY_URL, else it is not read.
-            account: service account for the request, NAME or NAMESPACE/NAME; absent: that of
-                di-history if you can create tokens for it, else `default` of the namespace.
+            account: service account for the request, NAME or NAMESPACE/NAME; absent: your own
+                permissions.
             authority: file with the CA certificates of di-history, PEM.
             tls_server_name: expected name in its certificate; empty: the URL's host.
         """

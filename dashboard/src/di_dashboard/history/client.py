@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from di_cli.access.history import TOKEN_SECONDS, History, reached, token_for
+from di_cli.access.history import TOKEN_SECONDS, History, Route, reached, token_for
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_dashboard.history.kept import Away, NotKept, Refused
+from di_kube.config import KubeConfig
 from di_kube.errors import ApiError
 from di_kube.sync import SyncKubeClient
 
@@ -23,10 +24,11 @@ _PATIENCE: Final = 1.0
 
 
 class HistoryClient:
-    """Sends requests to di-history, with a token that is created only for it. Thread-safe.
+    """Sends requests to di-history, with the token of `token_for`. Thread-safe.
 
     Args:
-        client: has the user's permissions; it creates the tokens.
+        config: has the user's own token.
+        client: has the user's permissions; it creates tokens of accounts.
         server: base URL; None: $DI_HISTORY_URL, or kubectl's port-forward, kept open while the page
             is served.
         account: of the token, as in `token_for`.
@@ -34,6 +36,7 @@ class HistoryClient:
 
     def __init__(
         self,
+        config: KubeConfig,
         client: SyncKubeClient,
         *,
         server: str | None = None,
@@ -42,6 +45,7 @@ class HistoryClient:
         tls_server_name: str = "",
         context: str | None = None,
     ) -> None:
+        self._config = config
         self._client = client
         self._server = server
         self._account = account
@@ -50,7 +54,7 @@ class HistoryClient:
         self._context = context
         self._lock = threading.Lock()
         self._way = ExitStack()
-        self._url: str | None = None
+        self._route: Route | None = None
         self._tokens: dict[str, tuple[float, str, str]] = {}
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
@@ -68,8 +72,7 @@ class HistoryClient:
             )
             return history.get(path, query, namespace)
         except ApiError as error:
-            account = self._account or "default"
-            words = f"no token of {namespace}/{account}: {error.message or error.reason}"
+            words = f"no token of account {self._account}: {error.message or error.reason}"
             raise Refused(words) from error
         except CommandError as error:
             words = ": ".join(part for part in (error.what, error.where) if part)
@@ -85,21 +88,24 @@ class HistoryClient:
         """Close the port-forward; one that is being opened ends with the process."""
         if self._lock.acquire(timeout=_PATIENCE):
             try:
-                self._url = None
+                self._route = None
                 self._way.close()
             finally:
                 self._lock.release()
 
     def _reach(self) -> str:
         with self._lock:
-            if self._url is None:
+            if self._route is not None and not self._route.is_open():
+                self._route = None
+                self._way.close()
+            if self._route is None:
                 way = reached(self._server, context=self._context)
-                self._url = self._way.enter_context(way)
-            return self._url
+                self._route = self._way.enter_context(way)
+            return self._route.url
 
     def _leave(self) -> None:
         with self._lock:
-            self._url = None
+            self._route = None
             self._way.close()
 
     def _token(self, namespace: str) -> tuple[str, str]:
@@ -109,7 +115,10 @@ class HistoryClient:
             until, token, account = self._tokens.get(namespace, (0.0, "", ""))
             if now < until:
                 return token, account
-        token, account = token_for(self._client, namespace, self._account)
+        token, account = token_for(self._config, self._client, namespace, self._account)
+        if not account:
+            # The configuration reads it again when it is replaced.
+            return token, account
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:
                 self._tokens.pop(next(iter(self._tokens)))

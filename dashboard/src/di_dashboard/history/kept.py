@@ -27,6 +27,7 @@ _MOST: Final = 256
 _LOGS: Final = "/logs/"
 _AT_ONCE: Final = 4
 _MOST_UNDERWAY: Final = 64
+_AWAY: Final = "The history is away"
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +58,21 @@ class Told:
         value: parsed JSON; empty if there is none.
         text: body of a response that is not JSON.
         wrong: why there is none; empty if di-history has nothing, or is not configured.
+        is_refused: whether it is because the user is not allowed to read it.
     """
 
     value: Object = field(default_factory=dict)
     text: str = ""
     wrong: str = ""
+    is_refused: bool = False
+
+    @property
+    def note(self) -> str:
+        """Return the sentence for `wrong`; empty without it."""
+        if not self.wrong:
+            return ""
+        begin = "You are not allowed to read the history" if self.is_refused else _AWAY
+        return f"{begin}: {self.wrong}."
 
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -173,7 +184,7 @@ class Kept:
         except NotKept:
             told = Told()
         except Refused as error:
-            told = Told(wrong=str(error))
+            told = Told(wrong=str(error), is_refused=True)
         except Away as error:
             told = Told(wrong=(away := str(error)))
         except Exception as error:

@@ -17,6 +17,7 @@ from di_cli.views.allocation import nodes_of
 from di_cli.views.jobs import GPU
 from di_cli.views.queue import is_waiting
 from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC
+from di_dashboard.history.kept import Told
 from di_dashboard.pages.parts import Parts, parts, rendered_once
 from di_dashboard.pages.stories import path_of
 from di_dashboard.views.cluster import cluster_page, live_pods
@@ -44,7 +45,7 @@ def cluster() -> str:
     here = parts()
     cluster_cache, now = here.cluster_cache, here.now()
     nodes, jobs = cluster_cache.nodes(), [entry.job for entry in cluster_cache.entries()]
-    heat, wrong = _heat(here, now) if here.kept.is_asked else (None, {})
+    heat, wrong = _heat(here, now) if here.kept.is_asked else (None, [])
     outlook = here.outlooks.latest()
     page = cluster_page(
         nodes=nodes,
@@ -78,8 +79,8 @@ def _hours() -> int:
     return int(text) if text in map(str, HOURS) else _DEFAULT_HOURS
 
 
-def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
-    """Return the heat map, as far as the history has data, and the errors by namespace."""
+def _heat(here: Parts, now: datetime) -> tuple[Heat, list[str]]:
+    """Return the heat map, as far as the history has data, and sentences about the rest."""
     end = int(now.timestamp()) // _STEP * _STEP + _STEP
     until = datetime.fromtimestamp(end, UTC)
     since = until - timedelta(hours=_hours())
@@ -97,8 +98,21 @@ def _heat(here: Parts, now: datetime) -> tuple[Heat, Mapping[str, str]]:
         until=until,
         at=_at(since, until),
     )
-    wrong = {where: each.wrong for where, each in zip(namespaces, told, strict=True) if each.wrong}
-    return heat, wrong
+    return heat, _missing(dict(zip(namespaces, told, strict=True)))
+
+
+def _missing(told: Mapping[str, Told]) -> list[str]:
+    """Return a sentence for each reason why placements are missing, with its namespaces."""
+    by_reason: dict[str, list[str]] = {}
+    for namespace, each in told.items():
+        if each.wrong:
+            by_reason.setdefault("" if each.is_refused else each.wrong, []).append(namespace)
+    return [
+        f"The history of {', '.join(found)} is away: {reason}. It is missing here."
+        if reason
+        else f"You are not allowed to read the history of {', '.join(found)}."
+        for reason, found in by_reason.items()
+    ]
 
 
 def _namespaces(here: Parts) -> list[str]:

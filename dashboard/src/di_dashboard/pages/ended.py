@@ -70,7 +70,7 @@ def revision(namespace: str, name: str, number: int) -> Response:
     uid = request.args.get("uid", "")[:_LONGEST]
     told = _manifest(namespace, name, uid, number)
     if not told.value:
-        abort(404, _missing(told, f"revision {number} of {namespace}/{name}"))
+        abort(404, told.note or _missing(f"revision {number} of {namespace}/{name}"))
     if request.args.get("raw") is not None:
         return Response(as_yaml(told.value), mimetype="text/plain")
     story, _ = parts().stories.of(namespace, name, uid)
@@ -97,7 +97,7 @@ def logs(namespace: str, name: str) -> str | Response:
     query = request.args.get("q", "")[:_LONGEST]
     story, wrong = parts().stories.of(namespace, name, uid)
     if story.is_empty:
-        abort(404, _missing(Told(wrong=wrong), f"job {namespace}/{name}"))
+        abort(404, wrong or _missing(f"job {namespace}/{name}"))
     names = [*dict.fromkeys(pod for pod, _ in story.logs)]
     asked = request.args.getlist("pod")
     chosen = ([each for each in names if each in asked] or names[:1])[:MOST_PODS]
@@ -142,5 +142,5 @@ def _manifest(namespace: str, name: str, uid: str, number: int) -> Told:
     return parts().kept.get(namespace, path, **query)
 
 
-def _missing(told: Told, what: str) -> str:
-    return f"The history is away: {told.wrong}" if told.wrong else f"Nothing is kept of {what}."
+def _missing(what: str) -> str:
+    return f"Nothing is kept of {what}."

@@ -119,7 +119,7 @@ def _gone(namespace: str, name: str, uid: str) -> str:
     now, topic = here.now(), job_topic(namespace, name)
     story, wrong = here.stories.of(namespace, name, uid, topic)
     if story.is_empty:
-        more = f" The history is away: {wrong}." if wrong else ""
+        more = f" {wrong}" if wrong else ""
         abort(404, f"There is no job {name} in namespace {namespace} (any more).{more}")
     axis = timeline(
         {"metadata": {"creationTimestamp": story.job.get("created")}}, [], [], now, story

@@ -27,7 +27,7 @@ class Stories:
         self._read: OrderedDict[tuple[str, str, str], tuple[Object, Object, Story]] = OrderedDict()
 
     def of(self, namespace: str, name: str, uid: str, topic: str = "") -> tuple[Story, str]:
-        """Return the story of a job, and the error, if any.
+        """Return the story of a job, and a sentence about the error, if there is one.
 
         Args:
             uid: of the job; empty: the last one with that name.
@@ -49,4 +49,4 @@ class Stories:
                 self._read.move_to_end(key)
                 while len(self._read) > _MOST:
                     self._read.popitem(last=False)
-        return known[2], told.wrong or series.wrong
+        return known[2], told.note or series.note

@@ -51,8 +51,6 @@ class Config:
     """URL of di-history; None: not configured."""
     history_ca: Path | None
     """File with its CA certificates, PEM; None: the system's."""
-    history_account: str | None
-    """Service account for tokens of di-history: NAME of each namespace, or NAMESPACE/NAME."""
     log_level: str
 
     @property
@@ -116,12 +114,6 @@ _SETTINGS: Final = (
         "history_ca",
         fields.Function(deserialize=Path, load_default=None),
         "PEM file of the authority of di-history; empty: the system's authorities",
-    ),
-    Setting(
-        "history_account",
-        fields.String(load_default=None),
-        "service account with whose token the page reads the history; empty: that of the history "
-        "for users who can create tokens for it, else default of each namespace",
     ),
     LOG_LEVEL,
 )

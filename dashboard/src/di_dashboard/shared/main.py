@@ -83,9 +83,7 @@ def history_place(config: Config) -> HistoryPlace | None:
     if config.history_server is None:
         return None
     authority = config.history_ca.read_text() if config.history_ca else ""
-    return HistoryPlace(
-        server=config.history_server, account=config.history_account, authority=authority
-    )
+    return HistoryPlace(server=config.history_server, authority=authority)
 
 
 def load(config: Config, kube: KubeConfig, history: HistoryPlace | None) -> Serving:

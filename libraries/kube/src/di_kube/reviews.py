@@ -24,23 +24,25 @@ class User:
         return values[0] if len(values) == 1 else None
 
 
-def token_review(token: str, audience: str) -> dict[str, Any]:
-    """Return the body of a TokenReview for a token and an audience."""
+def token_review(token: str, audience: str | None) -> dict[str, Any]:
+    """Return the body of a TokenReview for a token and an audience; None: the API server's own."""
     return {
         "apiVersion": TOKEN_REVIEWS.api_version,
         "kind": TOKEN_REVIEWS.kind,
-        "spec": {"token": token, "audiences": [audience]},
+        "spec": {"token": token, **({} if audience is None else {"audiences": [audience]})},
     }
 
 
-def reviewed_user(review: Mapping[str, Any], audience: str) -> User | None:
-    """Return the user of a TokenReview's response; None: the token is not valid for that
+def reviewed_user(review: Mapping[str, Any], audience: str | None) -> User | None:
+    """Return the user of the response to a `token_review`; None: the token is not valid for that
     audience.
     """
     status = review.get("status") or {}
+    if not status.get("authenticated"):
+        return None
     # An authenticator without audiences leaves the list out: the token may be meant for any
     # service.
-    if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
+    if audience is not None and audience not in (status.get("audiences") or ()):
         return None
     user = status.get("user") or {}
     return User(

@@ -36,7 +36,7 @@ Account = Annotated[
     str | None,
     typer.Option(
         help="Service account for the request, NAME or NAMESPACE/NAME; needs permission to read "
-        "jobs. Absent: that of di-history if you may create tokens for it, else default."
+        "jobs. Absent: your own token."
     ),
 ]
 Authority = Annotated[

@@ -18,17 +18,19 @@ from di_service.sources import source_of
 from di_service.token_buckets import TokenBuckets
 from di_service.ttl_cache import TtlCache
 
-AUDIENCE: Final = HISTORY_NAME
-"""Tokens for any other audience, the API server included, are refused: a service that gets such a
-token could use it in its owner's name.
+AUDIENCES: Final = (HISTORY_NAME, None)
+"""Audiences of accepted tokens; None is the API server's, so that users send the token they have.
+Tokens for other services are refused.
 """
 _HOLDS_SECONDS: Final = 60.0
 _FAILS_SECONDS: Final = 10.0
+_PERMISSION_SECONDS: Final = 10.0
+"""Seconds after which a permission is checked again, granted or not."""
 _MOST: Final = 4096
 AWAY_SECONDS: Final = 2.0
 """Seconds until a retry, if the error names none."""
 _REVIEW_SECONDS: Final = 5.0
-_HINT: Final = f"send a bearer token of audience {AUDIENCE}"
+_HINT: Final = f"send a bearer token of the API server, or of audience {HISTORY_NAME}"
 _LOGS: Final = {"group": "", "resource": "pods", "subresource": "log", "verb": "get"}
 _ONE: Final = {"group": GROUP, "resource": PLURAL, "verb": "get"}
 _ALL: Final = {"group": GROUP, "resource": PLURAL, "verb": "list"}
@@ -72,7 +74,12 @@ class Access:
         self._kube = kube
         self._good = TtlCache[bytes, User](seconds=_HOLDS_SECONDS, most=_MOST, clock=clock)
         self._bad = TtlCache[bytes, bool](seconds=_FAILS_SECONDS, most=_MOST, clock=clock)
-        self._budget = TokenBuckets[str](rate=review_rate, burst=5 * review_rate, clock=clock)
+        self._allowed = TtlCache[tuple[bytes, tuple[tuple[str, str], ...]], bool](
+            seconds=_PERMISSION_SECONDS, most=_MOST, clock=clock
+        )
+        self._budget = TokenBuckets[str](
+            rate=review_rate, burst=max(5 * review_rate, len(AUDIENCES)), clock=clock
+        )
 
     def admit_to_job(self, caller: Caller, namespace: str, name: str) -> None:
         """Authorize the caller for a job with that name, whether or not it exists.
@@ -103,17 +110,19 @@ class Access:
     def _admit(self, caller: Caller, attributes: dict[str, str]) -> None:
         if self._mode is AuthMode.OFF:
             return
-        user = self._user(caller)
-        try:
-            review = self._kube.create(
-                SUBJECT_ACCESS_REVIEWS, access_review(user, attributes), timeout=_REVIEW_SECONDS
+        digest, user = self._user(caller)
+        asked = (digest, tuple(attributes.items()))
+        allowed = self._allowed.get(asked)
+        if allowed is None:
+            allowed = is_allowed(
+                self._review(SUBJECT_ACCESS_REVIEWS, access_review(user, attributes))
             )
-        except ApiError as error:
-            raise _away(error) from error
-        if not is_allowed(review):
+            self._allowed.put(asked, allowed)
+        if not allowed:
             raise NotAllowed(f"{user.name} may not {_words(attributes)}")
 
-    def _user(self, caller: Caller) -> User:
+    def _user(self, caller: Caller) -> tuple[bytes, User]:
+        """Return the token's digest and its user."""
         scheme, _, token = (caller.authorization or "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -124,23 +133,24 @@ class Access:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         known = self._good.get(digest)
         if known is not None:
-            return known
+            return digest, known
         if self._bad.get(digest):
             raise Unidentified(f"the token does not hold: {_HINT}")
-        if wait := self._budget.take(source_of(caller.address)):
-            raise Busy("too many tokens that are not known, try again", retry_after=wait)
+        for audience in AUDIENCES:
+            if wait := self._budget.take(source_of(caller.address)):
+                raise Busy("too many tokens that are not known, try again", retry_after=wait)
+            review = self._review(TOKEN_REVIEWS, token_review(token, audience))
+            if (user := reviewed_user(review, audience)) is not None:
+                self._good.put(digest, user)
+                return digest, user
+        self._bad.put(digest, True)
+        raise Unidentified(f"the token does not hold: {_HINT}")
+
+    def _review(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         try:
-            review = self._kube.create(
-                TOKEN_REVIEWS, token_review(token, AUDIENCE), timeout=_REVIEW_SECONDS
-            )
+            return self._kube.create(resource, body, timeout=_REVIEW_SECONDS)
         except ApiError as error:
             raise _away(error) from error
-        user = reviewed_user(review, AUDIENCE)
-        if user is None:
-            self._bad.put(digest, True)
-            raise Unidentified(f"the token does not hold: {_HINT}")
-        self._good.put(digest, user)
-        return user
 
 
 def _away(error: ApiError) -> Busy:
