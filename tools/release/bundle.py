@@ -64,7 +64,8 @@ def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path
 
 
 def _plugin(root: Path, directory: Path, *, version: str, url: str) -> list[Path]:
-    ours = [name.replace("-", "_") for name in wheels.packages(root, krew.PACKAGE)]
+    needed = wheels.packages(root, krew.PACKAGE, all_extras=False)
+    ours = [name.replace("-", "_") for name in needed]
     packed = krew.archive(
         root,
         directory,

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from packaging.requirements import Requirement
-
+from tools.release.siblings import NO_HOOKS, projects, required
 from tools.release.version import ROOT
 
 PUBLISHED: Final = "di-orchestrator"
@@ -26,28 +24,12 @@ class CannotBuild(Exception):
     """A wheel was not made; the message has what the builder said."""
 
 
-def packages(root: Path, published: str = PUBLISHED) -> dict[str, Path]:
-    """The folder of each package of ours that the published one can ask for, with all extras."""
-    projects = {
-        project["name"]: (file.parent, project)
-        for folder in ("", "libraries/", "services/")
-        for file in root.glob(f"{folder}*/pyproject.toml")
-        if (project := tomllib.loads(file.read_text())["project"])
-    }
-    found: dict[str, Path] = {}
-    wanted = [published]
-    while wanted:
-        name = wanted.pop()
-        if name in projects and name not in found:
-            found[name], project = projects[name]
-            wanted += _asked_for(project)
-    return dict(sorted(found.items()))
-
-
-def _asked_for(project: Mapping[str, Any]) -> list[str]:
-    extras = project.get("optional-dependencies", {}).values()
-    requirements = [*project.get("dependencies", ()), *(each for extra in extras for each in extra)]
-    return [Requirement(each).name for each in requirements]
+def packages(root: Path, published: str = PUBLISHED, *, all_extras: bool = True) -> dict[str, Path]:
+    """The folder of each package of ours that the published one can ask for, by default with all
+    extras.
+    """
+    ours = projects(root)
+    return {name: ours[name][0] for name in required(ours, [published], all_extras=all_extras)}
 
 
 def build(root: Path, directory: Path) -> list[Path]:
@@ -77,6 +59,7 @@ def _build(folder: Path, directory: Path) -> None:
         subprocess.run(
             [*command, "--directory", str(directory)],
             cwd=folder,
+            env={**os.environ, NO_HOOKS: "1"},  # they would refer to this clone
             check=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -53,6 +53,11 @@ class CommandError(Exception):
         ]
 
 
+def from_clone(extra: str) -> str:
+    """Return the command that installs an extra of ours. No index is asked for our names."""
+    return f"pip install './sdk[{extra}]' in a clone of the repository"
+
+
 def from_api(error: ApiError, what: str = "") -> CommandError:
     """Return the error for an API server's refusal; `what` was requested, if not by its name."""
     # Some milliseconds per command, which successful ones need not spend.

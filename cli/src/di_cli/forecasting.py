@@ -17,7 +17,7 @@ from di_api.conversion.versions import ConversionFailed
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import OPERATOR_NAME, SYSTEM_NAMESPACE
 from di_cli.constraints import below, on_nodes, ruling_of
-from di_cli.errors import CommandError
+from di_cli.errors import CommandError, from_clone
 from di_cli.present import Present
 from di_cli.session import Session
 from di_cli.views.ends import End, ends_of
@@ -71,7 +71,7 @@ def check_installed(command: str) -> None:
     if not is_installed():
         raise CommandError(
             f"{command} needs the package di-operator, which is not installed",
-            remedy="pip install di-operator, of the version that the cluster runs",
+            remedy=f"{from_clone('local')}, of the version that the cluster runs",
         )
 
 

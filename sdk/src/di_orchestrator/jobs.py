@@ -1,7 +1,7 @@
 """Jobs from outside, such as a notebook: `from di_orchestrator import jobs`.
 
-It is the Python side of the command `di`, whose package it needs: `pip install
-'di-orchestrator[client]'`, with Python 3.11.2 or newer.
+It is the Python side of the command `di`, whose package it needs: the extra `client`, with Python
+3.11.2 or newer.
 """
 
 try:
@@ -9,5 +9,5 @@ try:
 except ImportError as error:
     raise ImportError(
         "di_orchestrator.jobs needs the package di-cli and Python 3.11.2 or newer: "
-        "pip install 'di-orchestrator[client]'"
+        "pip install './sdk[client]' in a clone of the repository"
     ) from error

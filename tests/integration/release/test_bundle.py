@@ -80,7 +80,8 @@ def test_the_plugin_contains_the_command_and_our_packages(made: Path) -> None:
         names = archive.getnames()
     wheels = [name for name in names if name.startswith("wheels/")]
     assert wheels == [
-        f"wheels/di_{name}-{VERSION}-py3-none-any.whl" for name in ("api", "cli", "kube")
+        f"wheels/di_{name}-{VERSION}-py3-none-any.whl"
+        for name in ("api", "cli", "kube", "orchestrator")
     ]
     assert f"kubectl-di-{VERSION}.tar.gz" in (made / "krew/di.yaml").read_text()
 

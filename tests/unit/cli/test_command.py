@@ -443,7 +443,7 @@ def test_run_needs_the_package_di_local(di: Di, monkeypatch: pytest.MonkeyPatch)
     said = di("run", "job.yaml", "--help")
     assert said.err.splitlines() == [
         "error: di run needs the package di-local, which is not installed",
-        "  try: pip install 'di-orchestrator[local]'; with a cluster: di submit",
+        "  try: pip install './sdk[local]' in a clone of the repository; with a cluster: di submit",
     ]
     words: list[Any] = []
 

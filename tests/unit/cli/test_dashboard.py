@@ -81,7 +81,7 @@ def test_a_missing_package_is_named(di: Di, monkeypatch: pytest.MonkeyPatch) -> 
     said = di("dashboard")
     assert said.err.splitlines() == [
         "error: di dashboard needs the package di-dashboard, which is not installed",
-        "  try: pip install 'di-orchestrator[dashboard]'; without it: di watch",
+        "  try: pip install './sdk[dashboard]' in a clone of the repository; without it: di watch",
     ]
 
 

@@ -98,7 +98,7 @@ def bundle_of(taken: Taken) -> Bundle:
     if not ours:
         note(
             "the package di-orchestrator is not installed here, so the image has to have it: "
-            "pip install di-orchestrator"
+            "pip install ./sdk in a clone of the repository"
         )
     return bundle
 

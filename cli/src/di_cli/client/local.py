@@ -39,6 +39,7 @@ from di_cli.client.options import (
 )
 from di_cli.client.place import CONNECTIONS, Place
 from di_cli.client.submission import What, words_of, written
+from di_cli.errors import from_clone
 from di_cli.output import note
 from di_cli.session import open_run
 from di_cli.views.waiting import Goal, Outcome
@@ -226,7 +227,7 @@ class LocalClient:
         if find_spec("di_local") is None:
             raise JobsError(
                 "jobs on this machine need the package di-local, which is not installed",
-                remedy="pip install 'di-orchestrator[local]'",
+                remedy=from_clone("local"),
             )
 
     @takes(LocalOptions)

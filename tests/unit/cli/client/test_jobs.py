@@ -298,7 +298,7 @@ def test_without_the_command_the_import_names_the_extra() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.strip().endswith("pip install 'di-orchestrator[client]'")
+    assert done.stdout.strip().endswith("pip install './sdk[client]' in a clone of the repository")
 
 
 @pytest.mark.proves("from-python.md#six-lines")

@@ -208,7 +208,7 @@ def test_messages_name_what_is_left_out(
         "left out, because they may be secrets: 0.key, 1.key, 2.key, 3.key, 4.key and 2 more",
         "left out, because they are no files of the folder: out",
         "the package di-orchestrator is not installed here, so the image has to have it: pip "
-        "install di-orchestrator",
+        "install ./sdk in a clone of the repository",
     ]
 
 

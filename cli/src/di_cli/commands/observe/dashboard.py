@@ -14,7 +14,7 @@ from di_cli.access.credentials import authority_pem
 from di_cli.access.history import SERVER_VARIABLE
 from di_cli.commands.observe.history import Account, Authority, TlsServerName
 from di_cli.commands.options import Context, Local, Namespace
-from di_cli.errors import CommandError
+from di_cli.errors import CommandError, from_clone
 from di_cli.exit_codes import ExitCode
 from di_cli.output import say
 from di_cli.session import open_session
@@ -53,7 +53,7 @@ def dashboard(
     if find_spec("di_dashboard") is None:
         raise CommandError(
             "di dashboard needs the package di-dashboard, which is not installed",
-            remedy="pip install 'di-orchestrator[dashboard]'; without it: di watch",
+            remedy=f"{from_clone('dashboard')}; without it: di watch",
         )
     page = import_module("di_dashboard.main")
     if not import_module("di_dashboard.app").PATH.fullmatch(path):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from di_cli.errors import CommandError
+from di_cli.errors import CommandError, from_clone
 
 
 def run(
@@ -21,7 +21,7 @@ def run(
     if find_spec("di_local") is None:
         raise CommandError(
             "di run needs the package di-local, which is not installed",
-            remedy="pip install 'di-orchestrator[local]'; with a cluster: di submit",
+            remedy=f"{from_clone('local')}; with a cluster: di submit",
         )
     words = ["run", *(arguments or ())]
     # Before the packages are imported that run a job, which takes seconds: --help ends here.
