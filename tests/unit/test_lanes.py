@@ -165,7 +165,7 @@ def test_the_last_line_of_a_failed_run_names_the_folder(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "prepare", lambda arguments: 0)
+    monkeypatch.setattr(command, "prepare", lambda command, groups: set())
     monkeypatch.setitem(table.COMMANDS, "test", [lane(tmp_path / "one", source)])
     assert command.main(["test"]) == (source == BAD)
     lines = capsys.readouterr().out.splitlines()
@@ -181,12 +181,30 @@ def test_no_test_runs_without_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "prepare", lambda arguments: arguments == ["all", "helm"])
+    monkeypatch.setattr(command, "prepare", lambda command, groups: {*groups})
     one = dataclasses.replace(lane(tmp_path / "one", BAD), needs=["helm"])
     monkeypatch.setitem(table.COMMANDS, "all", [one])
     assert command.main(["all"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("no test ran: make test-all needs")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_lane_without_what_it_needs_fails_and_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "prepare", lambda command, groups: {"examples"})
+    bad = dataclasses.replace(lane(tmp_path / "bad", GOOD), needs=["examples", "helm"])
+    good = dataclasses.replace(lane(tmp_path / "good", GOOD), needs=["helm"])
+    monkeypatch.setitem(table.COMMANDS, "test", [bad, good])
+    assert command.main(["test"]) == 1
+    said = capsys.readouterr().out
+    why = "not run: what it needs could not be fetched or built (examples)"
+    assert f"FAILED: bad, {why}" in said
+    assert "good, 1 tests" in said
+    assert "\nFAILED: bad in " in said
+    shown = (tmp_path / "out/test/index.html").read_text()
+    assert "1 of 2 lanes passed, 1 tests ran" in shown
 
 
 def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
@@ -237,20 +255,23 @@ def uses(file: Path) -> set[Group]:
 @pytest.mark.parametrize(
     ("asked", "prepared"),
     [
-        (["test", "--lane", "units"], ["test", "soak"]),
-        (["test", "--lane", "chart"], ["test", "helm", "prometheus", "release"]),
+        (["test", "--lane", "units"], ("test", ["soak"])),
+        (["test", "--lane", "chart"], ("test", ["helm", "prometheus", "release"])),
         (["check"], None),
-        (["all", "--lane", "units", "--lane", "soak"], ["all", "control plane", "soak"]),
+        (["all", "--lane", "units", "--lane", "soak"], ("all", ["control plane", "soak"])),
     ],
 )
 def test_only_what_the_lanes_need_is_prepared(
-    asked: list[str], prepared: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: list[str],
+    prepared: tuple[str, list[Group]] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    called: list[Sequence[str]] = []
+    called: list[tuple[str, list[Group]]] = []
 
-    def prepare(arguments: Sequence[str]) -> int:
-        called.append(arguments)
-        return 1
+    def prepare(command: str, groups: list[Group]) -> set[Group]:
+        called.append((command, groups))
+        return {*groups}
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "prepare", prepare)
@@ -267,7 +288,7 @@ def test_coverage_that_cannot_be_combined_fails_the_run(
         return Outcome(lane=lane, code=0, seconds=1.0, log=runner.out / "one.log")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "prepare", lambda arguments: 0)
+    monkeypatch.setattr(command, "prepare", lambda command, groups: set())
     monkeypatch.setattr(Runner, "_run", damage)
     monkeypatch.setitem(table.COMMANDS, "all", [lane(tmp_path / "one", GOOD)])
     assert command.main(["all"]) == 1

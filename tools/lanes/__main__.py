@@ -9,7 +9,8 @@ empty cache, which is removed at the end.
 
 Logs, reports, the page of results and what failed tests left are in out/check, out/test or
 out/test-all. The exit code is 0 if all lanes passed, and for `all` the branches were counted. On a
-failure, the last line names the folder.
+failure, the last line names the folder. A lane whose needs cannot be fetched or built fails without
+a test; the others run.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Final
 
 from tools.lanes import page, table
-from tools.lanes.lane import Outcome, version
+from tools.lanes.lane import Lane, Outcome, version
 from tools.lanes.run import Runner, clock
 from tools.prepare import cold
-from tools.prepare.__main__ import main as prepare
+from tools.prepare.__main__ import prepare
+from tools.prepare.items import Group
 
 _LINES: Final = 150
 """How many of the last lines of a failed lane's log are shown."""
@@ -61,7 +63,9 @@ def _run(arguments: Sequence[str]) -> int:
         parser.error(str(error))
     name = "test-all" if everything else asked.command
     needs = sorted({each for lane in lanes for each in lane.needs})
-    if asked.command != "check" and needs and prepare([asked.command, *needs]):
+    broken = prepare(asked.command, needs) if asked.command != "check" and needs else set()
+    ready = [lane for lane in lanes if broken.isdisjoint(lane.needs)]
+    if not ready:
         print(f"no test ran: make {name} needs what could not be fetched or built above")
         return 1
     out = Path("out") / name
@@ -70,9 +74,10 @@ def _run(arguments: Sequence[str]) -> int:
     measured = everything and not asked.no_coverage
     title = f"make {name}, Python {version(Path(sys.executable))}"
     results, coverage = out / "index.html", None
+    unready = [_without(broken, lane, out) for lane in lanes if lane not in ready]
 
     def write(ended: Sequence[Outcome]) -> None:
-        page.write(results, title, lanes, ended, coverage)
+        page.write(results, title, lanes, [*unready, *ended], coverage)
 
     runner = Runner(
         python=Path(sys.executable),
@@ -85,14 +90,15 @@ def _run(arguments: Sequence[str]) -> int:
     )
     print(f"{title}: {', '.join(lane.name for lane in lanes)}", flush=True)
     began = time.monotonic()
-    ended = runner.run(lanes)
+    ran = runner.run(ready)
     uncounted = ""
     if measured:
         try:
             coverage = _coverage(out)
         except CoverageFailed as error:
             uncounted = str(error)
-    write(ended)
+    write(ran)
+    ended = [*unready, *ran]
     failed = [each for each in ended if not each.passed]
     for each in failed:
         print(f"\nThe end of {each.log}:")
@@ -103,6 +109,15 @@ def _run(arguments: Sequence[str]) -> int:
     if failed:
         print(f"Logs, states and the machine's load at each failure: {out / 'failures'}")
     return 1 if names else 0
+
+
+def _without(broken: Set[Group], lane: Lane, out: Path) -> Outcome:
+    """The failure of a lane whose needs could not be prepared."""
+    missing = ", ".join(sorted(broken & {*lane.needs}))
+    log = out / f"{lane.name}.log"
+    log.write_text(f"not run: what it needs could not be fetched or built ({missing})\n")
+    print(f"FAILED: {lane.name}, {log.read_text().strip()}", flush=True)
+    return Outcome(lane=lane, code=1, seconds=0.0, log=log)
 
 
 def _coverage(out: Path) -> Path | None:

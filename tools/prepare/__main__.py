@@ -14,14 +14,22 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import get_args
 
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from tools.prepare import cold
 from tools.prepare.display import Lines, Screen
-from tools.prepare.items import COMMANDS, Group, Preparation, needed_by, processors, unready
+from tools.prepare.items import (
+    COMMANDS,
+    Command,
+    Group,
+    Preparation,
+    needed_by,
+    processors,
+    unready,
+)
 from tools.prepare.table import items
 
 
@@ -33,13 +41,22 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     if unknown := {*asked.groups} - {*get_args(Group)}:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(get_args(Group))}")
-    command = asked.command
+    return 1 if prepare(asked.command, asked.groups) else 0
+
+
+def prepare(command: Command, groups: Collection[Group] = ()) -> set[Group]:
+    """Prepare for a test command; returns the groups of the items that have failed.
+
+    Args:
+        command: the command.
+        groups: those that it needs, all if there are none.
+    """
     started = time.monotonic()
     with cold.cache():
         display = Screen(sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr.write)
         reporter = Reporter(display)
         every = items(Settings.from_environment(os.environ), reporter)
-        needed = needed_by(every, command, asked.groups)
+        needed = needed_by(every, command, groups)
         missing = unready(needed)
         preparation = Preparation(display=display, workers=processors())
         with display.live():
@@ -51,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         f"in {time.monotonic() - started:.1f} s",
         file=sys.stderr,
     )
-    return 1 if preparation.failed else 0
+    return {item.group for item in needed if item.name in preparation.failed}
 
 
 if __name__ == "__main__":
