@@ -49,12 +49,15 @@ def test_the_logs_of_a_job_outlive_it(
     authority = tmp_path / "ca.crt"
     (pod,) = kubectl.items("pods", namespace=namespace)
     authority.write_text(pod["metadata"]["annotations"]["diengine/server-ca"])
-    kubectl("--namespace", namespace, "delete", "dijob", "gone")
 
     def said(*words: str) -> str:
         capsys.readouterr()
         run([*words, "--namespace", namespace])
         return capsys.readouterr().out
+
+    # A log that is not read yet goes with its pod.
+    wait_until(lambda: "the last words" in said("history", "gone"))
+    kubectl("--namespace", namespace, "delete", "dijob", "gone")
 
     def told() -> str:
         found = said("history", "gone")
@@ -100,7 +103,6 @@ def test_all_of_a_log_is_in_the_storage(
     learner = task("learner", image=python_image, program=talks)
     kubectl.apply(job("talks", namespace=namespace, tasks=[learner]))
     wait_until(lambda: kubectl.phase("talks", namespace=namespace) == "Succeeded")
-    kubectl("--namespace", namespace, "delete", "dijob", "talks")
 
     def lines(*more: str) -> list[str]:
         capsys.readouterr()
@@ -111,7 +113,11 @@ def test_all_of_a_log_is_in_the_storage(
         found = lines("--whole")
         return found if len(found) == 2000 else None
 
-    found = wait_until(whole) or []
+    # A log that is not read yet goes with its pod.
+    wait_until(whole)
+    kubectl("--namespace", namespace, "delete", "dijob", "talks")
+    wait_until(lambda: not kubectl.items("pods", namespace=namespace))
+    found = whole() or []
 
     assert found[0].startswith("talks-learner-0  0 xxx")
     assert 0 < len(lines("--tail=5000")) < 1500
