@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
 import typer
@@ -18,11 +20,9 @@ from typing_extensions import override
 from di_cli.commands.options import Context, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_cli.help_texts import help_text
 from di_cli.hints import remember
 from di_cli.render.signs import adapt
 from di_cli.render.table import printable
-from di_cli.sections import SECTIONS
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _PACKAGE: Final = "di_cli.commands"
@@ -34,42 +34,57 @@ _LEFT_TO_IT: Final = {
 }
 """Settings of a command that passes all words to another package."""
 
-COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "submit": ("run.submit", "submit"),
-    "list": ("observe.listing", "list_jobs"),
-    "get": ("observe.listing", "get"),
-    "describe": ("observe.describe", "describe"),
-    "why": ("observe.why", "why"),
-    "watch": ("observe.watch", "watch"),
-    "logs": ("observe.logs", "logs"),
-    "events": ("observe.events", "events"),
-    "history": ("observe.history", "history"),
-    "top": ("observe.top", "top"),
-    "wait": ("observe.wait", "wait"),
-    "simulate": ("run.simulate", "simulate"),
-    "convert": ("run.convert", "convert"),
-    "queue": ("observe.queue", "queue"),
-    "allocation": ("observe.allocation", "allocation"),
-    "scale": ("change.scale", "scale"),
-    "set": ("change.settings", "set_fields"),
-    "rollback": ("change.rollback", "rollback"),
-    "suspend": ("change.suspend", "suspend"),
-    "resume": ("change.suspend", "resume"),
-    "push": ("change.push", "push"),
-    "restart": ("change.restart", "restart"),
-    "delete": ("change.delete", "delete"),
-    "exec": ("kubectl", "execute"),
-    "attach": ("kubectl", "attach"),
-    "cp": ("kubectl", "copy"),
-    "port-forward": ("kubectl", "port_forward"),
-    "login": ("admin.login", "login"),
-    "dashboard": ("observe.dashboard", "dashboard"),
-    "doctor": ("admin.doctor", "doctor"),
-    "bundle": ("admin.bundle", "bundle"),
-    "version": ("admin.version", "version"),
-    _RUN: ("run.local", "run"),
+SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "Start jobs": {
+        "submit": ("run.submit", "submit"),
+        _RUN: ("run.local", "run"),
+        "simulate": ("run.simulate", "simulate"),
+        "convert": ("run.convert", "convert"),
+    },
+    "See jobs": {
+        "list": ("observe.listing", "list_jobs"),
+        "get": ("observe.listing", "get"),
+        "describe": ("observe.describe", "describe"),
+        "why": ("observe.why", "why"),
+        "watch": ("observe.watch", "watch"),
+        "logs": ("observe.logs", "logs"),
+        "events": ("observe.events", "events"),
+        "history": ("observe.history", "history"),
+        "top": ("observe.top", "top"),
+    },
+    "Change jobs": {
+        "scale": ("change.scale", "scale"),
+        "set": ("change.settings", "set_fields"),
+        "push": ("change.push", "push"),
+        "restart": ("change.restart", "restart"),
+        "rollback": ("change.rollback", "rollback"),
+        "suspend": ("change.suspend", "suspend"),
+        "resume": ("change.suspend", "resume"),
+        "delete": ("change.delete", "delete"),
+    },
+    "Wait, and work inside pods": {
+        "wait": ("observe.wait", "wait"),
+        "exec": ("kubectl", "execute"),
+        "attach": ("kubectl", "attach"),
+        "cp": ("kubectl", "copy"),
+        "port-forward": ("kubectl", "port_forward"),
+    },
+    "See the cluster": {
+        "queue": ("observe.queue", "queue"),
+        "allocation": ("observe.allocation", "allocation"),
+        "dashboard": ("observe.dashboard", "dashboard"),
+        "doctor": ("admin.doctor", "doctor"),
+        "bundle": ("admin.bundle", "bundle"),
+    },
+    "This command": {
+        "login": ("admin.login", "login"),
+        "version": ("admin.version", "version"),
+    },
 }
-"""Module below `di_cli.commands` and function of each command."""
+"""Module below `di_cli.commands` and function of each command, by the title of its group in the
+help; both in the order of the help.
+"""
+COMMANDS: Final = {name: place for names in SECTIONS.values() for name, place in names.items()}
 
 
 class _Commands(TyperGroup):
@@ -104,7 +119,20 @@ class _Commands(TyperGroup):
 def _listed(name: str) -> TyperCommand:
     """Return a command for a list of commands: it has a help text, and cannot run."""
     module, function = COMMANDS[name]
-    return TyperCommand(name, help=help_text(f"{_PACKAGE}.{module}", function))
+    return TyperCommand(name, help=_help_text(f"{_PACKAGE}.{module}", function))
+
+
+def _help_text(module: str, function: str) -> str:
+    """Return the docstring of a function of a module; empty if there is none.
+
+    It is read from the source: to import all modules takes half a second.
+    """
+    found = find_spec(module)
+    source = found.loader.get_source(module) if found and found.loader else None  # type: ignore[attr-defined]  # of files
+    for each in ast.parse(source or "").body:
+        if isinstance(each, ast.FunctionDef) and each.name == function:
+            return ast.get_docstring(each) or ""
+    return ""
 
 
 def _command(name: str) -> Any:

@@ -41,7 +41,6 @@ class Sender:
         self._interval = interval
         self._changed = threading.Condition()
         self._newest: Report | None = None
-        self._is_busy = False
         self._is_closing = False
         self._warnings = Warnings()
         self._thread = threading.Thread(target=self._run, daemon=True, name="di-reports")

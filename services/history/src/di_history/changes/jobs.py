@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.phase import Phase
+from di_api.profilings import numbers_of
 from di_api.spec.coordinated import Role
-from di_history.changes.samples import sample_of
 from di_history.changes.snapshot import changer, creator, manifest_of, snapshot_of
 from di_history.changes.times import millis
 from di_history.packing import to_json
@@ -316,12 +316,13 @@ def _nodes(placement: object) -> dict[str, Any]:
 
 
 def _sample(uid: str, before: Object, after: Object) -> Iterator[Sample]:
+    """Yield the numbers of a new report, with its time."""
     reported = mapping(after.get("progress")).get("reportedAt")
     if reported is None or reported == mapping(before.get("progress")).get("reportedAt"):
         return
-    found = sample_of(uid, after)
-    if found is not None:
-        yield found
+    at, numbers = millis(reported), numbers_of(after)
+    if at is not None and numbers:
+        yield Sample(job=uid, at=at, values=numbers)
 
 
 def _by_type(status: Object) -> dict[str, Object]:

@@ -14,7 +14,6 @@ from werkzeug.exceptions import HTTPException
 from di_api.wording import describe
 from di_history.metrics import Metrics
 from di_history.rest.access import AWAY_SECONDS, Access, Caller
-from di_history.rest.problems import NotKept
 from di_history.rest.query import (
     checked_name,
     flag,
@@ -35,6 +34,12 @@ _LONGEST_SPAN: Final = 31 * 24 * 3_600_000
 _UNROUTED: Final = "none"
 _log = structlog.get_logger()
 Object = dict[str, Any]
+
+
+class NotKept(Problem):
+    """The history has nothing with that name."""
+
+    status = 404
 
 
 class Handlers:
