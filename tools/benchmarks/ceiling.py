@@ -212,7 +212,7 @@ class _Unobserved:
 
 
 def _shape(job: Object) -> Shape:
-    """What the script depends on, in a benchmark where all jobs have one template."""
+    """Return the parts of a job that decide its requests; all jobs have one template."""
     return tuple((task["name"], task["replicas"]) for task in job["spec"]["tasks"])
 
 

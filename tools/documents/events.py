@@ -10,7 +10,7 @@ from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 FILE = Path(__file__).resolve().parents[2] / "docs" / "reference/events.md"
 _HEAD = """# Events
 
-What the operator tells in Events on a DIJob, one for each reason that is repeated in its count;
+The Events that the operator emits on a DIJob, one for each reason; repeated ones are counted.
 the webhook and di-server emit none. Made by `make generate` from their declarations, in
 `di_operator/lifecycle/vocabulary/reasons.py`. Warnings are counted in `di_operator_anomalies_total`
 ([metrics](metrics.md)), sent or not; the others are left out when there are too many at once.

@@ -75,7 +75,7 @@ def result(binding: Binding, way: str, rounds: list[list[Seen]]) -> BindingResul
 
 
 def table(results: Iterable[BindingResult]) -> str:
-    """As docs/explanation/allocation.md has it."""
+    """Return the table in docs/explanation/allocation.md."""
     rows = [
         f"| `{one['binding']}` | {one['way']} | {one['pod_ms']['p50']:.0f}"
         f" | {one['pod_ms']['p99']:.0f} | {one['job_ms']['p50']:.0f}"

@@ -127,7 +127,7 @@ class Crew:
         return time.monotonic() - began
 
     def _interrupt(self, pod: str) -> None:
-        """End its program; kubectl is cut off with it."""
+        """End the program of a pod, which also ends the `kubectl exec`."""
         where = ("--namespace", self.namespace, "exec", pod)
         self.kubectl(*where, "--", "sh", "-c", "kill -INT 1")
 

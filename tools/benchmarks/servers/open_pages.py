@@ -145,7 +145,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def memory(pid: int) -> int:
-    """Bytes of it that are in memory."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

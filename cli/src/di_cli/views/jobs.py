@@ -196,7 +196,7 @@ def _pods(task: Object) -> int:
 
 
 def _held(job: Object, task: Object) -> int:
-    """Pods of a task that have a node, as far as the status tells."""
+    """Return the number of a task's pods that have a node, by the status."""
     status, name = mapping(job.get("status")), str(task.get("name") or task.get("type") or "")
     if status.get("phase") in _ENDED:
         # The counts of tasks stay as they were at the end.

@@ -43,7 +43,7 @@ class Tail:
             del self._kept[: len(self._kept) - self._most]
 
     def read(self) -> bytes:
-        """Return the last bytes so far."""
+        """Return the last bytes of what has arrived so far."""
         return bytes(self._kept[-self._most :]) if self._most else b""
 
 

@@ -46,7 +46,7 @@ def uids(cluster: ClusterModel) -> dict[str, str]:
 
 @pytest.mark.proves(
     "events.md#of-its-life/waitingfornodes",
-    "allocation.md#a-job-that-shares/other-jobs-or-pods-have-the-room",
+    "allocation.md#a-job-that-shares/other-jobs-or-pods-use-the-capacity",
     "dijob.md#spec/preemptible",
 )
 def test_a_job_waits_until_it_is_placed() -> None:
@@ -68,7 +68,7 @@ def test_a_waiting_job_shows_the_allocators_reason() -> None:
 
 
 @pytest.mark.proves(
-    "allocation.md#a-job-that-shares/it-has-room",
+    "allocation.md#a-job-that-shares/there-is-free-capacity-for-it",
     "dijob.md#status/placement",
     "dijob.md#status/allocation",
 )

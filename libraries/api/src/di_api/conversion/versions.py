@@ -207,8 +207,8 @@ def _newer(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(job: Mapping[str, Any], carried: Carried | None) -> dict[str, Any]:
-    """Return spec and status of `job`, of an older version, in the newest form with `carried` in
-    place.
+    """Return spec and status of a job of an older version in the newest form, with the fields of
+    `carried`.
 
     A field of the older versions is never taken from `carried`, because it may have been changed
     since.

@@ -49,7 +49,7 @@ class DefaultAggregator:
         self._clock = clock
 
     async def run(self) -> None:
-        """Keep it until cancelled; retries after errors of the API server."""
+        """Apply the AggregatorConfig again and again until cancelled, also after errors."""
         said = ""
         while True:
             message, pause = "AggregatorConfig applied", REPEAT

@@ -47,7 +47,7 @@ _RETRY: Final = 2.0
 
 
 class NoKueue:
-    """Stand-in for an operator that does not support Kueue."""
+    """Used in place of a KueueWatch if the operator does not support Kueue."""
 
     def known(self, key: JobKey) -> Kueue | None:
         """Return that Kueue is not supported."""

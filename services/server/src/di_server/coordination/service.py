@@ -122,7 +122,7 @@ class CoordinationService:
     def _write(
         self, grant: Grant, asking: Requester, told: str, decide: Decide, deadline: Deadline
     ) -> Listing:
-        """Plan and write once; return the affected replicas as the pod `told` needs them."""
+        """Plan and write once; return the affected replicas, with addresses for the pod `told`."""
         # At most one of them takes effect, now or later: they all set a version, and so does the
         # next one.
         lost: list[Plan] = []

@@ -140,7 +140,7 @@ def decide(
 
 
 def _warned(job: Mapping[str, Any], result: ScalingResult) -> ScalingResult:
-    """The result with the warning of its task, which a retry has too: its group never changes."""
+    """Return the result with the warning of its task, also for a replayed request."""
     spec = mapping(job.get("spec"))
     tasks = (mapping(each) for each in items(spec.get("tasks")))
     found = (each for each in tasks if (each.get("name") or each.get("type")) == result.task)

@@ -56,10 +56,10 @@ class Costs:
         return replace(self, horizon=max(self.horizon, min(seconds, most)))
 
     def of_stop(self, unsaved: float) -> float:
-        """Return the part of what a job gains by running that it loses by a stop.
+        """Return the share of the horizon's work that a job loses by a stop, 0 to 1.
 
-        It is the time of the restart and of the work since its last checkpoint, `unsaved` seconds.
-        At most all of the gain is lost, so that no job is immovable.
+        A stop costs the time of the restart and the work since the last checkpoint, `unsaved`
+        seconds. The share is at most 1, so that no job is immovable.
         """
         return min(1.0, (self.restart + unsaved) / self.horizon)
 

@@ -1,7 +1,7 @@
-"""Cache of job reports: the same report is not read again, nor are the same observations fitted
-again.
+"""Cache of job reports: no report is parsed twice, and no model is fitted twice to the same
+observations.
 
-All of it follows from the reports: losing it costs time and changes no decision.
+Everything in it can be computed again from the reports: its loss changes no decision.
 """
 
 from __future__ import annotations
