@@ -209,7 +209,7 @@ def conversion(jobs: list[Any], version: str = "v1alpha1") -> bytes:
 
 
 def changes(job: Object) -> Iterator[tuple[str, Object]]:
-    """What may be made of a job, the first and the last value changed, and nearly all removed."""
+    """Yield changes of a job: its first value, its last one, and the removal of nearly all."""
     yield "a change of", {**job, "spec": {**job["spec"], "suspend": True}}
     yield "another end of", {**job, "spec": _with_another_end(job["spec"])}
     yield "a change from", _job()

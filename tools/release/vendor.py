@@ -75,7 +75,7 @@ def locked(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def faults(root: Path) -> Iterator[str]:
-    """What of the files, the manifest and the lock does not fit together."""
+    """Yield each difference between the files, the manifest and the lock."""
     lock = locked(root)
     if set(lock) != set(WANTED):
         yield f"{LOCK} has {sorted(lock)}, and {sorted(WANTED)} are wanted"

@@ -76,7 +76,7 @@ FIXED = Kind(name="of a fixed size and batch (`fit`)", policy="fit", is_fixed=Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the status of a job foretold at one moment; times in seconds."""
+    """The end of a job that its status predicted at one moment; times in seconds."""
 
     job: str
     now: float
@@ -84,7 +84,7 @@ class Reading:
     resized: bool
     interval: tuple[float, float, float]
     by_pace: float
-    """What is left if it goes on as it did; 0: nobody can say now."""
+    """The remaining time at the past rate; 0: unknown."""
 
 
 @dataclass(slots=True, kw_only=True)

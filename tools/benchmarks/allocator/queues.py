@@ -46,7 +46,7 @@ class Case:
 
     @property
     def parts(self) -> dict[str, float]:
-        """The dominant share that a replica of a tenant is; none where all ask for GPUs alone."""
+        """Return the dominant share of one replica, by tenant; empty if all request only GPUs."""
         return {
             tenant: max([1 / GPUS, *(amount / self.room[name] for name, amount in asked.items())])
             / NODES

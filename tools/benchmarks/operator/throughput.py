@@ -1,4 +1,4 @@
-"""How fast many jobs get done, and what they cost, by turns under one candidate after the other."""
+"""Throughput and cost of many jobs, with the candidates measured by turns."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _is_beyond_orjson(value: object) -> bool:
 
 
 def _breaks_a_rule_of_both(text: bytes, value: object, deepest: int) -> bool:
-    """Too deep, a key twice, or a number of thousands of digits."""
+    """Return whether it is too deep, repeats a key, or has a number of thousands of digits."""
     pairs = 0
 
     def count(found: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -271,7 +271,7 @@ class Follower:
         self._put(namespace, [replace(each, job=job) for each in early])
 
     async def _after_absence(self, jobs: WatchCache, pods: WatchCache) -> None:
-        """After the initial lists: record the deletion of what no longer exists."""
+        """Record the deletion of objects that are no longer in the initial lists."""
         await jobs.synced.wait()
         await pods.synced.wait()
         present = {uid_of(job) for job in jobs.items()}

@@ -15,7 +15,7 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 def judge(
     job_type: JobType, snapshot: Snapshot, now: datetime, settings: Settings
 ) -> Verdict | None:
-    """Return the transition of an active job; None if its objects are to be brought to its spec."""
+    """Return the transition of an active job; None if it only has to match its spec."""
     if snapshot.spec is None:
         return judge_unreadable(snapshot, now)
     # A job that has ended can neither exceed its deadline nor be suspended.

@@ -95,7 +95,7 @@ class Trials:
         return None if answer.due == inf else max(0.0, answer.due - self._monotonic())
 
     def put(self, job: Mapping[str, Any], trial: Trial) -> None:
-        """Take in the answer about a job."""
+        """Store the result of a dry run, and when the next one is due."""
         now, before = self._monotonic(), self._answer(job)
         is_again = before is not None and before.trial.reason is not None
         since = before.since if is_again and before is not None else now

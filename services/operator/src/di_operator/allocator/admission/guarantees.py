@@ -103,7 +103,7 @@ _Running: TypeAlias = tuple[JobInfo, Mapping[int, Resources]]
 
 @dataclass(slots=True, kw_only=True)
 class _Pool:
-    """What namespaces take of the nodes that a gang can use.
+    """The capacity that namespaces use of the nodes that a gang can use.
 
     Gangs with equal nodes share a pool, so that each gang is counted once for each pool.
     """

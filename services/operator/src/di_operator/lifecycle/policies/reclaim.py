@@ -55,7 +55,7 @@ def reclaim(
 
 
 def repair_pods(snapshot: Snapshot, settings: Settings) -> Repair:
-    """Return the repair of the pods in slots."""
+    """Return the repair of labels and annotations of the wanted pods."""
     actions = tuple(
         action
         for slot in snapshot.slots
