@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from di_api import names
 from di_api.spec.process_group import ProcessGroup
 
 
@@ -85,20 +84,3 @@ MOST_LISTED: Final = 256
 With four tasks of 256 pods the longest addresses still fit into one variable, which Linux limits to
 128 KiB.
 """
-
-
-def master_variables(member: Member) -> dict[str, str]:
-    """Return the address of the pod with rank 0."""
-    return {names.ENV_MASTER_ADDR: member.master, names.ENV_MASTER_PORT: str(member.port)}
-
-
-def place_variables(member: Member) -> dict[str, str]:
-    """Return the address of the pod with rank 0, the size of the group and the pod's rank in it.
-
-    `di_orchestrator` reads them in groups of any framework without variables of its own for that.
-    """
-    return {
-        **master_variables(member),
-        names.ENV_WORLD_SIZE: str(len(member.nodes)),
-        names.ENV_GROUP_RANK: str(member.index),
-    }

@@ -8,7 +8,8 @@ The launcher reads its options from `PADDLE_<OPTION>` and sets the variables of
 from collections.abc import Mapping
 from typing import Final
 
-from di_api.frameworks.declaration import MOST_LISTED, Declaration, Member, place_variables
+from di_api.frameworks.declaration import MOST_LISTED, Declaration, Member
+from di_api.frameworks.ranks import place_variables
 
 
 def _variables(member: Member) -> Mapping[str, str]:

@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from di_api import names
-from di_api.frameworks.declaration import (
-    MOST_LISTED,
-    Declaration,
-    Listed,
-    Member,
-    Roles,
-    place_variables,
-)
+from di_api.frameworks.declaration import MOST_LISTED, Declaration, Listed, Member, Roles
+from di_api.frameworks.ranks import place_variables
 
 _CHIEF, _WORKER, _SERVER, _EVALUATOR = ROLES = ("chief", "worker", "ps", "evaluator")
 _PORTS_OF_ROLE: Final = 1024

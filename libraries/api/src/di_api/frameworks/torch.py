@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from di_api import names
-from di_api.frameworks.declaration import (
-    Declaration,
-    Member,
-    master_variables,
-    place_variables,
-)
+from di_api.frameworks.declaration import Declaration, Member
+from di_api.frameworks.ranks import master_variables, place_variables
 
 MAX_RESTARTS: Final = 10
 """How often torchrun restarts in a pod after a member was lost; new members do not count."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Final
 
-from di_api.frameworks.declaration import Declaration, Member, place_variables
+from di_api.frameworks.declaration import Declaration, Member
+from di_api.frameworks.ranks import place_variables
 
 
 def _variables(member: Member) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from di_operator.lifecycle.build_status import conclude
 from di_operator.lifecycle.converge import converge
-from di_operator.lifecycle.inactive import decide_inactive
+from di_operator.lifecycle.ended_or_elsewhere import decide_ended_or_elsewhere
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.ladder import judge
 from di_operator.lifecycle.observed.snapshot import Snapshot
@@ -28,7 +28,7 @@ NEXT_STEP = 1.0
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
-    decision = decide_inactive(snapshot, now) or _decide_active(snapshot, now, settings)
+    decision = decide_ended_or_elsewhere(snapshot, now) or _decide_active(snapshot, now, settings)
     upkeep = [policy.upkeep(snapshot, now) for policy in POLICIES if policy.upkeep is not None]
     return replace(decision, upkeep=sum(upkeep, ())) if any(upkeep) else decision
 

@@ -1,4 +1,6 @@
-"""Jobs without pods of this operator: finished, dispatched, or managed by another controller."""
+"""Jobs without pods of this operator: ended, run by another cluster through Kueue, or managed by
+another controller.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from di_operator.lifecycle.unreadable_spec import judge_refused
 from di_operator.lifecycle.vocabulary.decision import Decision
 
 
-def decide_inactive(snapshot: Snapshot, now: datetime) -> Decision | None:
+def decide_ended_or_elsewhere(snapshot: Snapshot, now: datetime) -> Decision | None:
     """Return the decision for a job that gets no pods here; None if it is active."""
     if snapshot.is_left_alone:
         return Decision()
