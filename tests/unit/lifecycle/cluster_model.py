@@ -227,7 +227,7 @@ class ClusterModel(KubeletModel):
                 self._put_status(status)
                 self._spend(left)
         self.events.extend(decision.events)
-        self._run(decision.upkeep, left)
+        self._run(decision.late_actions, left)
         return decision
 
     def die_after(self, writes: int) -> Self:
@@ -246,7 +246,7 @@ class ClusterModel(KubeletModel):
         """
         for _ in range(limit):
             decision = self.reconcile()
-            if not decision.actions and not decision.upkeep and decision.status is None:
+            if not decision.actions and not decision.late_actions and decision.status is None:
                 if decision.requeue_after is None or decision.requeue_after > 5:
                     return self
                 self.now += timedelta(seconds=decision.requeue_after)

@@ -38,7 +38,7 @@ class Cluster:
     kinds_known: bool = True
     """Whether jobs and policy are told of what kind the nodes are."""
     stopwatch: Callable[[], float]
-    """Processor time; measured, never heeded."""
+    """Processor time; measured, and never limited."""
     remaining_known: bool = False
     requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By tenant: what a replica asks for beside its GPU."""

@@ -34,7 +34,7 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
         asides.extend(conditions.taken_back(before.conditions, asides))
     status = _status(snapshot, verdict, reports, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
-    has_more = status != owned or verdict.insist
+    has_more = status != owned or verdict.force_write
     drifts = [report.drift for report in reports if report.drift is not None]
     if not has_more and not drifts:
         return _unwritten(verdict)
@@ -102,7 +102,7 @@ def _events(
         or _reason(snapshot, verdict) != before.reason
         # The verdict's own events, if there are any, already report what was counted.
         or (verdict.restarts + verdict.reschedules > 0 and not verdict.events)
-        or verdict.insist
+        or verdict.force_write
     ):
         # The written reason may be any text, so no event repeats it.
         yield JobEvent(reason=_new_reason(verdict), message=_message(snapshot, verdict))
@@ -139,7 +139,7 @@ def _is_urgent(
     """Return whether more than the counts changes in the status."""
     before = snapshot.status
     return (
-        verdict.insist
+        verdict.force_write
         or verdict.phase is not before.phase
         or _reason(snapshot, verdict) != before.reason
         or any(report.is_urgent for report in reports)

@@ -29,8 +29,8 @@ NEXT_STEP = 1.0
 def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
     decision = decide_ended_or_elsewhere(snapshot, now) or _decide_active(snapshot, now, settings)
-    upkeep = [policy.upkeep(snapshot, now) for policy in POLICIES if policy.upkeep is not None]
-    return replace(decision, upkeep=sum(upkeep, ())) if any(upkeep) else decision
+    late = [each.late_actions(snapshot, now) for each in POLICIES if each.late_actions is not None]
+    return replace(decision, late_actions=sum(late, ())) if any(late) else decision
 
 
 def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:

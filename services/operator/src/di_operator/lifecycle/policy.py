@@ -67,7 +67,7 @@ class Policy:
     All are pure. A hook is None if the topic has nothing to add at that stage.
     """
 
-    upkeep: Callable[[Snapshot, datetime], tuple[Action, ...]] | None = None
+    late_actions: Callable[[Snapshot, datetime], tuple[Action, ...]] | None = None
     """Actions that come last; also called for jobs that are deleted or finished."""
     judge: Callable[[Snapshot, datetime], Verdict | None] | None = None
     """The transition of the job; None passes it on to the next policy. Only called with a readable

@@ -204,7 +204,9 @@ def _tell(fault: Fault, rule: Rule) -> Decision:
 
 def _wait(snapshot: Snapshot, fault: Fault, rule: Rule, now: datetime) -> Decision:
     """Let the job wait in Pending. Every refusal is written, as the next delay counts from it."""
-    verdict = Verdict(phase=Phase.PENDING, reason=rule.reason, message=fault.message, insist=True)
+    verdict = Verdict(
+        phase=Phase.PENDING, reason=rule.reason, message=fault.message, force_write=True
+    )
     decision = conclude(snapshot, verdict, now)
     status = snapshot.status
     again = status.is_waiting and status.reason == rule.reason

@@ -165,8 +165,8 @@ class Reconciler:
         if self._traces is not None:
             done = len(decision.actions) if acted else 0
             self._traces.reconciled(snapshot, acted=done, began=began, ended=self._clock.now())
-        if decision.upkeep:
-            kept_up = await self._keep_up(snapshot, decision, key, is_wanted=is_wanted)
+        if decision.late_actions:
+            kept_up = await self._do_late_actions(snapshot, decision, key, is_wanted=is_wanted)
             if kept_up is not None:
                 return 0.0 if wrote else kept_up.requeue_after
             acted = True
@@ -177,7 +177,7 @@ class Reconciler:
             return 0.0
         return decision.requeue_after
 
-    async def _keep_up(
+    async def _do_late_actions(
         self,
         snapshot: Snapshot,
         decision: Decision,
@@ -188,7 +188,7 @@ class Reconciler:
         """Execute the late actions of a decision; return the decision that a refusal leads to, None
         without a refusal.
         """
-        refused = await self._executor.run(decision.upkeep, job=key, is_wanted=is_wanted)
+        refused = await self._executor.run(decision.late_actions, job=key, is_wanted=is_wanted)
         if not refused:
             return None
         fault = gravest(refused)

@@ -46,19 +46,19 @@ class RestartRequests:
             tasks={task.name: task.restarted_at for task in spec.tasks if task.restarted_at},
         )
 
-    def news(self, heeded: RestartRequests, tasks: Iterable[str]) -> frozenset[str]:
+    def news(self, handled: RestartRequests, tasks: Iterable[str]) -> frozenset[str]:
         """Return the tasks of a job that have to restart, given the handled requests."""
-        if (self.job and self.job != heeded.job) or self.has_other_code(heeded):
+        if (self.job and self.job != handled.job) or self.has_other_code(handled):
             return frozenset(tasks)
         return frozenset(
-            task for task, text in self.tasks.items() if text != heeded.tasks.get(task)
+            task for task, text in self.tasks.items() if text != handled.tasks.get(task)
         )
 
-    def has_other_code(self, heeded: RestartRequests) -> bool:
+    def has_other_code(self, handled: RestartRequests) -> bool:
         """Return whether the code differs from the one of the handled requests."""
-        return bool(self.code) and self.code != heeded.code
+        return bool(self.code) and self.code != handled.code
 
-    def heeded_in(self, done: frozenset[str], tasks: Iterable[str]) -> RestartRequests:
+    def handled_in(self, done: frozenset[str], tasks: Iterable[str]) -> RestartRequests:
         """Return the requests that are handled once these tasks of the job restart."""
         is_whole = done.issuperset(tasks)
         return RestartRequests(

@@ -82,7 +82,7 @@ class Status:
     """Number of restarts as a whole, by task; tasks without any are left out."""
     replica_attempts: Mapping[str, Mapping[int, int]]
     """Number of restarts of replicas with several pods, by task; zeros are left out."""
-    heeded: RestartRequests
+    handled_requests: RestartRequests
     """Restart requests that are included in these counts."""
     ledger: Ledger
     losses: tuple[Mapping[str, Any], ...]
@@ -125,7 +125,7 @@ class Status:
             reschedules=count(fields.get("reschedules")),
             restart_attempts=_counts(fields.get("restartAttempts"), most=MAX_ATTEMPT),
             replica_attempts=_replica_attempts(fields.get("replicaAttempts")),
-            heeded=RestartRequests.read(fields.get("restartedAt")),
+            handled_requests=RestartRequests.read(fields.get("restartedAt")),
             ledger=Ledger.read(fields),
             losses=_losses(fields.get("failures")),
             desired=_desired(fields.get("taskStatus")),

@@ -31,9 +31,9 @@ class Verdict:
 
     ``message`` None keeps reason and message of the present phase. ``counted`` are the pods whose
     end is included in ``restarts`` and ``reschedules`` (which are added to the present counts).
-    ``from_absence`` marks that some of them were lost without a trace. ``insist`` forces the write
-    of status and event even if they repeat the previous ones. ``asides`` are other conditions that
-    turn True with it.
+    ``from_absence`` marks that some of them were lost without a trace. ``force_write``
+    writes status and event even if they repeat the previous ones. ``asides`` are other conditions
+    that turn True with it.
 
     ``restarted`` are tasks (for a coordinated job: roles) that restart as a whole: all of their
     pods are outdated once this is written. ``regrouped`` are replicas of several pods that lost
@@ -52,7 +52,7 @@ class Verdict:
     actions: tuple[Action, ...] = ()
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
-    insist: bool = False
+    force_write: bool = False
     from_absence: bool = False
     asides: tuple[Aside, ...] = ()
     restarted: frozenset[str] = frozenset()

@@ -97,7 +97,7 @@ def _of_core(
     elif core.state is State.ADMITTED and _was_sent_another(core, queueing):
         yield from _removal(core)
     elif core.state is State.ADMITTED:
-        yield from _keep_up(core, queueing)
+        yield from _do_late_actions(core, queueing)
         # In the manager cluster MultiKueue reports whether the pods are ready.
         if queueing.side is not MultiKueueRole.MANAGER:
             yield from _report_ready(snapshot, core, now)
@@ -180,7 +180,7 @@ def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
         yield from _removal(core)
         return
     if is_same:
-        yield from _keep_up(core, queueing)
+        yield from _do_late_actions(core, queueing)
         return
     recipe = {
         "metadata": {"annotations": annotations_of(queueing.pod_sets, queueing.sent)},
@@ -192,7 +192,7 @@ def _renew(core: Workload, queueing: Queueing) -> Iterator[Action]:
     yield _patch(core, recipe)
 
 
-def _keep_up(workload: Workload, queueing: Queueing) -> Iterator[Action]:
+def _do_late_actions(workload: Workload, queueing: Queueing) -> Iterator[Action]:
     """Write changes of the job's queue and priority; a queue only while no quota is held.
 
     Workloads that MultiKueue created stay as in the manager cluster.
@@ -247,7 +247,7 @@ def _extras(
             else:
                 yield from _removal(each)
     for each in kept:
-        yield from _keep_up(each, queueing)
+        yield from _do_late_actions(each, queueing)
     yield from _report_extras(snapshot, portion, kept, now)
     waiting = sum(each.state is State.QUEUED for each in kept)
     yield from _ask_for_more(snapshot, queueing, portion, waiting=waiting)
@@ -333,4 +333,4 @@ def _patch_status(workload: Workload, patch: Mapping[str, Any]) -> Patch:
     return _patch(workload, patch, "status")
 
 
-WORKLOADS_OF_QUEUE: Final = Policy(upkeep=queue_steps)
+WORKLOADS_OF_QUEUE: Final = Policy(late_actions=queue_steps)

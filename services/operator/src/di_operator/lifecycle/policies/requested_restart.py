@@ -28,13 +28,15 @@ def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
     noun = "task" if len(tasks) == 1 else "tasks"
     whose = "the job" if is_all else f"{noun} {', '.join(sorted(tasks))}"
     what = f"a restart of {whose} was asked for"
-    if is_all and RestartRequests.of(snapshot.spec).has_other_code(snapshot.status.heeded):
+    if is_all and RestartRequests.of(snapshot.spec).has_other_code(
+        snapshot.status.handled_requests
+    ):
         what = "spec.code was changed"
     return Verdict(
         phase=Phase.RESTARTING,
         reason=Reason.RESTART_REQUESTED,
         message=f"{what}, {pods} to replace",
-        insist=True,
+        force_write=True,
         restarted=tasks,
     )
 
@@ -42,7 +44,7 @@ def judge_request(snapshot: Snapshot, now: datetime) -> Verdict | None:
 def report_requests(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """Return the handled requests, with those that the transition handles."""
     handled = _handled_requests(snapshot, verdict)
-    fields, is_urgent = handled.dump(), handled != snapshot.status.heeded
+    fields, is_urgent = handled.dump(), handled != snapshot.status.handled_requests
     if not fields and not is_urgent:
         return NOTHING
     return Report(fields={"restartedAt": fields} if fields else {}, is_urgent=is_urgent)
@@ -52,17 +54,17 @@ def _handled_requests(snapshot: Snapshot, verdict: Verdict) -> RestartRequests:
     """Return the requests that are handled once the verdict is written, whatever restarts the
     pods.
     """
-    heeded = snapshot.status.heeded
+    handled = snapshot.status.handled_requests
     if not _news(snapshot):
-        return heeded
+        return handled
     tasks = [task.name for task in snapshot.tasks]
     done = verdict.restarted | _without_pods(snapshot)
-    return heeded.updated(RestartRequests.of(snapshot.spec).heeded_in(done, tasks))
+    return handled.updated(RestartRequests.of(snapshot.spec).handled_in(done, tasks))
 
 
 def _news(snapshot: Snapshot) -> frozenset[str]:
     tasks = [task.name for task in snapshot.tasks]
-    return RestartRequests.of(snapshot.spec).news(snapshot.status.heeded, tasks)
+    return RestartRequests.of(snapshot.spec).news(snapshot.status.handled_requests, tasks)
 
 
 def _without_pods(snapshot: Snapshot) -> frozenset[str]:

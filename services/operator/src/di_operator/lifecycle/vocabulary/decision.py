@@ -78,7 +78,7 @@ class Decision:
     seconds; None means that the next watch event or poll is early enough. With ``from_absence``
     the status counts pods as lost because they were not found. A lagging watch does not find them
     either, so a read from the API server has to confirm it before the status is written.
-    ``upkeep`` comes last, after status and events: a refused write of it stops nothing else.
+    ``late_actions`` comes last, after status and events: a refused write of it stops nothing else.
     """
 
     actions: tuple[Action, ...] = ()
@@ -86,7 +86,7 @@ class Decision:
     events: tuple[JobEvent, ...] = ()
     requeue_after: float | None = None
     from_absence: bool = False
-    upkeep: tuple[Action, ...] = ()
+    late_actions: tuple[Action, ...] = ()
 
     @property
     def creates(self) -> bool:

@@ -56,7 +56,7 @@ def judge_failures(
         restarts=0 if is_rest else 1,
         counted=tuple(ended),
         events=found.events,
-        insist=bool(found.events),
+        force_write=bool(found.events),
         restarted=found.restarted,
         regrouped=snapshot.groups_of(pod.name for pod in failed),
         ledger=found.ledger,
