@@ -77,7 +77,7 @@ def test_a_refusal_names_the_missing_kind_or_the_value_of_the_chart(
 
     async def create() -> SchedulingObjectRefused | None:
         async with KubeClient(config=limited) as client:
-            objects = SchedulingObjects(client=client, look_again=30.0, monotonic=lambda: 0.0)
+            objects = SchedulingObjects(client=client, reread_seconds=30.0, monotonic=lambda: 0.0)
             action = CreateSchedulingObject(
                 resource=resource, name="a", recipe=_Recipe(resource, namespace)
             )

@@ -78,12 +78,12 @@ class Bench:
             writes=self.writes,
             companions=Companions(
                 client=self.api,  # type: ignore[arg-type]  # likewise
-                look_again=30.0,
+                reread_seconds=30.0,
                 monotonic=lambda: 0.0,
             ),
             scheduling_objects=SchedulingObjects(
                 client=self.api,  # type: ignore[arg-type]  # likewise
-                look_again=30.0,
+                reread_seconds=30.0,
                 monotonic=lambda: 0.0,
             ),
             writers=self.writers,

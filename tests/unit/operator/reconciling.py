@@ -96,7 +96,7 @@ class Bench:
         self.asked: list[JobKey] = []
         looks: Any = {
             "client": self.api,
-            "look_again": 30.0,
+            "reread_seconds": 30.0,
             "monotonic": lambda: self.seconds,
         }
         self.companions = Companions(**looks)

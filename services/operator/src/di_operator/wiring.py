@@ -272,12 +272,12 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
     """Build the readers of jobs and their objects."""
     config, scheduler = base.config, others.scheduler
     # Half of it, so that the second resync at the latest finds what is missing.
-    looks: dict[str, Any] = {
+    kwargs: dict[str, Any] = {
         "client": base.client,
-        "look_again": config.sync_period / 2,
+        "reread_seconds": config.sync_period / 2,
         "monotonic": base.clock.monotonic,
     }
-    companions, scheduling_objects = Companions(**looks), SchedulingObjects(**looks)
+    companions, scheduling_objects = Companions(**kwargs), SchedulingObjects(**kwargs)
     return Reading(
         companions=companions,
         scheduling_objects=scheduling_objects,

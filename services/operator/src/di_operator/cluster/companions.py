@@ -10,7 +10,7 @@ from di_api.ownership import controlling_job, is_controlled_by
 from di_kube.client import KubeClient
 from di_kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from di_kube.resources import Resource
-from di_operator.cluster.uncached_reads import Looks, belongs_to, read_by_name, read_existing
+from di_operator.cluster.uncached_reads import RecentReads, belongs_to, read_by_name, read_existing
 from di_operator.lifecycle.policies.companions import Wanted, seen_of
 from di_operator.lifecycle.vocabulary.actions import CreateCompanion
 from di_operator.lifecycle.vocabulary.rules import Seen
@@ -23,7 +23,7 @@ bytes each.
 
 
 @dataclass(slots=True, kw_only=True)
-class _Look:
+class _Read:
     """What the last read of one job's companions found."""
 
     at: float
@@ -41,25 +41,25 @@ class Companions:
     """Reads and creates companions; remembers for a while which jobs have all of theirs."""
 
     def __init__(
-        self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
+        self, *, client: KubeClient, reread_seconds: float, monotonic: Callable[[], float]
     ) -> None:
-        """`look_again`: seconds after which complete companions are read again."""
+        """`reread_seconds`: seconds after which complete companions are read again."""
         self._client = client
-        self._look_again = look_again
+        self._reread_seconds = reread_seconds
         self._monotonic = monotonic
-        self._looks = Looks[_Look](most=REMEMBERED)
+        self._reads = RecentReads[_Read](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[int, Mapping[str, Any]] | None:
         """Return the companions of a job by their index in its spec, if a recent read found all;
         else None.
         """
         uid = job["metadata"]["uid"]
-        look = self._looks.get(uid)
-        if look is None or not look.is_whole(uid):
+        last = self._reads.get(uid)
+        if last is None or not last.is_whole(uid):
             return None
-        return look.found if self._monotonic() - look.at < self._look_again else None
+        return last.found if self._monotonic() - last.at < self._reread_seconds else None
 
-    async def look(
+    async def read(
         self, job: Mapping[str, Any], wanted: Iterable[Wanted]
     ) -> Mapping[int, Mapping[str, Any]]:
         """Read the companions of a job, one by one. Raises ApiError if a read fails."""
@@ -67,11 +67,11 @@ class Companions:
         served = [
             (each.index, each.resource, each.name) for each in wanted if each.resource is not None
         ]
-        look = _Look(at=self._monotonic(), wanted=frozenset(index for index, _, _ in served))
+        last = _Read(at=self._monotonic(), wanted=frozenset(index for index, _, _ in served))
         found = await read_by_name(self._client, namespace, served)
-        look.found.update((index, seen_of(each)) for index, each in found.items())
-        self._looks.keep(uid, look)
-        return look.found
+        last.found.update((index, seen_of(each)) for index, each in found.items())
+        self._reads.keep(uid, last)
+        return last.found
 
     async def create(self, action: CreateCompanion) -> CompanionRefused | None:
         """Create a companion; one that the job already has counts as created.
@@ -113,8 +113,8 @@ class Companions:
         job = controlling_job(wanted)
         assert job is not None, "whatever is created here belongs to a job"
         if belongs_to(found, job, f"{action.kind} {action.name}"):
-            if (look := self._looks.get(job["uid"])) is not None:
-                look.found[action.index] = seen_of(found)
+            if (last := self._reads.get(job["uid"])) is not None:
+                last.found[action.index] = seen_of(found)
             return None
         why = "exists and does not belong to this job"
         return _refused(Seen.COMPANION_NAME_TAKEN, action, why)

@@ -22,8 +22,8 @@ from di_kube.errors import (
     NotFound,
 )
 from di_kube.resources import Resource
-from di_operator.cluster.uncached_reads import Looks, belongs_to, read_by_name, read_existing
-from di_operator.lifecycle.policies.scheduling_objects import NEXT_LOOK, object_key
+from di_operator.cluster.uncached_reads import RecentReads, belongs_to, read_by_name, read_existing
+from di_operator.lifecycle.policies.scheduling_objects import NEXT_READ, object_key
 from di_operator.lifecycle.vocabulary.actions import CreateSchedulingObject, PatchSchedulingObject
 from di_operator.lifecycle.vocabulary.rules import Seen
 from di_operator.lifecycle.write_errors import SchedulingObjectRefused
@@ -44,7 +44,7 @@ _KEPT: Final = ("name", "uid", "resourceVersion", "ownerReferences", "annotation
 
 
 @dataclass(slots=True, kw_only=True)
-class _Look:
+class _Read:
     """What the last read of one job's objects found."""
 
     at: float
@@ -55,36 +55,36 @@ class SchedulingObjects:
     """Reads, creates and patches the objects of jobs; remembers the results for a while."""
 
     def __init__(
-        self, *, client: KubeClient, look_again: float, monotonic: Callable[[], float]
+        self, *, client: KubeClient, reread_seconds: float, monotonic: Callable[[], float]
     ) -> None:
-        """`look_again`: seconds after which the objects of a running job are read again."""
+        """`reread_seconds`: seconds after which the objects of a running job are read again."""
         self._client = client
-        self._look_again = look_again
+        self._reread_seconds = reread_seconds
         self._monotonic = monotonic
-        self._looks = Looks[_Look](most=REMEMBERED)
+        self._reads = RecentReads[_Read](most=REMEMBERED)
 
     def known(self, job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
         """Return the objects of a job from a recent read, by kind and name; None if no read is
         recent enough.
         """
-        look = self._looks.get(job["metadata"]["uid"])
-        if look is None:
+        last = self._reads.get(job["metadata"]["uid"])
+        if last is None:
             return None
         runs = (job.get("status") or {}).get("phase") == Phase.RUNNING
-        age = self._monotonic() - look.at
-        return look.found if age < (self._look_again if runs else NEXT_LOOK) else None
+        age = self._monotonic() - last.at
+        return last.found if age < (self._reread_seconds if runs else NEXT_READ) else None
 
-    async def look(
+    async def read(
         self, job: Mapping[str, Any], wanted: Iterable[tuple[Resource, str]]
     ) -> Mapping[str, Mapping[str, Any]]:
         """Read the objects of a job, one by one. Raises ApiError if a read fails."""
         namespace, uid = job["metadata"]["namespace"], job["metadata"]["uid"]
-        look = _Look(at=self._monotonic(), found={})
+        last = _Read(at=self._monotonic(), found={})
         by_key = ((object_key(resource, name), resource, name) for resource, name in wanted)
         found = await read_by_name(self._client, namespace, by_key)
-        look.found.update((key, _seen_of(each)) for key, each in found.items())
-        self._looks.keep(uid, look)
-        return look.found
+        last.found.update((key, _seen_of(each)) for key, each in found.items())
+        self._reads.keep(uid, last)
+        return last.found
 
     async def create(self, action: CreateSchedulingObject) -> SchedulingObjectRefused | None:
         """Create an object; one that the job already has counts as created.
@@ -132,7 +132,7 @@ class SchedulingObjects:
                 action.namespace,
             )
         except (NotFound, Conflict) as error:
-            self._looks.forget(action.owner)
+            self._reads.forget(action.owner)
             raise Outdated(str(error)) from error
         except (Invalid, Forbidden) as error:
             return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, error.message)
@@ -166,8 +166,8 @@ class SchedulingObjects:
         return _refused(Seen.SCHEDULING_OBJECT_REFUSED, action, why)
 
     def _take_in(self, uid: str, resource: Resource, found: Mapping[str, Any]) -> None:
-        if (look := self._looks.get(uid)) is not None:
-            look.found[object_key(resource, found["metadata"]["name"])] = _seen_of(found)
+        if (last := self._reads.get(uid)) is not None:
+            last.found[object_key(resource, found["metadata"]["name"])] = _seen_of(found)
 
 
 def _seen_of(found: Mapping[str, Any]) -> Mapping[str, Any]:

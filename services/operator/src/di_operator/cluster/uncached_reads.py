@@ -73,24 +73,24 @@ def belongs_to(found: Mapping[str, Any], job: Mapping[str, Any], named: str) -> 
     return False
 
 
-class Looks(Generic[L]):
+class RecentReads(Generic[L]):
     """The last result for each job, by UID; bounded in number, the oldest is dropped first."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
-        self._looks: OrderedDict[str, L] = OrderedDict()
+        self._reads: OrderedDict[str, L] = OrderedDict()
 
     def get(self, uid: str) -> L | None:
         """Return the last result for a job; None if there is none."""
-        return self._looks.get(uid)
+        return self._reads.get(uid)
 
-    def keep(self, uid: str, look: L) -> None:
+    def keep(self, uid: str, last: L) -> None:
         """Store a result."""
-        self._looks[uid] = look
-        self._looks.move_to_end(uid)
-        if len(self._looks) > self._most:
-            self._looks.popitem(last=False)
+        self._reads[uid] = last
+        self._reads.move_to_end(uid)
+        if len(self._reads) > self._most:
+            self._reads.popitem(last=False)
 
     def forget(self, uid: str) -> None:
         """Drop a result, if there is one."""
-        self._looks.pop(uid, None)
+        self._reads.pop(uid, None)

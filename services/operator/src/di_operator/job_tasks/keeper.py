@@ -43,7 +43,7 @@ SETTLE: Final = 0.2
 """Seconds to collect further events of a job's pods: each event is worth a reconcile over
 all pods.
 """
-NEXT_LOOK: Final = 0.5
+NEXT_READ: Final = 0.5
 """Seconds until the watch has reported a deletion."""
 SWEEP: Final = 60.0
 """Seconds between two reconciles of a job with such tasks: watches can lose events."""
@@ -167,7 +167,7 @@ class JobTasks:
                 written = [await self._do(step, job, key) for step in now]
             if not any(written):
                 gone = any(isinstance(step, Remove) for step in now)
-                return NEXT_LOOK if gone else SWEEP
+                return NEXT_READ if gone else SWEEP
         raise Outdated(f"the tasks of {key.name} keep changing")
 
     async def report(self, key: JobKey, error: Exception) -> None:

@@ -223,9 +223,9 @@ class JobReader:
         if needed.aggregator:
             read["aggregator"] = await self._aggregator()
         if needed.companions:
-            read["companions"] = await self._unwatched.companions.look(job, needed.companions)
+            read["companions"] = await self._unwatched.companions.read(job, needed.companions)
         if needed.scheduling_objects:
-            read["scheduling_objects"] = await self._unwatched.scheduling_objects.look(
+            read["scheduling_objects"] = await self._unwatched.scheduling_objects.read(
                 job, needed.scheduling_objects
             )
         return read

@@ -43,7 +43,7 @@ ATTEMPTS = 5
 RETRY_PAUSE = 0.05
 # Seconds until the next reconcile of a job of which a read has shown more than the watch; a watch
 # event can start it earlier.
-NEXT_LOOK = 0.5
+NEXT_READ = 0.5
 
 
 class Reconciler:
@@ -87,10 +87,10 @@ class Reconciler:
                 await self._after_the_job(key)
                 return None
             if queue_of(job) is not None and self._reader.kueue(key) is None:
-                return NEXT_LOOK
+                return NEXT_READ
             if self._reading.locked() and not self._reader.has_cheap_spec(job):
                 # Large jobs of one user must not occupy all workers.
-                return self._rng.uniform(NEXT_LOOK, 2 * NEXT_LOOK)
+                return self._rng.uniform(NEXT_READ, 2 * NEXT_READ)
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     return await self._step(dict(job), key)
@@ -145,7 +145,7 @@ class Reconciler:
         if is_again and not await self._is_current(job, key):
             return 0.0
         if decision.from_absence and not await self._are_gone(snapshot, key):
-            return NEXT_LOOK
+            return NEXT_READ
         is_wanted = partial(self._is_as_decided, job, key)
         faults = await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         if not is_wanted():

@@ -18,7 +18,7 @@ NODE_LOST_PATIENCE = 30.0
 kubelet.
 """
 
-NEXT_LOOK = 2.0
+NEXT_READ = 2.0
 """Seconds until objects of an earlier job are read again: the garbage collector deletes them."""
 
 
@@ -52,7 +52,7 @@ class Plan:
 
 def without_creations(plan: Plan, why: str) -> Plan:
     """Return the plan without its creations, to be retried soon with that reason for waiting."""
-    requeue = earliest(plan.requeue_after, NEXT_LOOK)
+    requeue = earliest(plan.requeue_after, NEXT_READ)
     return replace(plan, creations=(), created=0, waiting=why, requeue_after=requeue)
 
 

@@ -47,7 +47,7 @@ from di_operator.lifecycle.vocabulary.reasons import Reason
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 from di_operator.resources import PODS, Resources, pod_request
 
-NEXT_LOOK: Final = 15.0
+NEXT_READ: Final = 15.0
 """Seconds until the objects of a job that does not run yet are read again: its scheduler reports
 in them, and pods wait for one that was deleted.
 """
@@ -132,7 +132,7 @@ def with_scheduling_objects(
             steps.append(step)
     requeue = plan.requeue_after
     if snapshot.status.phase is not Phase.RUNNING:
-        requeue = earliest(requeue, NEXT_LOOK)
+        requeue = earliest(requeue, NEXT_READ)
     if plan.created and (no_nodes := _waits_for_nodes(snapshot)) is not None:
         return replace(
             plan, creations=tuple(steps), created=0, waiting=no_nodes, requeue_after=requeue
@@ -248,7 +248,7 @@ def _is_to_be_asked(snapshot: Snapshot, now: datetime) -> bool:
     notes = mapping(mapping((group or {}).get("metadata")).get("annotations"))
     asked = parse_time(notes.get(ANNOTATION_ASKED_AT))
     waited = (now - since).total_seconds() if since is not None else 0.0
-    return asked is None or (now - asked).total_seconds() >= max(NEXT_LOOK, pause(waited))
+    return asked is None or (now - asked).total_seconds() >= max(NEXT_READ, pause(waited))
 
 
 def _members(snapshot: Snapshot, now: datetime) -> list[Slot]:
