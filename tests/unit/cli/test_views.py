@@ -141,3 +141,12 @@ def test_the_gpus_of_a_job_are_those_it_holds(status: dict[str, Any], gpus: int)
     body = {"metadata": {"name": "x"}, "spec": {"tasks": [learner]}, "status": status}
     assert jobs.row(body, datetime(2026, 1, 1, tzinfo=UTC)).gpus == gpus
     assert jobs.gpus_asked(body) == 8
+
+
+@pytest.mark.proves("lifecycle.md#heartbeats")
+def test_get_names_pods_whose_heartbeats_have_stopped() -> None:
+    told = {"type": "MemberSilent", "status": "True", "message": "no heartbeat from x-learner-1"}
+    assert jobs.silent_lines({"status": {"conditions": [NOT_HUNG, told]}}) == [
+        "silent: no heartbeat from x-learner-1"
+    ]
+    assert jobs.silent_lines({"status": {"conditions": [{**told, "status": "False"}]}}) == []

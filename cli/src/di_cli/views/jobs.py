@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from di_api.explain.messages import one_line
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_OWNER
 from di_api.phase import Phase
@@ -137,6 +138,16 @@ def cells(
 def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
     """Return the names of the columns."""
     return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
+
+
+def silent_lines(job: Object) -> list[str]:
+    """Return a line about pods whose heartbeats have stopped; empty without one."""
+    conditions = map(mapping, items(mapping(job.get("status")).get("conditions")))
+    return [
+        f"silent: {one_line(str(each.get('message') or ''))}"
+        for each in conditions
+        if (each.get("type"), each.get("status")) == ("MemberSilent", "True")
+    ]
 
 
 def shard_lines(job: Object, now: datetime) -> list[str]:

@@ -37,6 +37,15 @@ CASES: dict[Cause, list[Facts]] = {
         seen("Running", "", "", RUNS, conditions=[condition("Hung", value=True, message="step 1")]),
         seen("Failed", "NoProgress", "step 12 for 60 seconds; all 3 restarts are used"),
     ],
+    Cause.MEMBER_SILENT: [
+        seen(
+            "Running",
+            "",
+            "",
+            RUNS,
+            conditions=[condition("MemberSilent", value=True, message=f"no heartbeat from {POD}")],
+        ),
+    ],
     Cause.BEING_DELETED: [seen("Running", metadata={"deletionTimestamp": time(59)})],
     Cause.OPERATOR_SILENT: [facts(job())],
     Cause.STARTING: [facts(job(metadata={"creationTimestamp": "2026-03-01T11:59:55Z"}))],

@@ -112,6 +112,19 @@ def _hung(job: Job) -> Explanation | None:
     )
 
 
+def _silent(job: Job) -> Explanation | None:
+    silent = job.holds("MemberSilent")
+    if silent is None or job.phase is not Phase.RUNNING:
+        return None
+    return Explanation(
+        cause=Cause.MEMBER_SILENT,
+        summary=_with(f"{job.facts.name} runs, but a pod does not go on", one_line(silent.message)),
+        evidence=(Evidence(label="operator", text=silent.message, at=silent.since),),
+        remedy=f"di logs {job.facts.name}: see what its program does; if it hangs, kubectl delete "
+        "pod has the pod replaced",
+    )
+
+
 def _not_ending(job: Job) -> Explanation | None:
     held = job.holds("PodNotEnding")
     if held is None or job.phase is None or job.phase.is_finished:
@@ -285,6 +298,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _unreadable,
     _by_reason,
     _not_ending,
+    _silent,
     _by_probes,
     _by_present,
     _by_events,

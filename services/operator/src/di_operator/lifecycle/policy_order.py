@@ -31,6 +31,7 @@ from di_operator.lifecycle.policies.reports.placement import PLACEMENT
 from di_operator.lifecycle.policies.reports.pod_trial import POD_TRIAL
 from di_operator.lifecycle.policies.reports.reconcile_failure import RECONCILE_FAILURE
 from di_operator.lifecycle.policies.reports.replica_counts import REPLICA_COUNTS
+from di_operator.lifecycle.policies.reports.silent_members import SILENT_MEMBERS
 from di_operator.lifecycle.policies.reports.spec_errors import SPEC_ERRORS
 from di_operator.lifecycle.policies.reports.suspect_nodes import SUSPECT_NODES
 from di_operator.lifecycle.policies.reports.tally import TALLY
@@ -50,6 +51,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     REQUESTED_RESTART,
     PROGRESS,
     # These return no verdicts.
+    SILENT_MEMBERS,
     COMPANIONS,
     SCHEDULING_OBJECTS,
     BLOCKED_PODS,

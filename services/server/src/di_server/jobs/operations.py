@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from di_api.names import VERSION
 from di_api.spec import MAX_PODS
 from di_api.status.groups import GroupState
+from di_api.status.heartbeats import LEAST_SECONDS, MOST_SECONDS
 from di_server.access.grants import Grant
 from di_server.deadline import Deadline
 from di_server.jobs import requests
@@ -109,7 +110,7 @@ def _scale(
 def _report(
     service: JobService, grant: Grant, reported: ReportRequest, deadline: Deadline
 ) -> dict[str, int] | None:
-    advice = service.report(grant, reported.profilings, deadline)
+    advice = service.report(grant, reported.profilings, deadline, reported.beat)
     nodes = advice.nodes.get(reported.nodes_of)
     return {
         **({} if advice.batch_size is None else {"batchSize": advice.batch_size}),
@@ -222,7 +223,25 @@ REPORT_PROFILINGS: Final = JobOperation(
     verb="update",
     summary="Merge an object into status.profilings (RFC 7396: null removes a key).",
     message="successfully report profilings",
-    body={"type": "object", "description": 'The profilings, or {"data": the profilings}.'},
+    body={
+        "type": "object",
+        "description": 'The profilings, or {"data": the profilings}. The key `heartbeat` is not '
+        "stored in them: the pod, and the seconds within which it sends the next one.",
+        "properties": {
+            "heartbeat": {
+                "type": "object",
+                "required": ["pod", "withinSeconds"],
+                "properties": {
+                    "pod": {"type": "string"},
+                    "withinSeconds": {
+                        "type": "integer",
+                        "minimum": LEAST_SECONDS,
+                        "maximum": MOST_SECONDS,
+                    },
+                },
+            }
+        },
+    },
     data={
         "type": ["object", "null"],
         "properties": {

@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from di_api.field_error import mapping
+from di_server.jobs.heartbeats import Beat, beaten
 from di_server.jobs.progress import LONGEST_REASON, advanced, faults, refused
 from di_server.model.job import check_active
 from di_server.problems import OutOfBounds, Problem
@@ -25,6 +26,8 @@ class Report:
     profilings: Mapping[str, Any]
     check: Callable[[Mapping[str, Any]], None]
     """Raises a Problem if the report is not about the given job."""
+    beat: Beat | None = None
+    """The sender's heartbeat. With it alone the report is no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,10 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
         problem: Problem | None = None
         try:
             merged = _take(job, merged, report)
-            progress = advanced(progress, merged, now)
+            if report.profilings or report.beat is None:
+                progress = advanced(progress, merged, now)
+            if report.beat is not None:
+                progress = beaten(progress, report.beat, now)
         except Senseless as error:
             problem = error
             progress = refused(progress, error.message)

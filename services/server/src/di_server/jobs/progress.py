@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.profilings import read_profilings
+from di_api.status.heartbeats import FIELD as HEARTBEATS
 from di_api.timestamps import format_time
 
 LONGEST_REASON: Final = 1024
@@ -31,7 +32,7 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
     total = found.get("total_steps" if own else "max_env_steps")
     phase, time = found.get("phase"), format_time(now)
     progress: dict[str, Any] = {"reportedAt": time}
-    for key in ("progressedAt", "phaseAt"):
+    for key in ("progressedAt", "phaseAt", HEARTBEATS):
         if key in held:
             progress[key] = held[key]
     if phase not in _TRAINS:

@@ -12,6 +12,7 @@ from di_api.spec import MAX_PODS
 from di_server.deadline import check_wait
 from di_server.jobs.addresses import PodsRequest
 from di_server.jobs.groups import GroupRequest
+from di_server.jobs.heartbeats import KEY, Beat, beat_of
 from di_server.jobs.scaling import ScalingRequest
 from di_server.problems import Malformed, OutOfBounds
 from di_server.rest.query import read_query, whole_number
@@ -87,11 +88,18 @@ class ReportRequest:
 
     profilings: Mapping[str, Any]
     nodes_of: str = ""
+    beat: Beat | None = None
 
 
 def report_request(body: Mapping[str, Any], query: Iterable[tuple[str, str]]) -> ReportRequest:
-    """The report in a body, and what its query asks for; unknown keys are ignored."""
-    return ReportRequest(profilings(body), read_query(query, (NODES_OF,)).get(NODES_OF, ""))
+    """The report in a body, and what its query asks for; unknown keys are ignored.
+
+    Raises:
+        OutOfBounds: the heartbeat is invalid.
+    """
+    reported = dict(profilings(body))
+    beat = beat_of(reported.pop(KEY)) if KEY in reported else None
+    return ReportRequest(reported, read_query(query, (NODES_OF,)).get(NODES_OF, ""), beat)
 
 
 def pods_request(task: str, query: Iterable[tuple[str, str]], known: frozenset[str]) -> PodsRequest:

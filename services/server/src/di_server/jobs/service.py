@@ -17,6 +17,7 @@ from di_server.deadline import Clock, Deadline
 from di_server.jobs import profilings, scaling
 from di_server.jobs.addresses import PodsRequest, addresses, pods_of
 from di_server.jobs.groups import GroupRequest, described, group_of
+from di_server.jobs.heartbeats import Beat
 from di_server.jobs.idempotency import IdempotencyKey, ScalingResult
 from di_server.jobs.shards.asked import Restore, Take
 from di_server.jobs.stored_shards import StoredShards
@@ -211,12 +212,16 @@ class JobService:
         return result
 
     def report(
-        self, grant: Grant, reported: Mapping[str, Any], deadline: Deadline
+        self,
+        grant: Grant,
+        reported: Mapping[str, Any],
+        deadline: Deadline,
+        beat: Beat | None = None,
     ) -> profilings.Advice:
-        """Merge profilings into the job's status, within a second; return the decisions of the
-        allocator about the job, which is read anyway.
+        """Merge profilings, and the sender's heartbeat, into the job's status, within a second;
+        return the decisions of the allocator about the job, which is read anyway.
         """
-        report = profilings.Report(reported, grant.check)
+        report = profilings.Report(reported, grant.check, beat)
         problem, advised = self._reports.submit(grant.ref, report, deadline)
         if problem is not None:
             raise problem

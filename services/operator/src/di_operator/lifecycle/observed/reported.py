@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from di_api.field_error import mapping
+from di_api.status.heartbeats import Heartbeat, read_heartbeats
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 _LARGEST: Final = 1.7e308
@@ -31,6 +33,8 @@ class Reported:
     """Total number of steps, if the program reports it."""
     rejected: str
     """The error in the last report, which was dropped; empty if the report was valid."""
+    heartbeats: Mapping[str, Heartbeat] = field(default_factory=dict)
+    """The last heartbeat of each member that sends them, by its pod."""
 
     @classmethod
     def read(cls, raw: object) -> Reported:
@@ -44,6 +48,7 @@ class Reported:
             phase_at=parse_time(fields.get("phaseAt")),
             step=read_number(step),
             total=read_number(fields.get("totalSteps")),
+            heartbeats=read_heartbeats(fields),
             rejected=rejected if isinstance(rejected, str) else "",
         )
 

@@ -455,6 +455,12 @@ class Problem(_Declared):
         "Warning",
         "the job has a `progressPolicy`, and never reported a step; nothing is done about it",
     )
+    MEMBER_SILENT = (
+        "MemberSilent",
+        "Warning",
+        "a pod that runs and has sent [heartbeats](lifecycle.md#heartbeats) sends none any more; "
+        "the message names it",
+    )
     REPORT_REJECTED = (
         "ReportRejected",
         "Warning",
