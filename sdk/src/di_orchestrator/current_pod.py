@@ -19,6 +19,7 @@ from di_orchestrator.server.coordinator import Coordinator
 from di_orchestrator.termination import Leaving
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.heartbeats import MOST_PODS, USUAL_SECONDS, Heartbeats
 from di_orchestrator.training_run.report import misspelt
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
@@ -28,7 +29,7 @@ REPORT_SECONDS = 15.0
 COLLECTOR = "collector"
 _ARGUMENTS = (
     *("total_steps", "max_env_steps", "learners", "nodes", "save_every", "checkpoint"),
-    *("observations", "samples_from", "reports"),
+    *("observations", "samples_from", "reports", "heartbeat"),
 )
 """Names of the arguments of `training`."""
 
@@ -160,6 +161,21 @@ def leaving() -> threading.Event:
     return _pod.leaving()
 
 
+def heartbeat(*, within: float = USUAL_SECONDS) -> None:
+    """Report to di-server that this pod's loop goes on; call it in each round of the loop.
+
+    It never waits: a thread sends a heartbeat three times in `within`, or less often. A pod that
+    has sent one and sends no more is reported as silent. A `training` does it by itself.
+
+    Args:
+        within: seconds within which the next call comes, or three times the longest time between
+            two calls so far if that is more. The first call decides.
+    """
+    found = _pod.heartbeats(within)
+    if found is not None:
+        found.beat()
+
+
 def advise(*, least: int = 1, most: int | None = None) -> int | None:
     """See `Training.advise`, of the training that is entered; None without one."""
     current = _pod.training
@@ -177,6 +193,7 @@ def training(
     observations: list[dict[str, Any]] | None = None,
     samples_from: str = COLLECTOR,
     reports: bool | None = None,
+    heartbeat: float | None = USUAL_SECONDS,
     **known: object,
 ) -> Training:
     """Return a training, to be entered: it measures and reports, and finds checkpoints and the time
@@ -192,6 +209,9 @@ def training(
         samples_from: name of the task whose replicas are advised on and scaled.
         reports: whether this process reports, and `rescale` scales collectors; by default only the
             first process of the group, or the first pod of the task.
+        heartbeat: seconds within which the loop goes on (an iteration, a report, `run.stopping`),
+            or three times the longest time so far if that is more; a pod that does not is
+            reported as silent. None: this pod sends no heartbeats.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
@@ -223,6 +243,7 @@ def training(
         observations=observations,
         samples_from=samples_from,
         rescaling=rescaling,
+        heartbeats=None if heartbeat is None else _pod.heartbeats(heartbeat),
         is_test=os.environ.get("DI_TEST") == "1",
     )
 
@@ -260,6 +281,7 @@ class _CurrentPod:
         self.training: Training | None = None
         self._lock = threading.Lock()
         self._entry: Entry | None = None
+        self._heartbeats: Heartbeats | None = None
         self._leaving: Leaving | None = None
 
     def leaving(self) -> threading.Event:
@@ -279,11 +301,34 @@ class _CurrentPod:
                 self._entry = Entry(lambda said: run(api.say(said), send))
         self._entry.put(said)
 
+    def heartbeats(self, within: float) -> Heartbeats | None:
+        """Return the heartbeats of this pod; None outside a job, and for processes that send none:
+        a pod's first process does, in the first pods of the job.
+        """
+        here = job()
+        if here.rank >= MOST_PODS or here.environment.get("LOCAL_RANK", "0") != "0":
+            return None
+        with self._lock:
+            if self._heartbeats is None or self._heartbeats.is_closed:
+                found = connection(here)
+                if found is None:
+                    return None
+                api, send = found
+                report = _reporting(api, send, task=here.task)
+
+                def beat(limit: int) -> None:
+                    report({"heartbeat": {"pod": here.pod, "withinSeconds": limit}})
+
+                self._heartbeats = Heartbeats(beat, within=within)
+            return self._heartbeats
+
     def close(self) -> None:
         """Stop repeating the entry, and restore the previous handler of SIGTERM."""
         with self._lock:
             if self._entry is not None:
                 self._entry.close()
+            if self._heartbeats is not None:
+                self._heartbeats.close()
             if self._leaving is not None:
                 self._leaving.restore()
 

@@ -23,6 +23,7 @@ from di_orchestrator.termination import Leaving, seconds_since_start
 from di_orchestrator.training_run.advice import wanted_collectors
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.group import Group
+from di_orchestrator.training_run.heartbeats import Heartbeats
 from di_orchestrator.training_run.place import Place
 from di_orchestrator.training_run.report import checked, keyed
 from di_orchestrator.training_run.rescaling import Rescaling
@@ -66,6 +67,7 @@ class Training:
         observations: list[dict[str, Any]] | None = None,
         samples_from: str = "collector",
         rescaling: Rescaling | None = None,
+        heartbeats: Heartbeats | None = None,
         is_test: bool = False,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -73,6 +75,7 @@ class Training:
         self.learners = learners or _learners(job)
         self.samples_from = samples_from
         self._rescaling = rescaling
+        self._heartbeats = heartbeats or Heartbeats(None, clock=clock)
         self._job = job
         self._sender = sender
         self._nodes = nodes
@@ -113,6 +116,7 @@ class Training:
     ) -> None:
         if (lap := self._stopwatch.stop()) is not None:
             self._count(lap)
+        self._heartbeats.close()
         try:
             self._end_reports()
             self._group.end(has_failed=error is not None)
@@ -135,6 +139,7 @@ class Training:
         kubelet waits for the grace period of the pod. In a process group of fixed size all
         processes get the answer of the first one, and stop together.
         """
+        self._heartbeats.beat()
         return self._group.stops
 
     @property
@@ -153,6 +158,7 @@ class Training:
             samples: number that this process trains on.
             stale: samples that were discarded as too old since the last iteration.
         """
+        self._heartbeats.beat()
         if (lap := self._stopwatch.begin(samples, stale)) is not None:
             self._count(lap)
         self._stale += stale
@@ -201,7 +207,8 @@ class Training:
         """Context for work other than steps, such as `evaluation` or `saving`."""
         self.report(phase=name)
         try:
-            yield
+            with self._heartbeats.busy():
+                yield
         finally:
             self.report(phase="")
 
@@ -226,6 +233,7 @@ class Training:
         Raises:
             BadReport: in test mode; each fault has its path.
         """
+        self._heartbeats.beat()
         if samples is not None:
             self.iteration(samples)
         said, faults = checked({**more, **({} if step is None else {"step": step})})
@@ -266,8 +274,9 @@ class Training:
         found = step if step is not None else self._values.get("step", self._values.get("envSteps"))
         if found is None and self._group.saves:
             raise ValueError("a checkpoint is of a step: give one, or report one before")
-        if not self._group.save(int(found or 0), write, shards=shards):
-            return False
+        with self._heartbeats.busy():
+            if not self._group.save(int(found or 0), write, shards=shards):
+                return False
         self._tell()
         return True
 
