@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
+from di_orchestrator.followed_group import FollowedGroup
 from di_orchestrator.job import PORT, Job, World
 from di_orchestrator.pods.messages import Answering
 from di_orchestrator.rollouts.engine import Rollout
@@ -88,6 +89,16 @@ def watch_worlds(task: str | None = None) -> Iterator[World]:
     """See `Client.watch_worlds`; the default is this pod's task; empty outside a job."""
     found = client()
     return iter(()) if found is None else found.watch_worlds(task or job().task)
+
+
+def group_changed(task: str | None = None) -> bool:
+    """Return whether the process group of a task has another world than its first one; never waits.
+
+    The first call begins to follow the group from a thread, so call it when the program starts.
+    Members that are still joining are no change. The default is this pod's task; False outside a
+    job.
+    """
+    return _pod.has_changed(task or job().task)
 
 
 def members(task: str | None = None) -> tuple[Member, ...]:
@@ -282,6 +293,7 @@ class _CurrentPod:
         self._lock = threading.Lock()
         self._entry: Entry | None = None
         self._heartbeats: Heartbeats | None = None
+        self._groups: dict[str, FollowedGroup] = {}
         self._leaving: Leaving | None = None
 
     def leaving(self) -> threading.Event:
@@ -300,6 +312,15 @@ class _CurrentPod:
                 api, send = found
                 self._entry = Entry(lambda said: run(api.say(said), send))
         self._entry.put(said)
+
+    def has_changed(self, task: str) -> bool:
+        with self._lock:
+            if task not in self._groups:
+                found = client()
+                if found is None:
+                    return False
+                self._groups[task] = FollowedGroup(lambda: found.watch_worlds(task))
+            return self._groups[task].has_changed
 
     def heartbeats(self, within: float) -> Heartbeats | None:
         """Return the heartbeats of this pod; None outside a job, and for processes that send none:
@@ -329,6 +350,8 @@ class _CurrentPod:
                 self._entry.close()
             if self._heartbeats is not None:
                 self._heartbeats.close()
+            for group in self._groups.values():
+                group.close()
             if self._leaving is not None:
                 self._leaving.restore()
 
