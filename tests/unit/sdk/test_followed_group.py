@@ -39,10 +39,7 @@ class Worlds:
         wait_until(self.coming.empty)
 
 
-@pytest.mark.proves(
-    "sdk.md#reference/di-group-changed-task-str-none-none-bool",
-    "tensorflow.md#a-changed-set-of-servers",
-)
+@pytest.mark.proves("sdk.md#reference/di-group-changed-task-str-none-none-bool")
 def test_a_group_changes_with_the_next_formed_world() -> None:
     worlds = Worlds()
     found = FollowedGroup(worlds)
