@@ -67,6 +67,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "exec": ("kubectl", "execute"),
         "attach": ("kubectl", "attach"),
         "cp": ("kubectl", "copy"),
+        "artifacts": ("kubectl", "artifacts"),
         "port-forward": ("kubectl", "port_forward"),
     },
     "See the cluster": {

@@ -367,7 +367,7 @@ def test_kubectl_gets_the_pod_the_container_and_the_context(
             ["exec", "cartpole-collector-0", *own, "--", "ls", "-l"],
             ["exec", "cartpole-collector-1", *own, "--", "ls", "-t", "x"],
             ["attach", "cartpole-collector-0", *own],
-            ["cp", "cartpole-collector-0:/tmp/x", ".", *own],
+            ["cp", "cartpole-collector-0:/tmp/x", "./x", *own],
             ["port-forward", "cartpole-collector-1", "8080:22270"],
         )
     ]

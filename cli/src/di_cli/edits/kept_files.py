@@ -1,0 +1,197 @@
+"""Files that outlive the pods of a job, on PersistentVolumeClaims, and a pod that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from di_api.base_template import with_base
+from di_api.field_error import items, mapping
+from di_api.names import CHECKPOINT_VOLUME
+from di_api.pods.main_container import main_container
+from di_api.spec import Checkpoint
+from di_api.validation.templates.rules import coordinated_templates
+
+Object = Mapping[str, Any]
+READER: Final = "files"
+"""Name of the container that reads, also part of the pod's name."""
+SECONDS: Final = 3600
+"""Time after which a reading pod ends, if the command that made it was killed."""
+_COPIED: Final = (
+    *("imagePullSecrets", "nodeSelector", "tolerations", "serviceAccountName", "runtimeClassName"),
+    *("priorityClassName", "schedulerName"),
+)
+"""Fields of a pod that decide where and with which image it can run."""
+_RESOURCES: Final = {"cpu": "100m", "memory": "128Mi"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPath:
+    """A path in the pods of a task that is on a claim.
+
+    Attributes:
+        sub_path: the part of the volume that is mounted; empty: all of it.
+    """
+
+    task: str
+    path: str
+    claim: str
+    sub_path: str = ""
+
+    def has(self, path: str) -> bool:
+        """Return whether a path is at or below this one."""
+        return f"{path.rstrip('/')}/".startswith(f"{self.path}/")
+
+
+def kept_paths(job: Object) -> list[KeptPath]:
+    """Return the paths on claims of each task of a job of any shape, a path of a task once."""
+    spec = with_base(mapping(job.get("spec")))
+    of_job = _claims(spec)
+    found: dict[tuple[str, str], KeptPath] = {}
+    for task, is_learner, template in _templates(spec):
+        pod = mapping(template.get("spec"))
+        claims = {**of_job, **_claims(pod)}
+        checkpoint = _checkpoint(task, spec, of_job) if is_learner else []
+        containers = map(mapping, items(pod.get("containers")))
+        mounts = (mapping(each) for one in containers for each in items(one.get("volumeMounts")))
+        for kept in (*checkpoint, *_mounted(task, mounts, claims)):
+            found.setdefault((kept.task, kept.path), kept)
+    return list(found.values())
+
+
+def of_task(kept: Sequence[KeptPath], path: str, task: str | None) -> list[KeptPath]:
+    """Return all paths of the first task that has `path` on a claim; `task`: only this one."""
+    names = [each.task for each in kept if each.has(path) and task in (None, each.task)]
+    return [each for each in kept if names and each.task == names[0]]
+
+
+def without_repeats(kept: Sequence[KeptPath]) -> dict[str, list[KeptPath]]:
+    """Return the paths by task, without those whose files an earlier task has as well."""
+    by_task: dict[str, list[KeptPath]] = {}
+    seen = set[tuple[str, str]]()
+    for each in kept:
+        if (each.claim, each.sub_path) not in seen:
+            seen.add((each.claim, each.sub_path))
+            by_task.setdefault(each.task, []).append(each)
+    return by_task
+
+
+def reader_pod(job: Object, kept: Sequence[KeptPath], name: str, image: str) -> dict[str, Any]:
+    """Return a pod that mounts paths of one task, read-only, and waits.
+
+    It has no label of the job's own pods, and is deleted with the job.
+
+    Args:
+        job: with its uid.
+        kept: the paths, at least one.
+        name: of the pod.
+        image: with `sh`, `tar` and `find`; empty: that of the task.
+    """
+    spec = with_base(mapping(job.get("spec")))
+    templates = {task: template for task, _, template in _templates(spec)}
+    pod = mapping(mapping(templates.get(kept[0].task)).get("spec"))
+    main = main_container([mapping(each) for each in items(pod.get("containers"))]) or {}
+    claims = list(dict.fromkeys(each.claim for each in kept))
+    volumes = [
+        {"name": f"claim-{index}", "persistentVolumeClaim": {"claimName": claim}}
+        for index, claim in enumerate(claims)
+    ]
+    mounts = [
+        {
+            **{"name": f"claim-{claims.index(each.claim)}", "mountPath": each.path},
+            **({"subPath": each.sub_path} if each.sub_path else {}),
+            "readOnly": True,
+        }
+        for each in kept
+    ]
+    security = {"securityContext": main["securityContext"]} if main.get("securityContext") else {}
+    container = {
+        **{"name": READER, "image": image or main.get("image"), **security},
+        **{"command": ["sh", "-c", f"trap exit TERM; sleep {SECONDS} & wait"]},
+        **{"resources": {"requests": _RESOURCES, "limits": _RESOURCES}, "volumeMounts": mounts},
+    }
+    about, of_pod = mapping(job.get("metadata")), mapping(pod.get("securityContext"))
+    owner = {key: job.get(key) for key in ("apiVersion", "kind")}
+    owner |= {key: about.get(key) for key in ("name", "uid")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "spec": {
+            **{field: pod[field] for field in _COPIED if field in pod},
+            **({"securityContext": dict(of_pod)} if of_pod else {}),
+            "activeDeadlineSeconds": SECONDS,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "volumes": volumes,
+        },
+    }
+
+
+def listing(kept: Sequence[KeptPath]) -> list[str]:
+    """Return the command that lists the files below paths, for any image with `find` and `wc`."""
+    return ["find", *(each.path for each in kept), "-type", "f", "-exec", "wc", "-c", "{}", "+"]
+
+
+def rows(told: str, kept: Sequence[KeptPath]) -> list[tuple[str, str, str, str]]:
+    """Return file, size, claim and task of each line that `listing` printed, by path."""
+    found = []
+    for line in told.splitlines():
+        size, _, file = line.strip().partition(" ")
+        # The other lines are sums of several files.
+        on = [each for each in kept if file.startswith("/") and each.has(file)]
+        if on and size.isdecimal():
+            inner = max(on, key=lambda each: len(each.path))
+            found.append((file, _size(int(size)), inner.claim, inner.task))
+    return sorted(found)
+
+
+def _size(count: int) -> str:
+    amount, units = float(count), ["B", "KiB", "MiB", "GiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount, units = amount / 1024, units[1:]
+    return f"{amount:.0f} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def _templates(spec: Object) -> Iterator[tuple[str, bool, Object]]:
+    """Yield name and template of each task or role, and whether its pods are learners."""
+    for task in map(mapping, items(spec.get("tasks"))):
+        kind = str(task.get("type") or "")
+        yield str(task.get("name") or kind), kind == "learner", mapping(task.get("template"))
+    for path, template in coordinated_templates(spec):
+        if template is not None:
+            role = path.split(".")[2]
+            yield role, "learner" in role.lower(), mapping(template)
+
+
+def _claims(holder: Object) -> dict[str, str]:
+    """Return the claim of each volume that has one, by the volume's name."""
+    found: dict[str, str] = {}
+    for volume in map(mapping, items(holder.get("volumes"))):
+        claim = mapping(volume.get("persistentVolumeClaim")).get("claimName")
+        if isinstance(claim, str):
+            found[str(volume.get("name"))] = claim
+    return found
+
+
+def _checkpoint(task: str, spec: Object, claims: Mapping[str, str]) -> list[KeptPath]:
+    checkpoint = mapping(spec.get("checkpoint"))
+    own = checkpoint.get("persistentVolumeClaim")
+    claims = {CHECKPOINT_VOLUME: str(own)} if own else claims
+    volume = CHECKPOINT_VOLUME if own else checkpoint.get("volume")
+    mount = {"name": volume, "mountPath": checkpoint.get("path", Checkpoint().path)}
+    return list(_mounted(task, [mount] if checkpoint else [], claims))
+
+
+def _mounted(task: str, mounts: Any, claims: Mapping[str, str]) -> Iterator[KeptPath]:
+    """Yield the mounts of claims. What a `subPathExpr` selects is only known in a pod."""
+    for mount in mounts:
+        name, path = mount.get("name"), mount.get("mountPath")
+        if not isinstance(name, str) or not isinstance(path, str) or mount.get("subPathExpr"):
+            continue
+        if name in claims:
+            sub_path, at = str(mount.get("subPath") or ""), path.rstrip("/")
+            yield KeptPath(task=task, path=at, claim=claims[name], sub_path=sub_path)

@@ -1,0 +1,108 @@
+"""Files on a claim are listed and copied while a job runs, and after its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
+from tests.e2e.jobs import job, task
+from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
+
+PROGRAM = """
+import os, pathlib, time
+kept = pathlib.Path(os.environ["DI_CHECKPOINT_DIR"])
+(kept / "models").mkdir()
+(kept / "models" / "best one.pt").write_text("weights")
+(kept / "curve.json").write_text("[1, 2]")
+while not (kept / "models" / "end").exists():
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture
+def claim(kubectl: Kubectl, namespace: str) -> Iterator[str]:
+    """A claim of the namespace, on a folder of the node."""
+    size, modes = {"storage": "10Mi"}, ["ReadWriteOnce"]
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": {
+            "capacity": size,
+            "accessModes": modes,
+            "claimRef": {"namespace": namespace, "name": "kept"},
+            "hostPath": {"path": f"/var/tmp/{namespace}", "type": "DirectoryOrCreate"},
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "kept", "namespace": namespace},
+        "spec": {"storageClassName": "", "accessModes": modes, "resources": {"requests": size}},
+    }
+    kubectl.apply(volume)
+    try:
+        kubectl.apply(claim)
+        yield "kept"
+    finally:
+        kubectl("delete", "persistentvolume", namespace, "--wait=false")
+
+
+@pytest.mark.usefixtures("release")
+@pytest.mark.proves("artifacts.md#keep-files", "artifacts.md#list-and-copy")
+def test_files_on_a_claim_are_copied_while_the_job_runs_and_after_its_end(
+    kubectl: Kubectl,
+    claim: str,
+    *,
+    namespace: str,
+    python_image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    monkeypatch.setenv("PATH", f"{kubectl.program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    learner = task("learner", image=python_image, program=PROGRAM)
+    # A folder of the node belongs to root.
+    learner["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}
+    spec = {"checkpoint": {"persistentVolumeClaim": claim}, "cleanPodPolicy": "All"}
+    kubectl.apply(job("keeps", namespace=namespace, tasks=[learner], **spec))
+
+    def said(*line: str) -> str:
+        capsys.readouterr()
+        code = run([*line, "--namespace", namespace])
+        captured = capsys.readouterr()
+        assert code == ExitCode.DONE, captured.err
+        return captured.out
+
+    def listed() -> list[list[str]]:
+        return [line.rsplit(maxsplit=4) for line in said("artifacts", "keeps").splitlines()[1:]]
+
+    expected = [
+        ["/checkpoint/curve.json", "6", "B", "kept", "learner"],
+        ["/checkpoint/models/best one.pt", "7", "B", "kept", "learner"],
+    ]
+    said("wait", "keeps", "--for", "phase=Running", "--timeout", "120")
+    wait_until(lambda: listed() == expected)
+    said("cp", "keeps:/checkpoint/curve.json", ".")
+    assert (tmp_path / "curve.json").read_text() == "[1, 2]"
+    command = ("exec", "--namespace", namespace, "keeps-learner-0", "--")
+    kubectl(*command, "touch", "/checkpoint/models/end")
+    said("wait", "keeps", "--for", "phase=Succeeded", "--timeout", "120")
+    wait_until(lambda: not kubectl("get", "pods", "--namespace", namespace, "--output", "name"))
+
+    end = ["/checkpoint/models/end", "0", "B", "kept", "learner"]
+    assert listed() == [*expected, end]
+    said("cp", "keeps:/checkpoint/models", "models")
+    assert (tmp_path / "models" / "best one.pt").read_text() == "weights"
+    said("cp", "keeps:/checkpoint/models/best one.pt", ".")
+    assert (tmp_path / "best one.pt").read_text() == "weights"
+    # What reads is gone with the command.
+    wait_until(lambda: not kubectl("get", "pods", "--namespace", namespace, "--output", "name"))
