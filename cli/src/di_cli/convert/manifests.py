@@ -13,6 +13,7 @@ from di_cli.convert.jobset import jobset_spec
 from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
+from di_cli.convert.ray import raycluster_spec, rayjob_spec
 from di_cli.convert.tensorflow import tensorflow_spec
 from di_cli.convert.volcano import volcano_spec
 from di_cli.convert.xgboost import xgboost_spec
@@ -26,6 +27,8 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "PaddleJob"): paddle_spec,
     ("batch.volcano.sh/v1alpha1", "Job"): volcano_spec,
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobset_spec,
+    ("ray.io/v1", "RayCluster"): raycluster_spec,
+    ("ray.io/v1", "RayJob"): rayjob_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""
 
