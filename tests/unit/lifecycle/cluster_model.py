@@ -228,7 +228,15 @@ class ClusterModel(KubeletModel):
                 self._spend(left)
         self.events.extend(decision.events)
         self._run(decision.late_actions, left)
+        if decision.is_last:
+            self._require_nothing_next(decision)
         return decision
+
+    def _require_nothing_next(self, decision: Decision) -> None:
+        """Fail if a decision that was announced as the last one is followed by another one."""
+        after = decide(self.look(), self.now, self.settings)
+        found = (after.actions, after.status, after.events, after.late_actions, after.requeue_after)
+        assert found == ((), None, (), (), decision.requeue_after)
 
     def die_after(self, writes: int) -> Self:
         """Reconcile until the operator dies after so many writes, or has nothing left to write."""

@@ -35,9 +35,12 @@ class Writes:
     def __init__(self) -> None:
         self.observed: list[tuple[str, str]] = []
         self.forgotten: list[str] = []
+        self.news: list[str] = []
 
-    def observe(self, resource: Resource, body: Object) -> None:
+    def observe(self, resource: Resource, body: Object, *, is_news: bool = False) -> None:
         self.observed.append((resource.kind, body["metadata"]["name"]))
+        if is_news:
+            self.news.append(body["metadata"]["name"])
 
     def forget(self, uid: str) -> None:
         self.forgotten.append(uid)

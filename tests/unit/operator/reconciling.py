@@ -41,7 +41,7 @@ class Known:
         self.objects: dict[tuple[str, str], Any] = {}
         self.gone: set[str] = set()
 
-    def observe(self, resource: Resource, body: Object) -> None:
+    def observe(self, resource: Resource, body: Object, *, is_news: bool = False) -> None:
         kept: Mapping[str, Any] = body
         if resource == CONFIGMAPS:
             kept = transform_configmap(body)

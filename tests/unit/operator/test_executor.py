@@ -132,6 +132,7 @@ def test_an_existing_pod_of_the_job_counts_as_created() -> None:
     bench.api.put(PODS, "ns", pod())
     assert bench.run(create(pod())) == []
     assert bench.writes.observed == [("Pod", "a-work-0")]
+    assert bench.writes.news == ["a-work-0"]
     assert bench.results["CreatePod", "ok"] == 1
 
 

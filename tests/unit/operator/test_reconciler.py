@@ -32,7 +32,7 @@ from tests.unit.operator.reconciling import KEY, Bench
 def test_a_new_job_gets_its_objects_and_one_status_write() -> None:
     bench = Bench()
     bench.submit()
-    assert bench.reconcile() == 0.0
+    assert bench.reconcile() is None
     assert bench.status["phase"] == "Starting"
     assert bench.api.calls == {
         ("create", "Service"): 1,
@@ -51,6 +51,14 @@ def test_a_second_reconcile_without_changes_writes_nothing() -> None:
     assert bench.reconcile() != 0.0
     assert not bench.api.calls
     assert bench.events == []
+
+
+@pytest.mark.proves("lifecycle.md#reconciles-of-a-job")
+def test_a_job_whose_pod_was_refused_is_reconciled_again() -> None:
+    bench = Bench()
+    bench.submit()
+    bench.refuse(Forbidden, kind="Pod")
+    assert bench.reconcile() is not None
 
 
 def test_an_unknown_job_needs_no_reconcile() -> None:
@@ -188,7 +196,7 @@ def test_a_name_that_stays_taken_does_not_hold_a_worker() -> None:
     pod = {"metadata": metadata | ending}
     bench.api.put(PODS, "ns", pod)
     # The watch and the reads are behind: nothing of it is taken in.
-    bench.known.observe = lambda resource, body: None  # type: ignore[method-assign]
+    bench.known.observe = lambda resource, body, **_: None  # type: ignore[method-assign]
     with pytest.raises(Outdated, match="a-work-1"):
         bench.reconcile()
     assert bench.api.calls["create", "Service"] == ATTEMPTS

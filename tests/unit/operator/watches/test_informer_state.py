@@ -119,6 +119,15 @@ def test_an_own_write_is_known_at_once_and_wakes_no_job() -> None:
     assert bench.woken == [(KEY, 0.0)]
 
 
+def test_an_object_met_by_a_create_wakes_its_job() -> None:
+    """Its event may be behind, and then changes nothing in the cache."""
+    bench = Bench()
+    bench.informers.observe(PODS, pod(), is_news=True)
+    assert bench.woken == [(KEY, 0.0)]
+    bench.informers.observe(PODS, pod("a-work-1"))
+    assert bench.woken == [(KEY, 0.0)]
+
+
 def test_a_deleted_object_stays_hidden_while_the_watch_is_behind() -> None:
     bench = Bench()
     bench.caches[PODS].deliver("ADDED", pod())

@@ -54,8 +54,10 @@ log = structlog.get_logger(__name__)
 class Writes(Protocol):
     """The cache that stores the response of each write, so that the next decision includes it."""
 
-    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
-        """Store an object as the API server returned it."""
+    def observe(self, resource: Resource, body: dict[str, Any], *, is_news: bool = False) -> None:
+        """Store an object as the API server returned it; `is_news` if it is not the response to a
+        write, so that the decision did not expect it.
+        """
         ...
 
     def forget(self, uid: str) -> None:
@@ -244,7 +246,7 @@ class Executor:
             # Invisible to the watch: counted as created, it would be created again forever.
             return NameTaken(resource=resource, found=found)
         if ours and "deletionTimestamp" not in found["metadata"]:
-            self._writes.observe(resource, found)
+            self._writes.observe(resource, found, is_news=True)
             if is_finished(found):
                 # Not the object to be created: its delete did not happen, whatever the response
                 # said.
@@ -368,7 +370,7 @@ class Executor:
         except NotFound:
             return None
         # Read before the object is stored: the cache drops fields that it does not need.
-        self._writes.observe(resource, found)
+        self._writes.observe(resource, found, is_news=True)
         return found
 
 

@@ -338,14 +338,15 @@ class InformerState:
         """Return the ConfigMaps of the job, and of others under its name."""
         return self._of_job(CONFIGMAPS, key)
 
-    def observe(self, resource: Resource, body: dict[str, Any]) -> None:
+    def observe(self, resource: Resource, body: dict[str, Any], *, is_news: bool = False) -> None:
         """Store an object from the response of a write or read; takes ownership of `body`.
 
-        Wakes no job, because the caller reconciles again anyway.
+        Wakes no job, because the caller includes it in its decision. With `is_news` it does not:
+        the object wakes its job as an event of the watch does, which will not bring it again.
         """
         if (cache := self._caches.get(resource)) is None:
             return  # it was dropped while the write was under way
-        self._absorbing = True
+        self._absorbing = not is_news
         try:
             cache.absorb(body)
         finally:

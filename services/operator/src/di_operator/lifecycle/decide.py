@@ -15,6 +15,7 @@ from di_operator.lifecycle.converge import converge
 from di_operator.lifecycle.ended_or_elsewhere import decide_ended_or_elsewhere
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.ladder import judge
+from di_operator.lifecycle.next_decision import as_last
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, earliest
 from di_operator.lifecycle.policy_order import POLICIES
@@ -30,7 +31,9 @@ def decide(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:
     """Return the decision for the job; pure and total. ``now`` is timezone-aware UTC."""
     decision = decide_ended_or_elsewhere(snapshot, now) or _decide_active(snapshot, now, settings)
     late = [each.late_actions(snapshot, now) for each in POLICIES if each.late_actions is not None]
-    return replace(decision, late_actions=sum(late, ())) if any(late) else decision
+    if any(late):
+        return replace(decision, late_actions=sum(late, ()))
+    return as_last(snapshot, decision, now, settings)
 
 
 def _decide_active(snapshot: Snapshot, now: datetime, settings: Settings) -> Decision:

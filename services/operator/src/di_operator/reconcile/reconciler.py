@@ -170,7 +170,7 @@ class Reconciler:
             if kept_up is not None:
                 return 0.0 if wrote else kept_up.requeue_after
             acted = True
-        if acted or wrote:
+        if (acted or wrote) and not decision.is_last:
             # The watch event of our own write does not start a reconcile, and many decisions come
             # in steps: count first, delete next. So reconcile again at once until a decision
             # changes nothing; then the delay that it requests counts.

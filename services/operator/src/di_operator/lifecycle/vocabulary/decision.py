@@ -79,6 +79,8 @@ class Decision:
     the status counts pods as lost because they were not found. A lagging watch does not find them
     either, so a read from the API server has to confirm it before the status is written.
     ``late_actions`` comes last, after status and events: a refused write of it stops nothing else.
+    ``is_last`` marks that the next decision would find nothing to do before ``requeue_after``, if
+    all writes succeed: it is made when something changes.
     """
 
     actions: tuple[Action, ...] = ()
@@ -87,6 +89,7 @@ class Decision:
     requeue_after: float | None = None
     from_absence: bool = False
     late_actions: tuple[Action, ...] = ()
+    is_last: bool = False
 
     @property
     def creates(self) -> bool:
