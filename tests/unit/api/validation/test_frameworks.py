@@ -8,8 +8,10 @@ import pytest
 
 from di_api.frameworks import FRAMEWORKS
 from di_api.spec import Framework
+from di_api.validation import validate_job
 from di_api.validation.task.framework import wrong_clusters, wrong_framework
 from di_api.validation.tasks import Tasks
+from tests.unit.api.jobs import job, task
 
 BOUNDS = {"minReplicas": 1, "maxReplicas": 3}
 
@@ -81,14 +83,15 @@ def test_clusters_of_tensorflow_that_work_are_admitted(tasks: list[dict[str, Any
     ("tasks", "refusal"),
     [
         ([{"name": "learner"}], 't0.name: "learner": must be one of chief, worker, ps, evaluator'),
-        ([{**CHIEF, "replicas": 2}, PS], "t0.replicas: 2: must be 1"),
-        ([{**CHIEF, "maxReplicas": 2}, PS], "t0.replicas: 2: must be 1"),
+        ([{**CHIEF, "replicas": 2}, PS, WORKER], "t0.replicas: 2: must be 1"),
+        ([{**CHIEF, "maxReplicas": 2}, PS, WORKER], "t0.replicas: 2: must be 1"),
         ([WORKER, {**EVALUATOR, "replicas": 2}], "t1.replicas: 2: must be 1"),
         ([{**WORKER, "podsPerReplica": 2}], "t0.podsPerReplica: 2: must be 1"),
         ([{**WORKER, "replicas": 257}], "t0.replicas: 257: must be at most 256"),
         ([{**WORKER, "maxReplicas": 257}], "t0.replicas: 257: must be at most 256"),
         ([CHIEF, WORKER], 't0.name: "chief": needs a task ps'),
         ([PS, WORKER], 't0.name: "ps": needs a task chief'),
+        ([CHIEF, PS], 't1.name: "ps": needs a task worker'),
         ([{**WORKER, **ELASTIC}], "t0.processGroup.elastic: true: must be false without a task ps"),
         (
             [CHIEF, PS, {**WORKER, **ELASTIC, "vacant": [0]}],
@@ -101,3 +104,10 @@ def test_clusters_of_tensorflow_that_cannot_work_are_refused(
 ) -> None:
     (found,) = cluster(*tasks)
     assert found.startswith(refusal)
+
+
+def test_a_deadline_below_the_default_last_call_names_the_default() -> None:
+    group = {"lastCallSeconds": 60, "deadlineSeconds": 30}
+    (error,) = validate_job(job(task(processGroup=group)))
+    assert error.path == "spec.tasks[0].processGroup.lastCallSeconds"
+    assert error.message == "must be at most deadlineSeconds, 30; it is 60 unless set"

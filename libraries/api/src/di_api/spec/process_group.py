@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Flag, OneOf, Whole
+
+LAST_CALL_SECONDS: Final = 60
+"""Default of `lastCallSeconds`."""
 
 
 class Framework(StrEnum):
@@ -58,8 +61,9 @@ class ProcessGroup:
             kind=Whole(0),
             about="Seconds after the last join until a world is formed without the missing "
             "members.",
+            more="At most `deadlineSeconds`.",
         ),
-    ] = 60
+    ] = LAST_CALL_SECONDS
     deadline_seconds: Annotated[
         int,
         Declared(

@@ -7,7 +7,7 @@ from typing import Any
 
 from di_api.field_error import FieldError, InvalidSpec, mapping
 from di_api.spec.failure import FailurePolicy
-from di_api.spec.process_group import ProcessGroup
+from di_api.spec.process_group import LAST_CALL_SECONDS, ProcessGroup
 from di_api.spec.reading import read
 from di_api.status.groups import is_fixed_group
 from di_api.validation.size import pods_per_replica
@@ -30,7 +30,8 @@ def wrong_process_group(path: str, task: Mapping[str, Any]) -> Iterator[FieldErr
         _whole(group.get(name)) for name in ("lastCallSeconds", "deadlineSeconds")
     )
     if last_call is not None and deadline is not None and last_call > deadline:
-        message = f"must be at most deadlineSeconds, {deadline}"
+        unset = f"; it is {LAST_CALL_SECONDS} unless set" if last_call == LAST_CALL_SECONDS else ""
+        message = f"must be at most deadlineSeconds, {deadline}{unset}"
         yield FieldError(f"{where}.lastCallSeconds", last_call, message)
 
 
