@@ -8,6 +8,7 @@ from typing import Final
 
 from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
+from di_cli.convert.earlier_dijob import earlier_dijob_spec
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
 from di_cli.convert.jobset import jobset_spec
 from di_cli.convert.paddle import paddle_spec
@@ -29,6 +30,7 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobset_spec,
     ("ray.io/v1", "RayCluster"): raycluster_spec,
     ("ray.io/v1", "RayJob"): rayjob_spec,
+    (API_VERSION, KIND): earlier_dijob_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""
 
