@@ -65,7 +65,7 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
 
     Its `requeue_after` is then that of the next one, which is not made.
     """
-    if decision.upkeep or decision.from_absence or not _is_alone(snapshot):
+    if decision.late_actions or decision.from_absence or not _is_alone(snapshot):
         return decision
     if snapshot.status.is_finished:
         # Whether the job expires depends on time alone, and is in the delay already.
