@@ -18,7 +18,8 @@ from tools.documents.rows import ROOT
 LONGEST: Final = 35
 """Words of a sentence."""
 _RETIRED: Final = re.compile(
-    r"\b(?:anew|nobody|somebody|whoever|is told|are told|to be had|room for)\b"
+    r"\b(?:anew|nobody|somebody|whoever|whosever|is told|are told|tells|to be had|room for)\b"
+    r"|\b(?:heeded|is away|the asker)\b"
     r"|(?<!here )\bis no\b|\bOf an? ",
 )
 _CLAUSE: Final = re.compile(

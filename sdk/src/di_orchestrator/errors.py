@@ -44,7 +44,7 @@ class Gone(Refused):
 
 
 class BadRequest(Refused):
-    """Raised by the function of a `Hub` for a mistake of the asker (HTTP 400)."""
+    """Raised by the function of a `Hub` for a mistake in the request (HTTP 400)."""
 
 
 class AnswersFailed(DIError):

@@ -14,6 +14,7 @@ from tools.documents import language
         ("The operator makes the pod anew. Somebody is told.", 2),
         ("Of a job that ends nobody speaks.", 2),
         ("There is no room for it; it is no part.", 2),
+        ("A Warning tells the asker that the operator is away.", 3),
         ("word " * 36 + "end.", 1),
         ("word " * 20 + "end. " + "Word " * 20 + "end.", 0),
         ("- " + "word " * 30 + "\n- " + "word " * 30, 0),

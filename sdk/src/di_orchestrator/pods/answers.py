@@ -16,7 +16,7 @@ from di_orchestrator.warnings_once import Warnings
 log = logging.getLogger("di_orchestrator")
 
 SLOW_SECONDS = 5.0
-"""Seconds of a computation after which the asker may have given up waiting, and asks again."""
+"""Seconds of a computation after which the client may have timed out, and sends it again."""
 KEPT_SECONDS = 30.0
 """Seconds for which the response of a slow computation is kept for the next request."""
 MOST_PATHS = 64
@@ -101,8 +101,8 @@ class Answers:
             reply = Reply(error.status, error.reason.encode())
         except Exception as error:
             # An error of Python itself inside the function is a bug of it.
-            is_askers = isinstance(error, ValueError) or type(error) is LookupError
-            if not is_askers:
+            is_bad_request = isinstance(error, ValueError) or type(error) is LookupError
+            if not is_bad_request:
                 log.exception("%s could not be answered", what)
                 self._count(what)
                 return Reply(500, repr(error).encode())

@@ -59,9 +59,9 @@ class Hub:
     head of its first request, and no thread before that. Without a proof it gets one response.
 
     Args:
-        answer: returns the response. `di.BadRequest`, a ValueError or `LookupError(...)` is the
-            asker's fault (HTTP 400), `di.Gone` is HTTP 410. Any other exception, also a KeyError,
-            is a bug: it is logged and counted (HTTP 500).
+        answer: returns the response. `di.BadRequest`, a ValueError or `LookupError(...)` is a
+            mistake in the request (HTTP 400), `di.Gone` is HTTP 410. Any other exception, also a
+            KeyError, is a bug: it is logged and counted (HTTP 500).
         port: port on all addresses of both families; 0: any free one.
         most_bytes: maximum size of a body; a longer one is not read.
         public: paths at which every GET is answered: a probe of the kubelet, metrics.

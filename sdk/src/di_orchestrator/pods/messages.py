@@ -10,7 +10,7 @@ from di_orchestrator.errors import BadRequest
 
 
 class _Query(dict[str, str]):
-    """The last value of each name; a name that the request lacks is the asker's mistake."""
+    """The last value of each name; a missing name is a mistake in the request."""
 
     def __missing__(self, name: str) -> str:
         raise BadRequest(f"the query has no {name}")

@@ -1,7 +1,7 @@
 """Adapter for DI-engine's `ditask` in a job; imports nothing of it.
 
 A `Task` runs middlewares in turn in each iteration; the parts after their `yield` run in reverse
-order. Tasks of several processes communicate by a router, and each tells all others to finish when
+order. Tasks of several processes communicate by a router, and each makes all others finish when
 it ends, for whatever reason. So a process that leaves alone, or fails, has to disconnect before it
 ends.
 """

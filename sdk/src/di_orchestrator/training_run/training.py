@@ -212,7 +212,7 @@ class Training:
         finally:
             self.report(phase="")
 
-    # ------------------------------------------------------------ what it tells
+    # ------------------------------------------------------------ what it reports
     def report(
         self, step: float | None = None, *, samples: int | None = None, **more: object
     ) -> None:
