@@ -190,8 +190,10 @@ def _phases(
     changes: Sequence[Change],
     kept: Sequence[tuple[datetime, str]],
 ) -> list[tuple[datetime, str]]:
-    """Return the beginning of each phase, in order. Observed times are exact; the API server's are
-    whole seconds, and count for earlier phases.
+    """Return the beginning of each phase, in order.
+
+    Observed times are exact. Phases from before the observation have the API server's times, in
+    whole seconds.
     """
     seen = [(each.at, each.text) for each in changes if each.kind == "phase"]
     metadata, status = mapping(job.get("metadata")), mapping(job.get("status"))

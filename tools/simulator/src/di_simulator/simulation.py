@@ -73,7 +73,7 @@ def run(
     report: Callable[[int, int], None] = lambda _done, _total: None,
     watch: Callable[[Cluster], None] = lambda _cluster: None,
 ) -> Result:
-    """Simulate to the end; `report` is told jobs done and jobs in all, `watch` sees each round.
+    """Simulate to the end; `report` gets the jobs done and all jobs, `watch` each round.
 
     Raises OSError, KeyError, ValueError or PolicyError for a setting that cannot be, and
     ValueError if jobs never end.
