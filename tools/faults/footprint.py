@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,10 @@ _TOKEN = re.compile(r"(kube-api-access)-[a-z0-9]{5}")
 # Where a list's order means nothing its items are told apart by one of these.
 _KEYS = ("type", "name")
 _WORDS = ("Traceback", '"exception"', "never retrieved")
+# How a process ends is judged by its exit code; a busy machine meets the bounds of the shutdown.
+_OF_THE_END = frozenset({"exiting", "a task did not end", "lease not released: a part did not end"})
+# The cluster's scheduler writes it where a pod waited for a node, which no plan is about.
+_OF_SCHEDULER = re.compile(r"^pods/[^.]+\.status\.conditions\[PodScheduled\]\.observedGeneration$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,7 @@ async def read_state(client: KubeClient, namespace: str) -> dict[str, str]:
         for item in items:
             start = f"{resource.plural}/{item['metadata']['name']}"
             state |= dict(_flat(start, item, namespace))
-    return state
+    return {path: value for path, value in state.items() if not _OF_SCHEDULER.match(path)}
 
 
 async def read_events(client: KubeClient, namespace: str) -> Counter[tuple[str, str]]:
@@ -75,9 +80,17 @@ async def read_events(client: KubeClient, namespace: str) -> Counter[tuple[str, 
 def complaints(log: str) -> Iterator[str]:
     """Find what no fault may cause: a traceback, an error level, a task nobody looked after."""
     for line in log.splitlines():
-        failed = '"level":"error"' in line and '"event":"exiting"' not in line
-        if failed or any(word in line for word in _WORDS):
+        if _is_error(line) or any(word in line for word in _WORDS):
             yield line[:2000]
+
+
+def _is_error(line: str) -> bool:
+    try:
+        entry = json.loads(line)
+    except ValueError:  # no line of a service
+        return False
+    is_error = isinstance(entry, dict) and entry.get("level") == "error"
+    return is_error and entry.get("event") not in _OF_THE_END
 
 
 def differing(states: Iterable[Mapping[str, str]]) -> frozenset[str]:

@@ -50,6 +50,8 @@ _FORBIDDEN = frozenset({"CreateForbidden", "JobPending", "PodsCreated"})
 _REFUSED = frozenset({"InvalidTemplate"})
 # Of what the job brings along 404 says that nobody serves its kind.
 _UNSERVED = frozenset({"CompanionKindMissing", "JobPending", "PodsCreated"})
+# The ConfigMap of the node lists is invalid if they are too long: the job waits and tries again.
+_TOO_LONG = frozenset({"NodeListsTooLong", "JobPending", "PodsCreated"})
 
 
 def generate(traces: Mapping[str, Trace]) -> tuple[Plan, ...]:
@@ -137,8 +139,9 @@ def _refusal(workload: str, request: Request, code: int, *, joins: bool) -> Plan
     """Refuse a request; ``joins``: it is for a collector of a job whose coordinator is there."""
     fault = Fault(at=request, do=Refuse(code, RETRY_AFTER if code in (429, 503) else None))
     creates = request.verb == "create" and request.what in ("pods", "services", "configmaps")
-    invalid = creates and code == 422
     brought = creates and request.name == COMPANION
+    lists = request.what == "configmaps" and request.verb in ("create", "update") and not brought
+    invalid = creates and code == 422 and not lists
     tolerates: frozenset[str] = frozenset()
     if creates and code == 403:
         tolerates = _FORBIDDEN
@@ -146,6 +149,8 @@ def _refusal(workload: str, request: Request, code: int, *, joins: bool) -> Plan
         tolerates = _UNSERVED
     elif invalid and joins:
         tolerates = _REFUSED
+    elif lists and code == 422:
+        tolerates = _TOO_LONG
     return Plan(
         workload=workload,
         rule="refused",

@@ -20,6 +20,7 @@ _TRUE = "True"
 # Waiting for an object that is still in the way is what a late view of the world may look like.
 _WAITING = frozenset({"JobPending", "PodsCreated", "PodsDeleted"})
 _RETOLD = 3
+_UNANSWERED = re.compile(r'no answer within [^"]*", "event": "lease not renewed"')
 _OF_NODES = frozenset({"Unschedulable"})
 """Warnings about nodes, which no plan touches: the fake ones beat too late on a busy machine."""
 
@@ -101,12 +102,18 @@ def _trouble(run: Run) -> Iterator[str]:
         yield f"stuck: {run.trouble}"
     yield from (f"log: {line}" for line in run.footprint.complaints)
     if run.aftermath is not None:
-        yield from _interrupted(run.aftermath)
+        yield from interrupted(run.aftermath, run.logs)
 
 
-def _interrupted(found: Aftermath) -> Iterator[str]:
-    """A replica that lost its lease ends with 1, one that was stopped with 0."""
-    right = 1 if isinstance(found.action, Freeze) else 0
+def interrupted(found: Aftermath, logs: str) -> Iterator[str]:
+    """Name what is wrong with the end of a replica.
+
+    One that lost its lease ends with 1, one that was stopped with 0. On a busy machine one that is
+    stopped may have lost its lease before, because its API server did not answer in time.
+    """
+    is_stopped = not isinstance(found.action, Freeze)
+    lost = is_stopped and found.exit_code == 1 and _UNANSWERED.search(logs) is not None
+    right = 0 if is_stopped and not lost else 1
     if found.leads and found.succeeded is not None:
         yield "the frozen replica went on beside another leader"
     if found.leads:

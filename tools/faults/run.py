@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from di_kube.errors import Conflict, NotFound
+from di_kube.errors import ApiError, Conflict, NotFound
 from tools.faults.footprint import Footprint, complaints, read_events, read_state
 from tools.faults.interruption import Aftermath
 from tools.faults.journal import Done
@@ -52,8 +52,13 @@ async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool
     """Carry out a plan.
 
     ``expected`` tells whether a footprint is what is hoped for: the run is over as soon as it is,
-    or when there is no hope any more.
+    or when there is no hope any more. An API server that does not answer is trouble of this run
+    alone.
+
+    Raises:
+        ApiError: before the run began.
     """
+    trouble, footprint, aftermath, play = None, Footprint(state={}), None, None
     started = time.monotonic()
     replicas = 2 if plan.is_interrupted else REPLICAS.get(plan.workload, 1)
     try:
@@ -65,6 +70,11 @@ async def run(testbed: Testbed, plan: Plan, expected: Callable[[Footprint], bool
             aftermath = await play.aftermath(SUCCESSION)
     except TimeoutError:
         trouble = f"{trouble or 'played to its end'}; then SIGTERM did not end a replica"
+    except ApiError as error:
+        if play is None:
+            raise
+        trouble = f"{trouble or 'played to its end'}; then the API server: {error}"
+    assert play is not None, f"{plan}: {trouble}"
     journal = play.replicas[0].proxy.journal
     return Run(
         plan=plan,

@@ -64,6 +64,21 @@ def test_an_invalid_object_fails_its_job_unless_its_coordinator_runs() -> None:
     assert invalid["replace", "create-pods-a-collector-1#2"] is None
 
 
+def test_node_lists_that_are_refused_end_no_job() -> None:
+    refused = [
+        plan
+        for plan in PLANS
+        for fault in plan.faults
+        if fault.do == Refuse(422) and "-configmaps-di-a#" in f"-{fault.at}"
+    ]
+    found = {
+        str(each.faults[0].at): (each.ends, "NodeListsTooLong" in each.tolerates)
+        for each in refused
+    }
+    assert found["create-configmaps-di-a#1"] == found["update-configmaps-di-a#4"] == (None, True)
+    assert found["delete-configmaps-di-a#1"] == (None, False)
+
+
 def test_the_sample_is_stable_and_has_each_rule_of_each_workload() -> None:
     chosen = sample(PLANS, 90)
     assert chosen == sample(PLANS, 90)

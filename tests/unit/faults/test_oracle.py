@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from di_kube.client import KubeClient
-from di_kube.resources import DIJOBS, Resource
+from di_kube.resources import DIJOBS, PODS, Resource
 from tools.faults.footprint import Footprint, complaints, differing, read_state
-from tools.faults.oracle import Baseline, differences
-from tools.faults.plan import Plan
+from tools.faults.interruption import Aftermath
+from tools.faults.oracle import Baseline, differences, interrupted
+from tools.faults.plan import Freeze, Plan, Stop
 
 CONDITIONS = "dijobs/a.status.conditions"
 STATE = {
@@ -90,25 +91,65 @@ def test_paths_that_differ_between_clean_runs_are_not_compared() -> None:
 
 
 def test_tracebacks_and_errors_are_complaints() -> None:
-    log = '{"event":"watch failed","level":"warning"}\n{"event":"exiting","level":"error"}\n'
-    assert list(complaints(log)) == []
-    assert len(list(complaints(log + '{"event":"x","level":"error"}\nTraceback (most'))) == 2
+    log = '{"event": "watch failed", "level": "warning"}\n{"event":"exiting","level":"error"}\n'
+    assert list(complaints(f"{log}[]\nno JSON\n")) == []
+    wrong = ['{"event": "x", "level": "error"}', '{"event":"x","level":"error"}', "Traceback (most"]
+    assert list(complaints(log + "\n".join(wrong))) == wrong
 
 
-class OneJob:
-    """An API server that has one job, of namespace f-7."""
+LOST = (
+    '{"lease": "di-operator", "error": "Lease f-92/di-operator: no answer Timeout: no answer '
+    'within 4 s", "event": "lease not renewed", "level": "warning"}'
+)
 
-    def __init__(self, status: dict[str, Any]) -> None:
+
+@pytest.mark.parametrize(
+    ("action", "code", "log", "is_wrong"),
+    [
+        (Stop(answered=True), 0, "", False),
+        (Stop(answered=True), 1, "", True),
+        (Stop(answered=True), 1, LOST, False),
+        (Stop(answered=True), 0, LOST, False),
+        (Stop(answered=True), 2, LOST, True),
+        (Freeze(answered=True, seconds=20), 1, "", False),
+        (Freeze(answered=True, seconds=20), 0, LOST, True),
+    ],
+)
+def test_a_replica_ends_with_0_unless_it_lost_its_lease(
+    action: Stop | Freeze, code: int, log: str, is_wrong: bool
+) -> None:
+    found = Aftermath(
+        action=action, exit_code=code, ended=1.0, leads=False, stood_by=True, succeeded=2.0
+    )
+    assert bool(list(interrupted(found, log))) == is_wrong
+
+
+class OneObject:
+    """An API server that has one object, a job unless told otherwise, of namespace f-7."""
+
+    def __init__(self, status: dict[str, Any], resource: Resource = DIJOBS) -> None:
         self.found = {"metadata": {"name": "a", "namespace": "f-7"}, "status": status}
+        self.resource = resource
 
     async def list(self, resource: Resource, *_: Any, **__: Any) -> tuple[list[Any], str]:
-        return ([self.found] if resource == DIJOBS else []), ""
+        return ([self.found] if resource == self.resource else []), ""
+
+
+def test_what_the_scheduler_writes_of_a_pod_is_not_compared() -> None:
+    condition = {"type": "PodScheduled", "status": "True", "observedGeneration": 1}
+    client = cast(KubeClient, OneObject({"conditions": [condition]}, PODS))
+    state = asyncio.run(read_state(client, "f-7"))
+    place = "pods/a.status.conditions[PodScheduled]"
+    assert {path for path in state if path.startswith(place)} == {
+        f"{place}.type",
+        f"{place}.status",
+    }
 
 
 def test_a_uid_is_masked_in_any_namespace() -> None:
     uid = "58815cdf-7f75-4275-a949-59fb8cb66c1c"
     status = {"pod": uid, "member": f"{uid}/1"}
-    client = cast(KubeClient, OneJob(status))
+    client = cast(KubeClient, OneObject(status))
     state = asyncio.run(read_state(client, "f-7"))
     assert state["dijobs/a.status.pod"] == "<uid>"
     assert state["dijobs/a.status.member"] == "<uid>/1"
