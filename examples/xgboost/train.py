@@ -16,8 +16,8 @@ def main() -> None:
     """Join the other workers and train with them; the first one runs the tracker."""
     task, size = os.environ["DMLC_TASK_ID"], int(os.environ["DMLC_NUM_WORKER"])
     host, port = _address(os.environ["DMLC_TRACKER_URI"]), int(os.environ["DMLC_TRACKER_PORT"])
+    tracker = None
     if int(task) == 0:
-        # It ends when nothing refers to it any more.
         tracker = RabitTracker(size, host_ip=host, port=port, sortby="task")
         tracker.start()
     with collective.CommunicatorContext(
@@ -31,6 +31,9 @@ def main() -> None:
         model = xgboost.train({"max_depth": 3, "nthread": 1}, data, num_boost_round=20)
         rank, workers = collective.get_rank(), collective.get_world_size()
         print(f"worker {rank} of {workers}, {model.eval(data)}", flush=True)
+    if tracker is not None:
+        # The others leave through it: it ends when all have left.
+        tracker.wait_for()
 
 
 def _address(name: str) -> str:
