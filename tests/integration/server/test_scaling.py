@@ -193,4 +193,8 @@ def test_profilings_end_in_the_status_beside_the_fields_of_others(
         assert requests.post(url, json=body, timeout=60).json()["success"] is True
     status = read_job(kube, job)["status"]
     assert status["profilings"] == {"env": {"steps": 1, "curve": [1.5, 2]}, "note": "it's"}
+    beat = {"pod": "cartpole-learner-0", "withinSeconds": 300}
+    assert requests.post(url, json={"heartbeat": beat}, timeout=60).json()["success"] is True
+    heartbeats = read_job(kube, job)["status"]["progress"]["heartbeats"]
+    assert heartbeats["cartpole-learner-0"].keys() == {"at", "withinSeconds"}
     assert (status["phase"], status["restarts"]) == ("Running", 1)
