@@ -164,15 +164,7 @@ class Demo:
             self._cluster.up()
             self._announce("The chart, installed by helm")
             release.install(images.result(), arguments=(*KEPT, *HISTORY, *arguments))
-            self._let_see_history()
             return trains.result()
-
-    def _let_see_history(self) -> None:
-        """Let the account that `di history` asks as see the jobs of the demo's namespace."""
-        role = ("--clusterrole=view", f"--serviceaccount={NAMESPACE}:default")
-        code, said = self._kubectl("create", "rolebinding", "default-view", *role)
-        if code != 0 and "already exists" not in said:
-            raise DemoFailed(said)
 
     def _share(self, manifest: dict[str, Any], arrangement: Arrangement) -> Course:
         """Make the jobs in their time, and look at them every second until both have ended."""

@@ -39,10 +39,6 @@ def test_the_logs_of_a_job_outlive_it(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    kubectl(
-        *("--namespace", namespace, "create", "rolebinding", "default-view"),
-        *("--clusterrole=view", f"--serviceaccount={namespace}:default"),
-    )
     learner = task("learner", image=python_image, program=FAILS)
     kubectl.apply(job("gone", namespace=namespace, tasks=[learner], backoffLimit=0))
     wait_until(lambda: kubectl.phase("gone", namespace=namespace) == "Failed")
@@ -94,10 +90,6 @@ def test_all_of_a_log_is_in_the_storage(
 ) -> None:
     if bucket is None:
         pytest.skip("pods of a cluster elsewhere do not reach a storage of this machine")
-    kubectl(
-        *("--namespace", namespace, "create", "rolebinding", "default-view"),
-        *("--clusterrole=view", f"--serviceaccount={namespace}:default"),
-    )
     # More than the end that is in the database.
     talks = "print(*(f'{n} ' + 'x' * 1000 for n in range(2000)), sep='\\n')"
     learner = task("learner", image=python_image, program=talks)
