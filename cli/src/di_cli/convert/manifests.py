@@ -16,6 +16,7 @@ from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
 from di_cli.convert.ray import raycluster_spec, rayjob_spec
 from di_cli.convert.tensorflow import tensorflow_spec
+from di_cli.convert.trainjob import trainjob_spec
 from di_cli.convert.volcano import volcano_spec
 from di_cli.convert.xgboost import xgboost_spec
 from di_cli.documents import numbered
@@ -30,6 +31,7 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobset_spec,
     ("ray.io/v1", "RayCluster"): raycluster_spec,
     ("ray.io/v1", "RayJob"): rayjob_spec,
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob"): trainjob_spec,
     (API_VERSION, KIND): earlier_dijob_spec,
 }
 """Conversion of the spec, by apiVersion and kind."""

@@ -67,23 +67,27 @@ def _add_processes(spec: Fields, elastic: Fields, task: Object) -> None:
     wanted: object = older if given is None else given
     if wanted is None:
         return
+    if count := processes_of(spec, "nprocPerNode", wanted, task["template"]):
+        task["processGroup"]["processesPerReplica"] = count
+
+
+def processes_of(fields: Fields, name: str, wanted: object, template: Object) -> int:
+    """Return the processes of each pod for a field's value; 0: it gives no number."""
     text = str(wanted)
     if text.isdecimal() and int(text) > 0:
-        count = int(text)
-    elif text in ("auto", "gpu", "cpu"):
-        count = 0 if text == "cpu" else _gpus(task["template"])
-        spec.remark(
-            "nprocPerNode",
-            f"it is {count}, the GPUs of a pod"
-            if count
-            else "processesPerReplica is a number, and the template requests no GPUs that give it",
-        )
-    else:
+        return int(text)
+    if text not in ("auto", "gpu", "cpu"):
         raise RefusedManifest(
-            spec.at("nprocPerNode"), "must be auto, cpu, gpu or a number", "correct the field"
+            fields.at(name), "must be auto, cpu, gpu or a number", "correct the field"
         )
-    if count:
-        task["processGroup"]["processesPerReplica"] = count
+    count = 0 if text == "cpu" else _gpus(template)
+    fields.remark(
+        name,
+        f"it is {count}, the GPUs of a pod"
+        if count
+        else "processesPerReplica is a number, and the template requests no GPUs that give it",
+    )
+    return count
 
 
 def _gpus(template: Object) -> int:
