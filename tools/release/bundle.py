@@ -12,7 +12,8 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from tools.release import krew, wheels
+from di_cluster.cluster import Cluster
+from tools.release import krew, objects, wheels
 from tools.release.archive import pack
 from tools.release.locks import LOCK
 from tools.release.provenance import commit, sha256, statement
@@ -27,26 +28,31 @@ class NotClean(Exception):
     """What is there is not what the commit has."""
 
 
-def bundle(root: Path, directory: Path, *, revision: str, url: str) -> list[Path]:
-    """Make wheels, chart, kubectl plugin, bills of materials, provenance and checksums.
+def bundle(root: Path, directory: Path, *, revision: str, url: str, helm: Path) -> list[Path]:
+    """Make wheels, chart and its objects, kubectl plugin, bills of materials and checksums.
 
     Args:
         root: the root of the repository.
         directory: where they go, in place of what is there.
         revision: the commit.
         url: the folder that all of it is published in; the manifest of the plugin names it.
+        helm: renders the chart.
 
     Returns:
         The files.
 
     Raises:
         CannotBuild: a wheel was not made.
+        CannotRender: helm refuses the chart.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     version = present(root)
     made = wheels.build(root, directory / "wheels")
     made.append(pack_chart(root / CHART, directory / f"di-orchestrator-{version}.tgz"))
+    made.append(directory / objects.FILE)
+    made[-1].parent.mkdir()
+    made[-1].write_text(objects.rendered(root / CHART, helm))
     made += _plugin(root, directory, version=version, url=url)
     for name, found in sboms(root).items():
         made.append(_written(directory / "sbom" / f"{name}.cdx.json", found))
@@ -106,9 +112,10 @@ def main(arguments: list[str]) -> int:
         revision, clean = commit(ROOT)
         if not clean:
             raise NotClean("there are changes that are not committed: git status")
-        for file in bundle(ROOT, Path(directory), revision=revision, url=url):
+        helm = Cluster().binary("helm")
+        for file in bundle(ROOT, Path(directory), revision=revision, url=url, helm=helm):
             print(file)
-    except (NotClean, wheels.CannotBuild) as error:
+    except (NotClean, wheels.CannotBuild, objects.CannotRender) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
     return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from di_cluster.cluster import Cluster
 from tools.release import bundle
 from tools.release.requirements import RELEASED, requirements
 from tools.release.sbom import sboms
@@ -18,12 +19,13 @@ from tools.release.version import ROOT, present
 REVISION = "0123456789" * 4
 URL = "https://downloads.example.org/di"
 VERSION = present(ROOT)
+HELM = Cluster().binary("helm")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("release") / "out"
-    bundle.bundle(ROOT, directory, revision=REVISION, url=URL)
+    bundle.bundle(ROOT, directory, revision=REVISION, url=URL, helm=HELM)
     return directory
 
 
@@ -55,7 +57,7 @@ def test_the_provenance_names_the_commit_the_locks_and_the_files(made: Path) -> 
 
 def test_the_same_sources_make_the_same_bytes(made: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    bundle.bundle(ROOT, again, revision=REVISION, url=URL)
+    bundle.bundle(ROOT, again, revision=REVISION, url=URL, helm=HELM)
     assert (again / "SHA256SUMS").read_text() == (made / "SHA256SUMS").read_text()
 
 
