@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from di_api.names import ANNOTATION_TRACE
 from di_operator.lifecycle.decide import decide
 from tests.unit.lifecycle import cluster_model
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
@@ -66,6 +67,14 @@ def test_a_pod_edited_meanwhile_is_repaired_by_the_next_decision() -> None:
 def test_a_job_with_topics_of_its_own_is_always_decided_again(spec: dict[str, Any]) -> None:
     body = job()
     body["spec"] |= spec
+    cluster = ClusterModel(body)
+    assert not cluster.reconcile().is_last
+    assert not cluster.settle().run().reconcile().is_last
+
+
+def test_a_scaled_job_is_decided_again_so_that_its_trace_ends() -> None:
+    body = job()
+    body["metadata"]["annotations"] = {ANNOTATION_TRACE: "00-1-2-01 2026-01-01T12:00:00Z"}
     cluster = ClusterModel(body)
     assert not cluster.reconcile().is_last
     assert not cluster.settle().run().reconcile().is_last

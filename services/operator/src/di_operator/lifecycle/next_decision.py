@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
+from di_api.names import ANNOTATION_TRACE
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task
 from di_kube.resources import DIJOBS, PODS
@@ -96,9 +97,12 @@ def _is_alone(snapshot: Snapshot) -> bool:
 def _is_plain(snapshot: Snapshot) -> bool:
     """Return whether the job's spec has only fields that cause no further steps."""
     spec = snapshot.spec
+    notes = snapshot.job["metadata"].get("annotations") or {}
     return (
         spec is not None
         and not snapshot.errors
+        # The trace of a scale request ends with the first decision that finds all pods ready.
+        and ANNOTATION_TRACE not in notes
         and _is_default(spec, _OTHERS_OF_JOB)
         and all(_is_default(task, _OTHERS_OF_TASK) for task in spec.tasks)
     )
