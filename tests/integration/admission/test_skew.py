@@ -7,6 +7,8 @@ present version would not admit, and one gets a field that only a later version 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -154,7 +156,13 @@ class Load:
         def send(method: str, server: ServerProcess) -> None:
             url = f"{server.url}/v2alpha1/job/{self.testbed.namespace}/{SCALED}/replicas"
             body = {"replicas": 1, "task": "collect"}
-            answer = requests.request(method, url, json=body, timeout=60)
+            key = {"Idempotency-Key": secrets.token_hex(8)}
+            answer = requests.request(method, url, json=body, headers=key, timeout=60)
+            while answer.status_code == 503 and "(Timeout)" in answer.text:
+                # The API server of a busy machine: the request comes again, and counts once.
+                self.throttled[f"{method} replicas"] += 1
+                time.sleep(float(answer.headers["Retry-After"]))
+                answer = requests.request(method, url, json=body, headers=key, timeout=60)
             if answer.status_code != 200:
                 self.failures.append(f"{method} replicas: {answer.status_code} {answer.text}")
             self.done[method] += 1
