@@ -13,7 +13,7 @@ from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import wait_for_pods
-from tests.waiting import wait_until
+from tests.waiting import TRAINING_SECONDS, wait_until
 
 HEAD = "ray-head-0"
 ROUND = re.compile(r"round (\d+): mean return (\d+), played by (\d+) nodes")
@@ -80,4 +80,4 @@ def _wait_for_nodes(kubectl: Kubectl, namespace: str, count: int, *, past: int) 
         assert found[-1] == count, found[-10:]
         return True
 
-    wait_until(played, what=f"a round of {count} nodes")
+    wait_until(played, TRAINING_SECONDS, what=f"a round of {count} nodes")

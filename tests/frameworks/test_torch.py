@@ -14,7 +14,7 @@ from tests.e2e.examples import job_of, load_image, wait_for_end
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.lifecycle.test_scaling import rest
 from tests.e2e.pods import pods_of, wait_for_pods
-from tests.waiting import wait_until
+from tests.waiting import TRAINING_SECONDS, wait_until
 
 MASTER = "torch-ddp-learner-0"
 BEGINS = re.compile(r"world (\d) begins at step (\d+) \(restart (\d+)\)")
@@ -51,7 +51,7 @@ class Training:
             assert found, self.worlds()
             return (found[-1],)
 
-        (step,) = wait_until(begun, what=f"a world of {size}")
+        (step,) = wait_until(begun, TRAINING_SECONDS, what=f"a world of {size}")
         self.note(f"world of {size} begins at step {step}")
         return int(step)
 
@@ -63,7 +63,7 @@ class Training:
             assert last >= least
             return last
 
-        return wait_until(shown, what=f"step {least}")
+        return wait_until(shown, TRAINING_SECONDS, what=f"step {least}")
 
     def note(self, text: str) -> None:
         """Tell whoever looks on."""
