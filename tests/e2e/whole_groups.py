@@ -70,6 +70,8 @@ while True:
     assert one.item() == size
     look()
 """
+TORCHRUN: Final = ("torchrun", "/tmp/program.py")
+"""Command that runs TORCH."""
 JAX: Final = f"""{_LOOK}
 import jax
 from jax.experimental import multihost_utils
