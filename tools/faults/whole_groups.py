@@ -37,6 +37,7 @@ from tests.failures.clusters import running
 from tests.waiting import wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+SERVICES: Final = ("webhook", "operator", "server")
 TIMES_OF_A_JOB: Final = 2
 """Events of one job: each loss of a pod delays the next one, and a new job has lost none."""
 
@@ -114,7 +115,7 @@ def node(reporter: Reporter) -> Iterator[tuple[Cluster, Kubectl, str]]:
     with running(Cluster(name, profile="node", reporter=reporter)) as cluster:
         kubectl = Kubectl(program=cluster.binary("kubectl"), kubeconfig=cluster.kubeconfig)
         release = Release(cluster, root=ROOT, reporter=reporter, namespace=NAMESPACE)
-        images = release.build_images()
+        images = release.build_images(SERVICES)
         kubectl("create", "namespace", NAMESPACE)
         release.install(images, arguments=[])
         probe = job("probe", namespace="default", tasks=[task("learner", image="a", program="")])
