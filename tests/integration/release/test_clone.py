@@ -5,14 +5,9 @@ What others made lies in the environment already, because the index of these tes
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
-import sysconfig
 import threading
-import venv
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +15,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from tools.release.version import ROOT
+from tests.clones import environment, run
 
 UV = Path(sys.executable).with_name("uv")
 PIP = (sys.executable, "-m", "pip")
@@ -67,32 +62,7 @@ def index() -> Iterator[Index]:
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
     """The Python of an environment that has all third-party packages of this one."""
-    venv.create(tmp_path / "venv", with_pip=False)
-    (packages,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.startswith(("di_", "_di_", "__editable__")) and each.suffix != ".pth":
-            if each.suffix == ".dist-info":
-                shutil.copytree(each, packages / each.name)  # uv overlooks links
-            else:
-                (packages / each.name).symlink_to(each)
-    return tmp_path / "venv/bin/python"
-
-
-def run(home: Path, *command: str | Path) -> str:
-    """Run a command in the clone without the settings of this machine."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_"))}
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**kept, "HOME": str(home), "PIP_CONFIG_FILE": os.devnull},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return environment(tmp_path / "venv")
 
 
 def install(index: Index, home: Path, python: Path, what: str, *, by_uv: bool = False) -> None:
