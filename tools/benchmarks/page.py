@@ -1,4 +1,4 @@
-"""Brings docs/explanation/performance.md up to date: tables and plots between marks of parts."""
+"""Brings docs/explanation/performance.md and scale.md up to date, between marks of parts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def write(results: Mapping[str, Any], docs: Path, *, is_whole: bool) -> None:
     Raises:
         ValueError: the page has lost its marks.
     """
+    scale = docs / "explanation/scale.md"
+    if found := report.scale(results):
+        measured = f"{found}\n\n{report.conditions(results, ['memory'])}"
+        scale.write_text(replace(scale.read_text(), "scale", measured))
     path = docs / "explanation/performance.md"
     text = path.read_text()
     for name, phase, found in (

@@ -147,9 +147,10 @@ async def largest_job(bench: Bench) -> Results:
 
 
 async def held(bench: Bench) -> Results:
-    """The operator's memory with 10,000 finished jobs and 50,000 pods."""
+    """The operator and `di list` with up to 10,000 finished jobs and 50,000 pods."""
+    sizes = [bench.count(each) for each in memory.SIZES]
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return dict(await memory.measure(testbed, bench.count(10_000), bench.logs))
+        return {"sizes": await memory.measure(testbed, sizes, bench.logs)}
 
 
 async def admissions(bench: Bench) -> Results:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_STOP_SECONDS = 20
+_STOP_SECONDS = 60
 
 
 @asynccontextmanager
@@ -20,7 +20,7 @@ async def running(
     """Run a program until the block ends; its output goes to `log`, SIGTERM ends it.
 
     Raises:
-        TimeoutError: it does not end within 20 s (it is killed then).
+        TimeoutError: it does not end within a minute (it is killed then).
     """
     with log.open("ab") as output:
         child = await asyncio.create_subprocess_exec(

@@ -116,6 +116,32 @@ def requests(results: Results) -> str:
 _RATE, _COST = "jobs_per_second", "api_server_ms"
 
 
+def scale(results: Results) -> str:
+    """What finished jobs cost, by their number; empty if that phase has not run."""
+    sizes = results.get("memory", {"sizes": ()})["sizes"]
+    if not sizes:
+        return ""
+    rows = [
+        [name, *(f"{value(size):g}" for size in sizes)]
+        for name, value in {
+            "operator: processor time until it is ready, s": _of_size("filled_cpu_seconds"),
+            "operator: memory when it is ready, MiB": _of_size("filled_mib"),
+            "operator: peak memory after two polls, MiB": _of_size("peak_mib"),
+            "operator: processor time of a poll and its reconciles, s": _of_size(
+                "poll_cpu_seconds"
+            ),
+            "`di list -A`: processor time, s": _of_size("list_cpu_seconds"),
+            "`di list -A`: peak memory, MiB": _of_size("list_mib"),
+        }.items()
+    ]
+    header = ["", *(f"{size['jobs']:,} jobs, {size['pods']:,} pods" for size in sizes)]
+    return _table(header, rows)
+
+
+def _of_size(key: str) -> Callable[[Mapping[str, Any]], float]:
+    return lambda size: size[key]
+
+
 def _rate(run: Mapping[str, Any]) -> float:
     rate: float = run[_RATE]
     return rate
@@ -207,9 +233,10 @@ def targets(results: Results) -> Iterator[Target]:
             unit="ms",
         )
     if found := results.get("memory"):
+        largest = found["sizes"][-1]
         yield Target(
-            what="memory, 10,000 jobs and 50,000 pods, peak",
-            value=found["peak_mib"],
+            what=f"memory, {largest['jobs']:,} jobs and {largest['pods']:,} pods, peak",
+            value=largest["peak_mib"],
             bound=300,
             unit="MiB",
         )

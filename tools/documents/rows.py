@@ -11,7 +11,15 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCS: Final = ROOT / "docs"
-_NO_PROMISES: Final = {"map", "performance", "architecture", "development", "gallery", "tested"}
+_NO_PROMISES: Final = {
+    "map",
+    "performance",
+    "scale",
+    "architecture",
+    "development",
+    "gallery",
+    "tested",
+}
 """Pages of links, measurements, source code and programs, and the page made of the others."""
 _NO_ROWS: Final = {"tutorials", "programs", "decisions"}
 """Folders of pages that promise nothing of their own."""

@@ -42,6 +42,7 @@ class SyntheticLoad:
         self._uids = [one["metadata"]["uid"] for one in (job, *pods)]
         self._copies = copies
         self.lists: Counter[str] = Counter()
+        self._is_over = asyncio.Event()
 
     @asynccontextmanager
     async def serve(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
@@ -56,6 +57,7 @@ class SyntheticLoad:
             host, port = runner.addresses[0][:2]
             yield f"{'https' if tls else 'http'}://{host}:{port}"
         finally:
+            self._is_over.set()
             await runner.cleanup()
 
     def objects(self, plural: str, start: int = 0, *, is_metadata: bool = False) -> Iterator[str]:
@@ -103,8 +105,8 @@ class SyntheticLoad:
             }
             mark = json.dumps({"type": "BOOKMARK", "object": {"metadata": end}})
             await answer.write(mark.encode() + b"\n")
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable: the client leaves, or the server ends")
+        await self._is_over.wait()
+        return answer
 
 
 def _text(body: Object) -> str:
