@@ -248,6 +248,18 @@ def targets(results: Results) -> Iterator[Target]:
         acknowledged, there = found["acknowledged_ms"]["p99"], found["pods_there_ms"]["p99"]
         memory = found["server_memory_mib"]
         yield Target(what="REST scaling acknowledged, p99", value=acknowledged, bound=50, unit="ms")
+        yield Target(
+            what="same, of the same changes without di-server",
+            value=found["p99_ratio"],
+            bound=1.25,
+            unit="",
+        )
+        yield Target(
+            what=f"REST scaling at {found['paced_rate']} requests a second, p99",
+            value=found["paced_ms"]["p99"],
+            bound=50,
+            unit="ms",
+        )
         yield Target(what="its pod is there, p99", value=there, bound=300, unit="ms")
         yield Target(what="memory of the server", value=memory, bound=120, unit="MiB")
     if found := results.get("coordinators"):

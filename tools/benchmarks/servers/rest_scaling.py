@@ -4,7 +4,10 @@ there.
 Each client scales jobs of its own up and down by turns, under an Idempotency-Key. Rounds through
 di-server alternate with rounds that read and patch the same jobs directly, so that what the API
 server itself takes at that moment is in the result: only the ratio is worth comparing between
-machines. No operator looks after those jobs; the pods are measured afterwards, one at a time.
+machines. Clients first send one request after the other, which uses all processors: their latency
+is that of a queue. Then they send `RATE` requests a second in all, and latency counts from when a
+request was due. No operator looks after those jobs; the pods are measured afterwards, one at a
+time.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ REQUESTS = 40
 """A client and round; even, so that each round leaves the jobs as they were."""
 JOBS = 4
 """A client, in turn."""
+RATE = 16
+"""Requests a second of all clients, where they are paced."""
 Scale = Callable[[requests.Session, Object, int], None]
 
 
@@ -46,6 +51,11 @@ class RestResult(TypedDict):
     acknowledged_ms: Spread
     direct_ms: Spread
     p50_ratio: float
+    p99_ratio: float
+    paced_rate: int
+    """Requests a second of all clients, for `paced_ms` and `paced_direct_ms`."""
+    paced_ms: Spread
+    paced_direct_ms: Spread
     requests_per_second: float
     direct_per_second: float
     pods_there_ms: Spread
@@ -68,6 +78,9 @@ async def measure(testbed: Testbed, *, rounds: int, scalings: int) -> RestResult
         ) as server,
     ):
         found, rates = await asyncio.to_thread(_alternate, server, kube, namespace, rounds)
+        paced, _ = await asyncio.to_thread(
+            _alternate, server, kube, namespace, rounds, pause=CLIENTS / RATE
+        )
         async with session(testbed, OPERATOR, replicas=4) as trial:
             there = await _pods_there(trial, kube, server, scalings)
         memory = sum(map(processes.shared_memory_mib, processes.family(server.process.pid)))
@@ -77,6 +90,10 @@ async def measure(testbed: Testbed, *, rounds: int, scalings: int) -> RestResult
         "acknowledged_ms": acknowledged,
         "direct_ms": direct,
         "p50_ratio": round(acknowledged["p50"] / direct["p50"], 2),
+        "p99_ratio": round(acknowledged["p99"] / direct["p99"], 2),
+        "paced_rate": RATE,
+        "paced_ms": samples.spread(paced["di_server"]),
+        "paced_direct_ms": samples.spread(paced["direct"]),
         "requests_per_second": samples.median(rates["di_server"], 1),
         "direct_per_second": samples.median(rates["direct"], 1),
         "pods_there_ms": samples.spread(there),
@@ -85,11 +102,15 @@ async def measure(testbed: Testbed, *, rounds: int, scalings: int) -> RestResult
 
 
 def _alternate(
-    server: ServerProcess, kube: SyncKubeClient, namespace: str, rounds: int
+    server: ServerProcess, kube: SyncKubeClient, namespace: str, rounds: int, *, pause: float = 0.0
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Latencies in seconds and rates of the rounds; the first of each kind is not counted."""
+    """Latencies in seconds and rates of the rounds; the first of each kind is not counted.
+
+    A client's requests are due every `pause` seconds; 0: each follows the one before.
+    """
+    prefix = "p" if pause else "j"
     jobs = [
-        [new_job(kube, namespace, f"j{client}-{number}") for number in range(JOBS)]
+        [new_job(kube, namespace, f"{prefix}{client}-{number}") for number in range(JOBS)]
         for client in range(CLIENTS)
     ]
 
@@ -110,29 +131,33 @@ def _alternate(
     for count in range(rounds + 1):
         for name, scale in (("di_server", through_server), ("direct", directly)):
             began = time.monotonic()
-            found = _round(jobs, scale)
+            found = _round(jobs, scale, pause)
             if count:
                 rates[name].append(len(found) / (time.monotonic() - began))
                 latencies[name] += found
     return latencies, rates
 
 
-def _round(jobs: list[list[Object]], scale: Scale) -> list[float]:
-    """Latencies in seconds of one round of all clients."""
+def _round(jobs: list[list[Object]], scale: Scale, pause: float) -> list[float]:
+    """Latencies in seconds of one round of all clients, which begin one after the other."""
+    start = time.monotonic()
 
-    def client(mine: list[Object]) -> list[float]:
-        found = []
+    def client(which: int) -> list[float]:
+        mine, found = jobs[which], []
         with requests.Session() as http:
             for number in range(REQUESTS):
                 # Up and down of one job follow each other, then the next job's turn comes.
                 job = mine[number // 2 % len(mine)]
-                began = time.monotonic()
+                due = start + (number + which / len(jobs)) * pause
+                if pause:
+                    time.sleep(max(0.0, due - time.monotonic()))
+                began = due if pause else time.monotonic()
                 scale(http, job, number)
                 found.append(time.monotonic() - began)
         return found
 
     with ThreadPoolExecutor(len(jobs)) as pool:
-        return [each for found in pool.map(client, jobs) for each in found]
+        return [each for found in pool.map(client, range(len(jobs))) for each in found]
 
 
 async def _pods_there(
