@@ -31,6 +31,7 @@ LOOPS = {
     "lifecycle/decide.py",
     "lifecycle/build_status.py",
     "lifecycle/ladder.py",
+    "lifecycle/next_decision.py",
     "lifecycle/policy_order.py",
 }
 HOOKS = frozenset(

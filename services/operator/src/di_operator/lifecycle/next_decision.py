@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
+from di_api.field_error import mapping
 from di_api.names import ANNOTATION_TRACE
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task
@@ -18,7 +19,6 @@ from di_kube.resources import DIJOBS, PODS
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status, with_owned
 from di_operator.lifecycle.observed.verdict import earliest
-from di_operator.lifecycle.policies.blocked_pods import describe_blocked
 from di_operator.lifecycle.policy_order import POLICIES
 from di_operator.lifecycle.vocabulary.actions import Create, Delete
 from di_operator.lifecycle.vocabulary.decision import Decision, Settings
@@ -78,8 +78,7 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
     is_repaired = any(
         policy.repair(after, settings).actions for policy in POLICIES if policy.repair
     )
-    # A pod that is bound to an absent node is known to be blocked before it exists.
-    if is_repaired or describe_blocked(after, now) is not None:
+    if is_repaired:
         return decision
     dues = (policy.due(after, now) for policy in POLICIES if policy.due is not None)
     return replace(decision, is_last=True, requeue_after=earliest(*dues))
@@ -105,6 +104,8 @@ def _is_plain(snapshot: Snapshot) -> bool:
         and ANNOTATION_TRACE not in notes
         and _is_default(spec, _OTHERS_OF_JOB)
         and all(_is_default(task, _OTHERS_OF_TASK) for task in spec.tasks)
+        # A pod that is bound to an absent node is known to be blocked before it exists.
+        and not any("nodeName" in mapping(task.template.get("spec")) for task in spec.tasks)
     )
 
 

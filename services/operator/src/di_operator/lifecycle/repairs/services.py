@@ -28,6 +28,8 @@ _OWNED: Final = ("selector", "ports", "publishNotReadyAddresses")
 
 def repair_services(snapshot: Snapshot, settings: Settings) -> Repair:
     """Return the patches for existing Services that differ from their recipes."""
+    if not snapshot.services:
+        return Repair()
     recipes = job_type_of(snapshot.job, snapshot.spec).services(snapshot)
     present = {found["metadata"]["name"]: found for found in snapshot.services}
     patches = []
