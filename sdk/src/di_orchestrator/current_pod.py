@@ -204,7 +204,7 @@ def training(
     observations: list[dict[str, Any]] | None = None,
     samples_from: str = COLLECTOR,
     reports: bool | None = None,
-    heartbeat: float | None = USUAL_SECONDS,
+    heartbeat: float | None = None,
     **known: object,
 ) -> Training:
     """Return a training, to be entered: it measures and reports, and finds checkpoints and the time
@@ -222,7 +222,7 @@ def training(
             first process of the group, or the first pod of the task.
         heartbeat: seconds within which the loop goes on (an iteration, a report, `run.stopping`),
             or three times the longest time so far if that is more; a pod that does not is
-            reported as silent. None: this pod sends no heartbeats.
+            reported as silent. None: this pod sends no heartbeats, which cost writes.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:

@@ -95,7 +95,9 @@ def test_a_failed_heartbeat_is_tried_again_with_the_next(clock: Clock) -> None:
 @pytest.mark.usefixtures("learner")
 @pytest.mark.proves("sdk.md#heartbeats")
 def test_a_training_sends_heartbeats_of_its_pod(harness: Harness) -> None:
-    with di.training(reports=False) as run:
+    with di.training(reports=False):
+        assert di.current_pod._pod._heartbeats is None
+    with di.training(reports=False, heartbeat=300) as run:
         run.report(1)
         run.report(2)
         wait_until(lambda: "progress" in harness.job().get("status", {}))
