@@ -84,11 +84,11 @@ def test_clusters_of_tensorflow_that_work_are_admitted(tasks: list[dict[str, Any
     [
         ([{"name": "learner"}], 't0.name: "learner": must be one of chief, worker, ps, evaluator'),
         ([{**CHIEF, "replicas": 2}, PS, WORKER], "t0.replicas: 2: must be 1"),
-        ([{**CHIEF, "maxReplicas": 2}, PS, WORKER], "t0.replicas: 2: must be 1"),
+        ([{**CHIEF, "maxReplicas": 2}, PS, WORKER], "t0.maxReplicas: 2: must be 1"),
         ([WORKER, {**EVALUATOR, "replicas": 2}], "t1.replicas: 2: must be 1"),
         ([{**WORKER, "podsPerReplica": 2}], "t0.podsPerReplica: 2: must be 1"),
         ([{**WORKER, "replicas": 257}], "t0.replicas: 257: must be at most 256"),
-        ([{**WORKER, "maxReplicas": 257}], "t0.replicas: 257: must be at most 256"),
+        ([{**WORKER, "maxReplicas": 257}], "t0.maxReplicas: 257: must be at most 256"),
         ([CHIEF, WORKER], 't0.name: "chief": needs a task ps'),
         ([PS, WORKER], 't0.name: "ps": needs a task chief'),
         ([CHIEF, PS], 't1.name: "ps": needs a task worker'),

@@ -25,9 +25,9 @@ def wrong_framework(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError(f"{where}.processesPerReplica", processes, message)
     if declared.fixed_size and group.get("elastic") is True:
         yield FieldError(f"{where}.elastic", True, f"must be false, {declared.fixed_size}")
-    size = _size(task)
+    field, size = _size(task)
     if declared.most_pods is not None and size > declared.most_pods:
-        yield FieldError(f"{path}.replicas", size, _too_many(name, declared.most_pods))
+        yield FieldError(f"{path}.{field}", size, _too_many(name, declared.most_pods))
     if declared.roles is not None:
         yield from _wrong_role(path, task, name, declared.roles)
 
@@ -38,8 +38,9 @@ def _wrong_role(
     role = task.get("name")
     if isinstance(role, str) and role not in roles.names:
         yield FieldError(f"{path}.name", role, _no_role(framework, roles))
-    if role in roles.single and _size(task) > 1:
-        yield FieldError(f"{path}.replicas", _size(task), _one(framework, roles))
+    field, size = _size(task)
+    if role in roles.single and size > 1:
+        yield FieldError(f"{path}.{field}", size, _one(framework, roles))
     if (pods := pods_per_replica(task)) > 1:
         yield FieldError(f"{path}.podsPerReplica", pods, _no_pod_groups(framework))
     # `vacant_members` refuses gaps of other groups.
@@ -73,12 +74,12 @@ def _framework(task: Mapping[str, Any]) -> Framework | None:
     return next((name for name in Framework if name == found), None)
 
 
-def _size(task: Mapping[str, Any]) -> int:
-    """Return the largest number of pods of a group; 0 if it is none."""
+def _size(task: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the largest number of pods of a group, and the field that decides it."""
     if (pods := pods_per_replica(task)) > 1:
-        return pods
-    counts = (_whole(task.get(name)) for name in ("replicas", "maxReplicas"))
-    return max((count for count in counts if count is not None), default=0)
+        return "podsPerReplica", pods
+    sizes = [(name, _whole(task.get(name)) or 0) for name in ("replicas", "maxReplicas")]
+    return max(sizes, key=lambda each: each[1])
 
 
 def _whole(value: object) -> int | None:
