@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from numbers import Number
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,21 +22,37 @@ def words_of(arguments: Arguments) -> list[str]:
 
     A mapping makes options: `{"lr": 3e-4}` is `--lr 0.0003`, True is the option alone, None and
     False leave it out, and a list gives it several values.
+
+    Raises:
+        BadCall: an argument is neither a number nor text, or a quotation mark has no partner.
     """
     if isinstance(arguments, str):
-        return shlex.split(arguments)
+        try:
+            return shlex.split(arguments)
+        except ValueError as error:
+            raise BadCall(
+                f"args={arguments!r}: {error}", remedy="args=[...], word by word"
+            ) from error
+    if isinstance(arguments, list | tuple):
+        return [_word(f"args[{place}]", each) for place, each in enumerate(arguments)]
     if not isinstance(arguments, Mapping):
-        return [str(each) for each in arguments]
+        raise BadCall(f"args={arguments!r}: must be a dict, a list or text")
     words: list[str] = []
     for name, value in arguments.items():
         if value is None or value is False:
             continue
         words.append(f"--{name}")
         if isinstance(value, list | tuple):
-            words += map(str, value)
+            words += (_word(f"args[{name!r}]", each) for each in value)
         elif value is not True:
-            words.append(str(value))
+            words.append(_word(f"args[{name!r}]", value))
     return words
+
+
+def _word(where: str, value: object) -> str:
+    if not isinstance(value, str | Number | Path):
+        raise BadCall(f"{where} must be a number or text", where=f"{value!r:.80}")
+    return str(value)
 
 
 def written(function: Callable[..., Any], arguments: Arguments, folder: Path) -> Path:

@@ -165,6 +165,25 @@ def test_a_function_that_cannot_run_alone_is_refused(
     assert not di.world.objects
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lr": {"a": 1}}, "args['lr'] must be a number or text\n  {'a': 1}"),
+        ({"sizes": [1, None]}, "args['sizes'] must be a number or text\n  None"),
+        (["--lr", object], "args[1] must be a number or text"),
+        (5, "args=5: must be a dict, a list or text"),
+        ('--name "a', "args='--name \"a': No closing quotation"),
+    ],
+)
+def test_arguments_that_are_no_words_are_refused(
+    di: Di, folder: Path, arguments: Any, message: str
+) -> None:
+    with pytest.raises(jobs.BadCall) as refused:
+        jobs.submit(str(folder / "train.py"), args=arguments)
+    assert message in str(refused.value)
+    assert not di.world.objects
+
+
 @pytest.mark.proves("from-python.md#what-can-be-submitted/a-manifest")
 def test_a_manifest_is_submitted_from_a_file_or_a_dict(di: Di, manifest: str) -> None:
     body = yaml.safe_load(MANIFEST)
