@@ -50,6 +50,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "logs": ("observe.logs", "logs"),
         "events": ("observe.events", "events"),
         "history": ("observe.history", "history"),
+        "compare": ("observe.compare", "compare"),
         "top": ("observe.top", "top"),
     },
     "Change jobs": {

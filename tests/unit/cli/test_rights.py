@@ -22,6 +22,7 @@ WORDS: Final = {
     "why": ["why", "x"],
     "events": ["events", "x"],
     "top": ["top", "x"],
+    "compare": ["compare", "x", "waits", "--metric", "step", "--server", "none"],
     "logs": ["logs", "x"],
     "wait": ["wait", "x", "--timeout", "1"],
     "submit": ["submit", "job.yaml"],

@@ -22,7 +22,7 @@ from di_cli.actions.push import push
 from di_cli.actions.scale import scale
 from di_cli.actions.suspend import set_suspended, wait_until_stopped
 from di_cli.actions.wait import wait_for
-from di_cli.client.curves import Curves, Reports
+from di_cli.client.curves import Curves, curves_of
 from di_cli.client.errors import BadCall
 from di_cli.client.pictures import lines, table
 from di_cli.edits.scaling import ScalingError, Wish
@@ -35,6 +35,7 @@ from di_cli.logs.read import Asked
 from di_cli.logs.sources import Source, sources_of
 from di_cli.render.explanation import paragraph
 from di_cli.views import jobs as views
+from di_cli.views.reports import Reports
 
 if TYPE_CHECKING:
     from di_cli.client.place import Place
@@ -227,7 +228,7 @@ class Job:
         """
         url = history or os.environ.get(SERVER_VARIABLE)
         if not url:
-            return self.refresh()._reports.curves()
+            return curves_of(self.refresh()._reports)
         with (
             self._place.session(self.name) as session,
             open_history(
@@ -241,7 +242,7 @@ class Job:
         ):
             uid = str(self._manifest["metadata"].get("uid") or "")
             self._reports.read(kept.json(self.namespace, self.name, "/series", uid=uid))
-        return self._reports.curves()
+        return curves_of(self._reports)
 
     def why(self) -> Why:
         """Return why the job waits, was restarted or failed, and what to do."""

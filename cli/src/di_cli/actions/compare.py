@@ -1,0 +1,151 @@
+"""Comparison of several jobs by their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from di_api.field_error import items, mapping
+from di_api.timestamps import parse_time
+from di_cli.access.history import History
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
+from di_cli.session import Session
+from di_cli.views.comparison import Axis, Compared, Comparison, compared
+from di_cli.views.jobs import seconds_of
+from di_cli.views.reports import Reports
+from di_kube.errors import NotFound
+
+Object = dict[str, Any]
+
+
+def compare(
+    session: Session,
+    kept: History | None,
+    names: Sequence[str],
+    metric: str,
+    *,
+    axis: Axis,
+    lowest: bool,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """Return a comparison of jobs of the session's namespace.
+
+    Args:
+        kept: None: each job has its last report alone, which the cluster has.
+        metric: name of a number in any spelling.
+        notes: what is known to be missing.
+
+    Raises:
+        CommandError: no job has reported the number, or di-history refused a job.
+        ApiError: a job exists neither in the cluster nor in di-history.
+    """
+    reader = _Reader(session, kept, metric, [*notes])
+    found, known = [], []
+    for name in names:
+        job, reports = reader.read(name)
+        if not job.points:
+            numbers = ", ".join(reports.names()) or "nothing"
+            known.append(f"{name} has not reported {metric}; it has reported {numbers}")
+        elif axis is Axis.STEP and any(point.step is None for point in job.points):
+            reader.notes.append(f"{name} has values without a step; --by time has all of them")
+        found.append(job)
+    if len(known) == len(found):
+        raise CommandError(
+            f"no job has reported {metric}",
+            where="\n".join(known),
+            remedy="--metric NAME",
+            code=ExitCode.FAILED,
+        )
+    return Comparison(
+        wanted=metric, jobs=found, axis=axis, lowest=lowest, notes=[*reader.notes, *known]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads jobs; `notes` get what is missing."""
+
+    session: Session
+    kept: History | None
+    metric: str
+    notes: list[str]
+
+    def read(self, name: str) -> tuple[Compared, Reports]:
+        """Return a job with its reports."""
+        job = self._job(name)
+        reports = Reports()
+        history = self._history(name, job, reports)
+        if job is not None:
+            reports.see(job)
+        if history is None:
+            nodes = [mapping(pod.get("spec")).get("nodeName") for pod in self.session.pods(name)]
+        else:
+            nodes = [each.get("node") for each in _placements(history)]
+        if job is not None:
+            spec, seconds = job.get("spec"), seconds_of(job, self.session.now())
+        else:
+            spec, seconds = self._last_spec(name, history or {}), _seconds_placed(history or {})
+        found = compared(
+            name,
+            mapping(spec),
+            reports,
+            self.metric,
+            seconds=seconds,
+            nodes=[str(each) for each in nodes if each],
+            is_whole=history is not None,
+        )
+        return found, reports
+
+    def _job(self, name: str) -> Object | None:
+        """Return a job of the cluster; None if only di-history can have it."""
+        try:
+            return self.session.job(name)
+        except NotFound:
+            if self.kept is None:
+                raise
+            return None
+
+    def _history(self, name: str, job: Object | None, reports: Reports) -> Object | None:
+        """Return what di-history has of a job, and add its reports; None if it has nothing."""
+        if self.kept is None:
+            return None
+        namespace, chosen = self.session.namespace, _chosen(mapping((job or {}).get("metadata")))
+        try:
+            reports.read(self.kept.json(namespace, name, "/series", **chosen))
+            return self.kept.json(namespace, name, **chosen)
+        except CommandError as error:
+            if job is None or error.code != ExitCode.NOT_FOUND:
+                raise
+        self.notes.append(f"di-history does not have {name}: only its last report is compared")
+        return None
+
+    def _last_spec(self, name: str, history: Object) -> object:
+        """Return the spec of a deleted job; None if no revision is kept."""
+        revisions = [mapping(each) for each in items(history.get("revisions"))]
+        numbers = [int(each["number"]) for each in revisions if "number" in each]
+        if self.kept is None or not numbers:
+            self.notes.append(f"di-history has no manifest of {name}")
+            return None
+        chosen = _chosen(mapping(history.get("job")))
+        path = f"/revisions/{max(numbers)}"
+        return self.kept.json(self.session.namespace, name, path, **chosen).get("spec")
+
+
+def _chosen(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the query for one of several jobs that had the name."""
+    uid = metadata.get("uid")
+    return {"uid": str(uid)} if uid else {}
+
+
+def _placements(history: Object) -> list[Mapping[str, Any]]:
+    return [mapping(each) for each in items(history.get("placements"))]
+
+
+def _seconds_placed(history: Object) -> float | None:
+    """Return the time from a deleted job's first pod to its end; None if it had no pod."""
+    job = mapping(history.get("job"))
+    ended = parse_time(job.get("completed")) or parse_time(job.get("deleted"))
+    began = [at for each in _placements(history) if (at := parse_time(each.get("since")))]
+    return max(0.0, (ended - min(began)).total_seconds()) if began and ended else None

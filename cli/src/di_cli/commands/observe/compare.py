@@ -1,0 +1,114 @@
+"""di compare."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from contextlib import ExitStack
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from di_cli.access.history import SERVER_VARIABLE, History
+from di_cli.actions.compare import compare as compared
+from di_cli.actions.history import open_history
+from di_cli.commands.observe.history import Account, Authority, TlsServerName
+from di_cli.commands.options import Context, JobNames, Namespace
+from di_cli.errors import CommandError
+from di_cli.output import Output, print_table, print_value, say
+from di_cli.render.table import Table, printable
+from di_cli.session import open_session
+from di_cli.views.comparison import DIFFERENCES, MOST, Axis, Comparison
+
+_NO_HISTORY = "none"
+_LAST_ALONE = "each job has only its last report here"
+
+
+class Form(StrEnum):
+    """Output format of a comparison."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def compare(
+    names: JobNames,
+    *,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="Number of the reports, in any spelling; return is the return of an episode."
+        ),
+    ] = "return",
+    by: Annotated[
+        Axis, typer.Option(help="What values are ordered by; time is since the first report.")
+    ] = Axis.STEP,
+    lowest: Annotated[
+        bool, typer.Option("--lowest", help="The lowest value is the best one.")
+    ] = False,
+    output: Annotated[
+        Form, typer.Option("--output", "-o", help="Output format; csv has the curves.")
+    ] = Form.TABLE,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl "
+            "port-forward. none: it is not read."
+        ),
+    ] = None,
+    account: Account = None,
+    authority: Authority = None,
+    tls_server_name: TlsServerName = "",
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Compare results of jobs; below them, show what differs between the jobs."""
+    chosen = [*dict.fromkeys(names)]
+    if not 2 <= len(chosen) <= MOST:
+        raise typer.BadParameter(f"di compare takes 2 to {MOST} jobs, not {len(chosen)}")
+    with ExitStack() as opened:
+        session = opened.enter_context(open_session(namespace, context))
+        kept: History | None = None
+        notes = []
+        if server != _NO_HISTORY:
+            try:
+                kept = opened.enter_context(
+                    open_history(
+                        session,
+                        server,
+                        account=account,
+                        authority=authority,
+                        tls_server_name=tls_server_name,
+                        context=context,
+                    )
+                )
+            except CommandError as error:
+                if server or os.environ.get(SERVER_VARIABLE):
+                    raise
+                notes.append(f"di-history was not read ({error.what}): {_LAST_ALONE}")
+        else:
+            notes.append(f"di-history was not read (--server none): {_LAST_ALONE}")
+        found = compared(session, kept, chosen, metric, axis=by, lowest=lowest, notes=notes)
+    _print(found, output)
+
+
+def _print(found: Comparison, output: Form) -> None:
+    for each in found.notes:
+        # Names of numbers are the job's own text; no command in it is to be scoped.
+        sys.stderr.write(f"note: {printable(each)}\n")
+    if output is Form.JSON:
+        print_value(found.as_json(), Output.JSON)
+    elif output is Form.CSV:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(found.csv_rows())
+    else:
+        header, rows = found.table()
+        print_table(Table(header=header, rows=rows))
+        say("")
+        different = found.difference_rows()
+        if different:
+            print_table(Table(header=DIFFERENCES, rows=different))
+        else:
+            say("the jobs have the same spec, and ran on the same nodes")
