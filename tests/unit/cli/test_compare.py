@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from di_cli.exit_codes import ExitCode
+from di_orchestrator import jobs
 from tests.fakes.history import Service, answering
 from tests.unit.cli.conftest import JOBS, Di, job
 
@@ -194,3 +195,36 @@ def _spec(program: str, seed: str) -> Object:
     container = {"name": "di-container", "image": "example/rl:7", "command": command}
     task = {"type": "learner", "template": {"spec": {"containers": [container]}}}
     return {"tasks": [task], "code": {"configMap": f"{program}-{seed}-code", "sha256": "5" * 64}}
+
+
+@pytest.mark.proves("from-python.md#comparing-jobs")
+def test_a_comparison_from_python_is_that_of_the_command(di: Di, service: Service) -> None:
+    _four(di, service)
+    names = ("ppo-1", "ppo-2", "sac-1")
+    found = jobs.compare(*names, namespace="rl")
+    assert f"{found}\n" == di("compare", *names, "-n", "rl").out
+    assert found.csv() == di("compare", *names, "-n", "rl", "-o", "csv").out
+    everything = json.loads(di("compare", *names, "-n", "rl", "-o", "json").out)
+    assert [*found.results.values()] == everything["jobs"]
+    assert (found.groups, found.differences) == (everything["groups"], everything["differences"])
+    assert found.notes == []
+    assert "<td>ppo-1 +1</td>" in found._repr_html_()
+    assert repr(found) == "<comparison of ppo-1, ppo-2, sac-1 by return>"
+
+
+@pytest.mark.proves("from-python.md#comparing-jobs")
+def test_a_comparison_from_python_without_a_history_has_a_note(
+    di: Di, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DI_HISTORY_URL", raising=False)
+    for name, value in (("a", 3.0), ("b", 4.0)):
+        _put(di, name, "ppo", "1", value)
+    found = jobs.compare("a", "b", namespace="rl")
+    assert found.results["b"]["last"] == 4.0
+    assert found.notes == ["di-history was not read: each job has only its last report here"]
+    with pytest.raises(jobs.BadCall, match="takes 2 to 20 jobs, not 1"):
+        jobs.compare("a", namespace="rl")
+    with pytest.raises(jobs.BadCall, match="by='hour' is neither step nor time"):
+        jobs.compare("a", "b", by="hour", namespace="rl")
+    with pytest.raises(jobs.NotFound, match="absent"):
+        jobs.compare("a", "absent", namespace="rl")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from di_cli.client.client import Client, Jobs
+from di_cli.client.comparison import ComparedJobs
 from di_cli.client.curves import Curve, Curves
 from di_cli.client.errors import (
     BadCall,
@@ -27,6 +28,7 @@ from di_cli.client.submission import What
 __all__ = [
     "BadCall",
     "Client",
+    "ComparedJobs",
     "Curve",
     "Curves",
     "EndedOtherwise",
@@ -41,6 +43,7 @@ __all__ = [
     "TimedOut",
     "Unavailable",
     "Why",
+    "compare",
     "get",
     "list",
     "local",
@@ -74,3 +77,18 @@ def list(  # noqa: A001  # jobs.list() is what it is
 ) -> Jobs[Job]:
     """Return the jobs of a namespace, or of all."""
     return Client(namespace, context).list(all_namespaces=all_namespaces, selector=selector)
+
+
+def compare(
+    *names: str,
+    metric: str = "return",
+    by: str = "step",
+    lowest: bool = False,
+    history: str | None = None,
+    namespace: str | None = None,
+    context: str | None = None,
+) -> ComparedJobs:
+    """Return a comparison of 2 to 20 jobs, as `Client.compare` does."""
+    return Client(namespace, context).compare(
+        *names, metric=metric, by=by, lowest=lowest, history=history
+    )

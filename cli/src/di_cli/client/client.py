@@ -14,6 +14,7 @@ from di_cli.actions.manifest import documents_of
 from di_cli.actions.program import Program, is_program, prepared
 from di_cli.actions.submit import kept_in
 from di_cli.actions.submit import submit as create
+from di_cli.client.comparison import ComparedJobs, compare
 from di_cli.client.errors import BadCall
 from di_cli.client.job import Job, job_table
 from di_cli.client.options import (
@@ -110,6 +111,27 @@ class Client:
             found = session.jobs(all_namespaces=all_namespaces, selector=selector)
         keyed = sorted(found, key=lambda job: (_namespace(job), str(job["metadata"]["name"])))
         return Jobs(Job(self._place.of(_namespace(job)), job) for job in keyed)
+
+    def compare(
+        self,
+        *names: str,
+        metric: str = "return",
+        by: str = "step",
+        lowest: bool = False,
+        history: str | None = None,
+    ) -> ComparedJobs:
+        """Return a comparison of jobs of the namespace, as `di compare` does.
+
+        Args:
+            names: of 2 to 20 jobs.
+            metric: number of their reports, in any spelling.
+            by: `step` or `time`, which is since the first report.
+            lowest: whether the lowest value is the best one.
+            history: URL of di-history; absent: $DI_HISTORY_URL, else each job has its last report
+                alone.
+        """
+        with self._place.session() as session:
+            return compare(session, names, metric=metric, by=by, lowest=lowest, history=history)
 
     def _start(self, path: Path, words: builtins.list[str], options: ClusterOptions) -> Job:
         with self._place.session() as session:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 from contextlib import ExitStack
@@ -17,10 +16,11 @@ from di_cli.actions.history import open_history
 from di_cli.commands.observe.history import Account, Authority, TlsServerName
 from di_cli.commands.options import Context, JobNames, Namespace
 from di_cli.errors import CommandError
-from di_cli.output import Output, print_table, print_value, say
-from di_cli.render.table import Table, printable
+from di_cli.output import Output, in_colour, print_text, print_value, terminal_width
+from di_cli.render.comparison import csv_of, tables_of
+from di_cli.render.table import printable
 from di_cli.session import open_session
-from di_cli.views.comparison import DIFFERENCES, MOST, Axis, Comparison
+from di_cli.views.comparison import MOST, Axis, Comparison
 
 _NO_HISTORY = "none"
 _LAST_ALONE = "each job has only its last report here"
@@ -102,13 +102,6 @@ def _print(found: Comparison, output: Form) -> None:
     if output is Form.JSON:
         print_value(found.as_json(), Output.JSON)
     elif output is Form.CSV:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(found.csv_rows())
+        print_text(csv_of(found))
     else:
-        header, rows = found.table()
-        print_table(Table(header=header, rows=rows))
-        say("")
-        different = found.difference_rows()
-        if different:
-            print_table(Table(header=DIFFERENCES, rows=different))
-        else:
-            say("the jobs have the same spec, and ran on the same nodes")
+        print_text(tables_of(found, coloured=in_colour(), width=terminal_width()))
