@@ -89,6 +89,19 @@ def test_a_variable_named_seed_is_a_seed_and_others_are_none() -> None:
     assert (fields["flags"], fields["on"]) == ("1 2", "true")
 
 
+def test_items_without_names_of_their_own_are_known_by_their_place() -> None:
+    tasks = [{"type": "learner", "replicas": 1}, {"type": "learner", "replicas": 2}]
+    fields, _ = fields_of({"tasks": tasks, "volumes": [{"name": "v", "emptyDir": {}}]})
+    assert fields == {
+        "tasks[0].type": "learner",
+        "tasks[0].replicas": "1",
+        "tasks[1].type": "learner",
+        "tasks[1].replicas": "2",
+        "volumes[v].name": "v",
+        "volumes[v].emptyDir": "{}",
+    }
+
+
 def test_code_counts_by_its_content() -> None:
     one, other = (
         {"code": {"configMap": name, "sha256": "1" * 64, "revision": "abc"}} for name in "ab"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from di_api.field_error import mapping
@@ -27,24 +27,31 @@ def fields_of(spec: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, ...]]
     """
     seeds: list[str] = []
     rest = {key: value for key, value in spec.items() if key != "code"}
-    found = dict(_fields("", rest, seeds))
+    found = dict(_fields("", rest, seeds)) if rest else {}
     if code := code_of(spec):
         found["code"] = code
     return found, tuple(seeds)
 
 
 def _fields(path: str, value: Any, seeds: list[str]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and value:
         hidden = _hidden_variable(value, seeds)
         for key, inner in (hidden or value).items():
             yield from _field_or_command(f"{path}.{key}" if path else str(key), key, inner, seeds)
     elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
-        for index, each in enumerate(value):
-            name = mapping(each).get("name") or mapping(each).get("type") or index
-            inner = mapping(each)
-            yield from _fields(f"{path}[{name}]", inner or each, seeds)
+        for key, each in zip(_keys(value), value, strict=True):
+            yield from _fields(f"{path}[{key}]", each, seeds)
     else:
         yield path, _text(value)
+
+
+def _keys(values: list[Any]) -> Iterable[object]:
+    """Return the names of a list's objects, else their types, else their indexes."""
+    for key in ("name", "type"):
+        names = [mapping(each).get(key) for each in values]
+        if all(isinstance(name, str) for name in names) and len({*names}) == len(names):
+            return names
+    return range(len(values))
 
 
 def _field_or_command(
