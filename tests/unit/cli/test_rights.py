@@ -38,6 +38,7 @@ WORDS: Final = {
     "queue": ["queue"],
     "allocation": ["allocation"],
     "history": ["history", "x", "--server", "https://x"],
+    "usage": ["usage", "--server", "https://x"],
     "rollback": ["rollback", "x", "--to", "1", "--yes", "--server", "https://x"],
     "login": ["login", "--server", "https://x"],
     "dashboard": ["dashboard", "--no-browser"],
@@ -91,7 +92,7 @@ def test_a_command_uses_exactly_its_documented_rights(
     )
     monkeypatch.setattr("os.execv", lambda *_: None)
     monkeypatch.setattr("shutil.which", lambda _: "kubectl")
-    monkeypatch.setattr("di_cli.access.history.History._ask", lambda *_: b'{"spec": {}}')
+    monkeypatch.setattr("di_cli.access.history.History.get", lambda *_: b'{"spec": {}}')
     monkeypatch.setattr("di_cli.commands.observe.listing.follow", partial(follow, seconds=1))
     labelled = di.job("x")
     labelled["metadata"]["labels"] = {"team": "a"}
