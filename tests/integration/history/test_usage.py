@@ -44,7 +44,7 @@ def history(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> History:
     def get(_: History, path: str, query: Mapping[str, str], __: str) -> bytes:
         answer = client.get(f"/v1{path}", query_string=dict(query), environ_base=HERE)
         assert answer.status_code == 200, answer.text
-        return answer.data
+        return bytes(answer.data)
 
     monkeypatch.setattr(History, "get", get)
     for module in (store, usage):
@@ -105,7 +105,7 @@ def test_usage_divides_what_the_history_has_by_phase(writer: Writer, history: Hi
 
     until = T0 + DAY
     pods = held(usage.placements(history, None, T0, until, account_of="rl"), T0, until)
-    found = grouped(pods, By.JOB, usage.phases(history, pods, until))["rl/x"]
+    found = grouped(pods, By.JOB, usage.known_of(history, pods, until))["rl/x"]
 
     assert {state: time / HOUR for state, time in found.by_state.items()} == {
         State.RUNNING: 4,

@@ -16,7 +16,7 @@ from di_cli.actions import usage as kept_usage
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.session import Session
-from di_cli.views.usage import By, State, held, millis, spans, total, usage
+from di_cli.views.usage import By, Known, State, held, millis, spans, total, usage, user
 from di_history.rest.app import _LONGEST_SPAN
 from di_history.store.reader import MOST_PLACEMENTS
 from tests.fakes.history import Service, answering
@@ -131,7 +131,9 @@ def test_sums_equal_a_count_of_every_second(
     rows: list[Object], timelines: dict[str, list[Object]]
 ) -> None:
     placements = held(rows, _ms(0), _ms(_WINDOW))
-    known = {f"uid-{job}": spans(each, _ms(_WINDOW)) for job, each in timelines.items()}
+    known = {
+        f"uid-{job}": Known(spans=spans(each, _ms(_WINDOW))) for job, each in timelines.items()
+    }
     for by, key in ((By.JOB, "name"), (By.NAMESPACE, "namespace"), (By.NODE, "node")):
         counted: dict[str, dict[State, int]] = {}
         for row in rows:
@@ -244,7 +246,8 @@ def _keep(service: Service) -> None:
         {"kind": "gap", "from": "2026-03-01T10:00:00Z", "at": "2026-03-01T10:30:00Z"},
         {"kind": "phase", "at": "2026-03-01T10:45:00Z", "phase": "Failed", "before": "Running"},
     ]
-    service.answers["/v1/jobs/rl/grpo-7b"] = {"timeline": grpo}
+    by_ann = [{"number": 1, "who": "ann@example.com (kubectl)"}, {"number": 2, "who": "bob (di)"}]
+    service.answers["/v1/jobs/rl/grpo-7b"] = {"timeline": grpo, "revisions": by_ann}
     service.answers["/v1/jobs/rl/cartpole"] = {"timeline": cartpole}
 
 
@@ -296,6 +299,36 @@ def test_usage_divides_gpu_hours_by_the_phases_of_jobs(di: Di, service: Service)
         f"/v1/jobs/rl/{job}?uid=uid-{job}&kinds=phase%2Cgap%2Cdeleted"
         for job in ("grpo-7b", "cartpole")
     ]
+
+
+@pytest.mark.proves("cli.md#usage")
+def test_usage_by_user_shows_who_created_the_jobs(di: Di, service: Service) -> None:
+    _keep(service)
+    words = ("usage", "-n", "rl", "--since", "12h", "--by", "user")
+    assert di(*words).lines == [
+        "USER             JOBS  PODS  POD-HOURS  GPU-HOURS",
+        "ann@example.com  1     2     5.00       12.00",
+        "not known        1     1     1.50       1.50",
+        "total            2     3     6.50       13.50",
+    ]
+    groups = json.loads(di(*words, "-o", "json").out)["usage"]
+    assert [each["user"] for each in groups] == ["ann@example.com", None]
+    assert di(*words, "-o", "csv").lines[2] == ",1,1,1.5,1.5"
+
+
+@pytest.mark.parametrize(
+    ("number", "who", "name"),
+    [
+        (1, "ann (kubectl)", "ann"),
+        (1, "pod x-learner-0 (di-server)", "pod x-learner-0"),
+        (1, "kubectl", ""),
+        (1, "ann (kubectl) (di)", ""),
+        (1, "ann (kubectl (di))", ""),
+        (2, "ann (kubectl)", ""),
+    ],
+)
+def test_an_ambiguous_author_is_not_known(number: int, who: str, name: str) -> None:
+    assert user([{"number": number, "who": who}]) == name
 
 
 def test_the_phases_of_a_job_that_is_not_kept_are_not_known(di: Di, service: Service) -> None:

@@ -11,7 +11,7 @@ from di_api.field_error import items, mapping
 from di_cli.access.history import History
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
-from di_cli.views.usage import Held, Span, millis, spans
+from di_cli.views.usage import Held, Known, millis, spans, user
 
 MOST_PLACEMENTS: Final = 5_000
 """Placements in one answer of di-history: those that began last."""
@@ -44,24 +44,25 @@ def placements(
     return list(found.values())
 
 
-def phases(history: History, held: Iterable[Held], until: int) -> dict[str, list[Span]]:
-    """Return the times of known states of each job that held GPUs, by its UID.
+def known_of(history: History, held: Iterable[Held], until: int) -> dict[str, Known]:
+    """Return the phases and the users of jobs, by UID.
 
-    It sends one request for each of those jobs. A job whose history was deleted has no spans.
+    It sends one request for each job. A job whose history was deleted is left out.
 
     Raises:
         CommandError: a refusal.
     """
-    jobs = {each.job: each for each in held if each.gpus}
     found = {}
-    for uid, each in jobs.items():
+    for uid, each in {each.job: each for each in held}.items():
         try:
             kept = history.json(each.namespace, each.name, uid=uid, kinds=_KINDS)
         except CommandError as error:
             if error.code != ExitCode.NOT_FOUND:
                 raise
-            kept = {}
-        found[uid] = spans(items(kept.get("timeline")), until)
+            continue
+        found[uid] = Known(
+            spans=spans(items(kept.get("timeline")), until), user=user(items(kept.get("revisions")))
+        )
     return found
 
 

@@ -5,6 +5,7 @@ Times are milliseconds since 1970, so that sums are exact.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,9 @@ from di_api.timestamps import parse_time
 Object = Mapping[str, Any]
 _HOUR: Final = 3_600_000
 _DECIMALS: Final = 6
+_NOT_KNOWN: Final = ""
+_AUTHOR: Final = re.compile(r"([^()]+) \([^()]+\)")
+"""`user (program)`, as the history writes it; with more parentheses it is ambiguous."""
 
 
 class By(StrEnum):
@@ -27,6 +31,7 @@ class By(StrEnum):
     NAMESPACE = "namespace"
     NODE = "node"
     TASK = "task"
+    USER = "user"
 
 
 class State(StrEnum):
@@ -84,6 +89,19 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The data of a job that its placements lack.
+
+    Attributes:
+        spans: as returned by `spans`.
+        user: as returned by `user`.
+    """
+
+    spans: Sequence[Span] = ()
+    user: str = _NOT_KNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """The time that pods and GPUs of a group were held.
 
@@ -97,6 +115,9 @@ class Usage:
     pod_time: int = 0
     gpu_time: int = 0
     by_state: Mapping[State, int] = field(default_factory=dict)
+
+
+_NOTHING: Final = Known()
 
 
 def held(rows: Iterable[Object], since: int, until: int) -> list[Held]:
@@ -161,29 +182,35 @@ def spans(timeline: Iterable[Object], until: int) -> list[Span]:
     return found
 
 
-def usage(
-    placements: Iterable[Held], by: By, known: Mapping[str, Sequence[Span]]
-) -> dict[str, Usage]:
+def user(revisions: Iterable[Object]) -> str:
+    """Return the user who created a job, by its first revision; empty if it is not known."""
+    for each in map(mapping, revisions):
+        if each.get("number") == 1 and (author := _AUTHOR.fullmatch(str(each.get("who") or ""))):
+            return author[1]
+    return _NOT_KNOWN
+
+
+def usage(placements: Iterable[Held], by: By, known: Mapping[str, Known]) -> dict[str, Usage]:
     """Return the usage of each group: most GPU time first, then by name.
 
     Args:
         placements: as returned by `held`.
         by: what the groups are.
-        known: the spans of each job, by its UID.
+        known: by the UID of the job.
     """
     groups: dict[str, list[Held]] = {}
     for each in placements:
-        groups.setdefault(_group(each, by), []).append(each)
+        groups.setdefault(_group(each, by, known), []).append(each)
     found = {name: total(group, known) for name, group in groups.items()}
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].gpu_time, pair[0])))
 
 
-def total(placements: Sequence[Held], known: Mapping[str, Sequence[Span]]) -> Usage:
+def total(placements: Sequence[Held], known: Mapping[str, Known]) -> Usage:
     """Return the usage of all these placements together."""
     by_state = dict.fromkeys(State, 0)
     for each in placements:
         left = each.gpu_time
-        for state, time in _split(each, known.get(each.job, ())) if left else ():
+        for state, time in _split(each, known.get(each.job, _NOTHING).spans) if left else ():
             by_state[state] += time * each.gpus
             left -= time * each.gpus
         by_state[State.NOT_KNOWN] += left
@@ -217,7 +244,7 @@ def row(name: str, found: Usage, *, phases: bool) -> tuple[str, ...]:
     """Return the row of a group, with times in hours."""
     times = [found.pod_time, found.gpu_time, *(found.by_state.values() if phases else ())]
     hours = (f"{time / _HOUR:.2f}" for time in times)
-    return (name, str(found.jobs), str(found.pods), *hours)
+    return (name or "not known", str(found.jobs), str(found.pods), *hours)
 
 
 def millis(value: object) -> int | None:
@@ -230,12 +257,13 @@ def _hours(time: int) -> float:
     return round(time / _HOUR, _DECIMALS)
 
 
-def _group(each: Held, by: By) -> str:
+def _group(each: Held, by: By, known: Mapping[str, Known]) -> str:
     names = {
         By.JOB: f"{each.namespace}/{each.name}",
         By.NAMESPACE: each.namespace,
         By.NODE: each.node,
         By.TASK: each.task,
+        By.USER: known.get(each.job, _NOTHING).user,
     }
     return names[by]
 

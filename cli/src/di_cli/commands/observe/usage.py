@@ -79,7 +79,9 @@ def usage(
             history, None if all_namespaces else place, first, until, account_of=place
         )
         held = views.held(found, first, until)
-        known = kept_usage.phases(history, held, until) if phases else {}
+        # The user counts for every row, a phase for GPUs alone.
+        asked = held if by is By.USER else [each for each in held if each.gpus and phases]
+        known = kept_usage.known_of(history, asked, until)
     groups = views.usage(held, by, known)
     everything = views.total(held, known)
     rows = {name: views.record(group, phases=phases) for name, group in groups.items()}
@@ -91,7 +93,7 @@ def usage(
         body = {
             "since": format_time(now - timedelta(milliseconds=until - first)),
             "until": format_time(now),
-            "usage": [{by.value: name, **row} for name, row in rows.items()],
+            "usage": [{by.value: name or None, **row} for name, row in rows.items()],
             "total": views.record(everything, phases=phases),
         }
         print_value(body, Output.JSON)
