@@ -69,6 +69,8 @@ ELASTIC = {"processGroup": {"framework": "tensorflow", "elastic": True}}
     [
         [WORKER],
         [WORKER, EVALUATOR],
+        # The chief of a program of its own can train as well.
+        [CHIEF, PS],
         [CHIEF, PS, WORKER],
         [CHIEF, PS, WORKER, EVALUATOR],
         [CHIEF, {**PS, **ELASTIC}, {**WORKER, **ELASTIC, "replicas": 256}],
@@ -91,7 +93,6 @@ def test_clusters_of_tensorflow_that_work_are_admitted(tasks: list[dict[str, Any
         ([{**WORKER, "maxReplicas": 257}], "t0.maxReplicas: 257: must be at most 256"),
         ([CHIEF, WORKER], 't0.name: "chief": needs a task ps'),
         ([PS, WORKER], 't0.name: "ps": needs a task chief'),
-        ([CHIEF, PS], 't1.name: "ps": needs a task worker'),
         ([{**WORKER, **ELASTIC}], "t0.processGroup.elastic: true: must be false without a task ps"),
         (
             [CHIEF, PS, {**WORKER, **ELASTIC, "vacant": [0]}],

@@ -53,8 +53,8 @@ class Roles:
     """Valid names of tasks."""
     single: tuple[str, ...] = ()
     """Roles with one pod."""
-    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The roles without which a role does not work."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """The role without which a role does not work."""
     elastic_with: str
     """The role that a cluster with elastic tasks needs."""
 

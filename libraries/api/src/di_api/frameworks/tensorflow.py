@@ -50,7 +50,7 @@ TENSORFLOW: Final = Declaration(
         names=ROLES,
         single=(_CHIEF, _EVALUATOR),
         # Without parameter servers the first worker is the chief, and all of them are one group.
-        needs={_CHIEF: (_SERVER,), _SERVER: (_CHIEF, _WORKER)},
+        needs={_CHIEF: _SERVER, _SERVER: _CHIEF},
         elastic_with=_SERVER,
     ),
 )

@@ -59,10 +59,9 @@ def wrong_clusters(tasks: Tasks) -> Iterator[FieldError]:
         present = {role for _, task in members if isinstance(role := task.get("name"), str)}
         for path, task in members:
             role = task.get("name")
-            needs = roles.needs.get(role, ()) if isinstance(role, str) else ()
-            for needed in needs:
-                if needed not in present:
-                    yield FieldError(f"{path}.name", role, _lacks(name, needed))
+            needed = roles.needs.get(role) if isinstance(role, str) else None
+            if needed is not None and needed not in present:
+                yield FieldError(f"{path}.name", role, _lacks(name, needed))
             is_elastic = mapping(task.get("processGroup")).get("elastic") is True
             if is_elastic and roles.elastic_with not in present:
                 where = f"{path}.processGroup.elastic"
@@ -171,12 +170,11 @@ def _rules_of_tasks() -> Iterator[dict[str, str]]:
     for name, declared in FRAMEWORKS.items():
         if (roles := declared.roles) is None:
             continue
-        for role, needs in roles.needs.items():
-            for needed in needs:
-                yield _rule(
-                    f"!{_exists(name, role)} || {_exists(name, needed)}",
-                    f"a task {role} {_lacks(name, needed)}",
-                )
+        for role, needed in roles.needs.items():
+            yield _rule(
+                f"!{_exists(name, role)} || {_exists(name, needed)}",
+                f"a task {role} {_lacks(name, needed)}",
+            )
         is_elastic = (
             f"has(t.processGroup) && t.processGroup.framework == '{name}' && t.processGroup.elastic"
         )
