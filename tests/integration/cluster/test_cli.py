@@ -234,7 +234,9 @@ def test_a_rollback_is_done_while_the_status_changes_and_not_after_another_chang
         history.answers[f"/v1/jobs/{di.namespace}/a/revisions/1"] = {"spec": earlier}
         other = is_changed_meanwhile({"spec": {"suspend": True}}, None)
         monkeypatch.setattr("typer.confirm", other)
-        code, _, said = di("rollback", "a", "--to", "1")
+        # The kubeconfig has a certificate, so an account's token is shown to the history.
+        back = ("rollback", "a", "--to", "1", "--account", "default")
+        code, _, said = di(*back)
         assert code == ExitCode.FAILED
         assert said.splitlines() == [
             "error: dijob/a was changed meanwhile; nothing was rolled back",
@@ -243,7 +245,7 @@ def test_a_rollback_is_done_while_the_status_changes_and_not_after_another_chang
         ]
         report = is_changed_meanwhile({"status": {"progress": {"step": 5}}}, "status")
         monkeypatch.setattr("typer.confirm", report)
-        assert di("rollback", "a", "--to", "1")[0] == ExitCode.DONE
+        assert di(*back)[0] == ExitCode.DONE
         found = kube.get(DIJOBS, "a", di.namespace)
         assert (found["spec"], found["status"]["progress"]) == (earlier, {"step": 5})
 

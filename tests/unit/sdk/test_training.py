@@ -19,6 +19,7 @@ from di_operator.allocator.model.profilings import Profilings, load_profilings
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_server.jobs.profilings import merge
+from tests.ports import held_port
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.sdk.trainings import Told, leave, make
 from tests.unit.server.fakes import Harness
@@ -151,6 +152,13 @@ def test_iterations_times_each_batch(clock: Clock) -> None:
         assert run.waiting_share == pytest.approx(1 / 7)
 
 
+@pytest.fixture
+def group_port() -> Iterator[str]:
+    """A port as that of a group's master, whose next one is free for its first process."""
+    with held_port() as port:
+        yield str(port - 1)
+
+
 def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
     told = Told()
     run = make(clock, told, nodes=1)
@@ -199,8 +207,8 @@ def test_unmeasured_waiting_is_not_reported(clock: Clock) -> None:
 
 
 @pytest.mark.proves("sdk.md#reference/synchronizing-abstractcontextmanager")
-def test_several_learners_observe_their_synchronization(clock: Clock) -> None:
-    group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
+def test_several_learners_observe_their_synchronization(clock: Clock, group_port: str) -> None:
+    group = {"MASTER_ADDR": "m", "MASTER_PORT": group_port, "WORLD_SIZE": "4", "RANK": "0"}
     for nodes, observed in ((2, 1), (None, 0)):
         told = Told()
         with make(clock, told, {**LEARNER, **group, "DI_NODE_KIND": "a100"}, nodes=nodes) as run:
@@ -237,8 +245,8 @@ class Allocator(Told):
         return found
 
 
-def test_reports_follow_a_group_that_shrinks_and_grows(clock: Clock) -> None:
-    group = {"MASTER_ADDR": "m", "MASTER_PORT": "1", "WORLD_SIZE": "4", "RANK": "0"}
+def test_reports_follow_a_group_that_shrinks_and_grows(clock: Clock, group_port: str) -> None:
+    group = {"MASTER_ADDR": "m", "MASTER_PORT": group_port, "WORLD_SIZE": "4", "RANK": "0"}
     nodes_of = {4: 2, 2: 1, 3: 2}
     told = Allocator(nodes_of)
     with make(clock, told, {**LEARNER, **group}) as run:
@@ -391,8 +399,10 @@ def test_an_invalid_value_does_not_cost_the_rest_of_its_report(
 
 @pytest.mark.proves("sdk.md#several-processes/run-report")
 @pytest.mark.usefixtures("learner")
-def test_one_process_of_a_pod_reports(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in GROUP.items():
+def test_one_process_of_a_pod_reports(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, group_port: str
+) -> None:
+    for name, value in {**GROUP, "MASTER_PORT": group_port}.items():
         monkeypatch.setenv(name, value)
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)

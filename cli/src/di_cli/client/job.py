@@ -17,7 +17,7 @@ from di_api.phase import Phase
 from di_cli.access.history import SERVER_VARIABLE
 from di_cli.actions.delete import delete, wait_until_gone
 from di_cli.actions.history import open_history
-from di_cli.actions.logs import is_meant, sources_there
+from di_cli.actions.logs import NoPods, is_meant, sources_there
 from di_cli.actions.push import push
 from di_cli.actions.scale import scale
 from di_cli.actions.suspend import set_suspended, wait_until_stopped
@@ -179,16 +179,22 @@ class Job:
             previous: of the run before the last restart.
 
         Raises:
-            NotFound: the job has no such pod or container.
+            NotFound: the job has no pod of that task or rank, or no such container.
         """
         if tail is not None and tail < 0:
             raise BadCall(f"tail={tail} is no number of lines", remedy="tail=None is all of them")
         asked = Asked(container=container, tail=tail, previous=previous)
         with self._place.session(self.name) as session:
-            sources = sources_there(session, self.name, task=task, rank=rank, container=container)
-            sources = sources[:MOST_PODS]
-            found = read_all(session, sources, asked, on_none=_ignore)
-            return Logs(_text(line, is_named=len(sources) > 1) for line in found)
+            try:
+                found = sources_there(session, self.name, task=task, rank=rank, container=container)
+            except NoPods:
+                # A job without pods has no lines, but a task or rank may be a mistake.
+                if task is None and rank is None:
+                    return Logs()
+                raise
+            sources = found[:MOST_PODS]
+            merged = read_all(session, sources, asked, on_none=_ignore)
+            return Logs(_text(line, is_named=len(sources) > 1) for line in merged)
 
     def follow(
         self, *, task: str | None = None, rank: int | None = None
