@@ -45,7 +45,8 @@ def test_a_job_of_this_machine_runs_to_its_curve(
 ) -> None:
     (folder / "train.py").write_text(PROGRAM)
     page = (ROOT / "docs/how-to/from-python.md").read_text()
-    block = page.split("```python\n")[2].partition("```")[0]
+    blocks = [each.partition("```")[0] for each in page.split("```python\n")[1:]]
+    (block,) = (each for each in blocks if "jobs.local()" in each)
     names: dict[str, Any] = {}
     exec(compile(block, "block", "exec"), names)
     assert capsys.readouterr().out == "Succeeded 30.0\n"
