@@ -12,6 +12,7 @@ from werkzeug.serving import make_server
 from di_api import names
 from di_orchestrator import current_pod
 from di_orchestrator.server.connect import say_once
+from tests.ports import held_port
 from tests.unit.server.fakes import Harness, job, make_harness, pod, watch
 
 
@@ -100,3 +101,10 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def group_port() -> Iterator[str]:
+    """A port as that of a group's master, whose next one is free for its first process."""
+    with held_port() as port:
+        yield str(port - 1)

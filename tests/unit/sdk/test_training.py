@@ -19,7 +19,6 @@ from di_operator.allocator.model.profilings import Profilings, load_profilings
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_server.jobs.profilings import merge
-from tests.ports import held_port
 from tests.unit.sdk.conftest import LEARNER, Clock
 from tests.unit.sdk.trainings import Told, leave, make
 from tests.unit.server.fakes import Harness
@@ -152,13 +151,6 @@ def test_iterations_times_each_batch(clock: Clock) -> None:
         assert run.waiting_share == pytest.approx(1 / 7)
 
 
-@pytest.fixture
-def group_port() -> Iterator[str]:
-    """A port as that of a group's master, whose next one is free for its first process."""
-    with held_port() as port:
-        yield str(port - 1)
-
-
 def test_a_changed_group_is_measured_separately(clock: Clock) -> None:
     told = Told()
     run = make(clock, told, nodes=1)
@@ -256,8 +248,7 @@ def test_reports_follow_a_group_that_shrinks_and_grows(clock: Clock, group_port:
             run.report(step, learners=learners, env_steps=step * 100)
             assert told.said.learners == learners
             assert told.said.batch_size is None
-            assert told.said.train_steps_per_sec is None
-            assert told.said.env_steps_per_sec is None
+            assert (told.said.train_steps_per_sec, told.said.env_steps_per_sec) == (None, None)
             for _ in range(5):
                 with run.iteration(samples=8):
                     clock.pass_(12 / learners)
@@ -402,10 +393,9 @@ def test_an_invalid_value_does_not_cost_the_rest_of_its_report(
 def test_one_process_of_a_pod_reports(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, group_port: str
 ) -> None:
-    for name, value in {**GROUP, "MASTER_PORT": group_port}.items():
-        monkeypatch.setenv(name, value)
     for rank in ("0", "1"):
-        monkeypatch.setenv("RANK", rank)
+        for name, value in {**GROUP, "MASTER_PORT": group_port, "RANK": rank}.items():
+            monkeypatch.setenv(name, value)
         with di.training() as run:
             run.report(int(rank) + 5)
     assert harness.job()["status"]["profilings"]["step"] == 5
