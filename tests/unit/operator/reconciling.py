@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -40,6 +41,10 @@ class Known:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Any] = {}
         self.gone: set[str] = set()
+        self.settled: list[datetime | None] = []
+
+    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
+        self.settled.append(due)
 
     def observe(self, resource: Resource, body: Object, *, is_news: bool = False) -> None:
         kept: Mapping[str, Any] = body

@@ -53,6 +53,24 @@ def test_a_second_reconcile_without_changes_writes_nothing() -> None:
     assert bench.events == []
 
 
+@pytest.mark.parametrize("ttl", [None, 600])
+def test_only_a_finished_job_that_needs_nothing_is_settled(ttl: int | None) -> None:
+    bench = Bench()
+    bench.submit(ttlSecondsAfterFinished=ttl)
+    bench.settle()
+    bench.run_pods()
+    for index in range(2):
+        pod = bench.api.objects["Pod", "ns", f"a-work-{index}"]
+        succeeded = bench.api.put(PODS, "ns", {**pod, "status": {"phase": "Succeeded"}})
+        bench.known.observe(PODS, succeeded)
+    while bench.status["phase"] != "Succeeded":
+        bench.reconcile()
+    assert bench.known.settled == []
+    bench.settle()
+    bench.settle()
+    assert [due is not None for due in bench.known.settled[:1]] == [ttl is not None]
+
+
 @pytest.mark.proves("lifecycle.md#reconciles-of-a-job")
 def test_a_job_whose_pod_was_refused_is_reconciled_again() -> None:
     bench = Bench()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -107,6 +108,9 @@ class InformerState:
 
     def wake_all(self) -> None:
         self._queue.add(KEY)
+
+    def resync(self, now: datetime) -> None:
+        self.wake_all()
 
 
 class Bench:

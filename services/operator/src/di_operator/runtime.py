@@ -266,7 +266,7 @@ class Runtime:
         while True:
             await self._clock.sleep(self._sync_period)
             await self._compare()
-            self._informers.wake_all()
+            self._informers.resync(self._clock.now())
 
     async def _compare(self) -> bool:
         """Read everything and repair what the watches lost; return False if a read failed."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from contextvars import Context
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any, Final, cast
@@ -146,6 +147,9 @@ class Informers:
     def wake_all(self) -> None:
         for name in self._names:
             self._queue.add(JobKey(NAMESPACE, name))
+
+    def resync(self, now: datetime) -> None:
+        self.wake_all()
 
 
 class Replica:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -245,6 +246,63 @@ def test_an_object_wrongly_taken_for_gone_returns_after_a_relist() -> None:
     bench.informers.reveal(taken)
     assert bench.informers.pods(KEY) == [kept]
     assert bench.informers.hidden == {"meanwhile"}
+
+
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+
+
+def stored_job(name: str, version: str = "1") -> Object:
+    job = pod(name, None)
+    job["metadata"]["resourceVersion"] = version
+    return job
+
+
+def resynced(bench: Bench, now: datetime = NOW) -> list[str]:
+    """Return the names of the jobs that a resync wakes."""
+    bench.woken.clear()
+    bench.informers.resync(now)
+    return [key.name for key, _ in bench.woken]
+
+
+def test_a_resync_wakes_no_settled_job_until_it_changes() -> None:
+    bench = Bench()
+    jobs = {name: stored_job(name) for name in "ab"}
+    for job in jobs.values():
+        bench.caches[DIJOBS].deliver("ADDED", job)
+    bench.informers.record_settled(jobs["a"], None)
+    assert resynced(bench) == ["b"]
+    assert resynced(bench) == ["b"]
+    bench.caches[DIJOBS].deliver("MODIFIED", stored_job("a", version="2"))
+    assert sorted(resynced(bench)) == ["a", "b"]
+
+
+def test_a_resync_wakes_a_settled_job_whose_time_has_come() -> None:
+    bench = Bench()
+    bench.caches[DIJOBS].deliver("ADDED", job := stored_job("a"))
+    bench.informers.record_settled(job, NOW + timedelta(minutes=1))
+    assert resynced(bench) == []
+    assert resynced(bench, NOW + timedelta(minutes=1)) == ["a"]
+
+
+def test_a_job_of_a_settled_ones_name_is_woken() -> None:
+    bench = Bench()
+    bench.informers.record_settled(stored_job("a"), None)
+    job = stored_job("a")
+    job["metadata"]["uid"] = "another"
+    bench.caches[DIJOBS].deliver("ADDED", job)
+    assert resynced(bench) == ["a"]
+
+
+def test_an_object_wrongly_taken_for_gone_unsettles_its_job() -> None:
+    bench = Bench()
+    bench.caches[DIJOBS].deliver("ADDED", job := stored_job("a"))
+    bench.informers.record_settled(job, None)
+    bench.informers.reveal(["no such object"])
+    assert resynced(bench) == []
+    bench.caches[PODS].deliver("ADDED", kept := pod("a-work-0"))
+    bench.informers.forget(kept["metadata"]["uid"])
+    bench.informers.reveal(bench.informers.hidden)
+    assert resynced(bench) == ["a"]
 
 
 def test_objects_read_in_a_list_wake_no_job() -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -279,6 +280,20 @@ def index_value(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
+class Settled(NamedTuple):
+    """A finished job whose reconcile found nothing to do."""
+
+    version: str
+    """The resourceVersion of the job then."""
+    due: datetime | None
+    """When its next reconcile is due, such as at the end of its time to live; None: never."""
+
+    def holds(self, job: Mapping[str, Any], now: datetime) -> bool:
+        """Return whether a reconcile would still find nothing to do."""
+        is_same = job["metadata"]["resourceVersion"] == self.version
+        return is_same and (self.due is None or now < self.due)
+
+
 class InformerState:
     """The cached jobs and their objects; calls `wake(key, delay)` for each job to reconcile."""
 
@@ -294,6 +309,7 @@ class InformerState:
         self._wake = wake
         self._read_pod = read_pod
         self._hidden: OrderedDict[str, None] = OrderedDict()
+        self._settled: dict[str, Settled] = {}
         self._absorbing = False
         for resource, cache in caches.items():
             cache.subscribe(self._listener(resource))
@@ -386,13 +402,42 @@ class InformerState:
         would hide it until the operator restarts.
         """
         for uid in uids:
-            self._hidden.pop(uid, None)
+            if uid in self._hidden:
+                del self._hidden[uid]
+                # Of which job it is, no cache tells by its UID, and this is rare.
+                self._settled.clear()
+
+    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
+        """Record that this version of a finished job needs nothing until `due` (None: for good)
+        or until one of its objects changes.
+        """
+        metadata = job["metadata"]
+        self._settled[metadata["uid"]] = Settled(metadata["resourceVersion"], due)
+
+    def resync(self, now: datetime) -> None:
+        """Wake every job that is not settled.
+
+        A finished job depends on its own objects and on time alone, and the comparison with the API
+        server before this wakes it if the watches lost a change. Thousands of finished jobs would
+        otherwise be reconciled again every minute.
+        """
+        jobs = {job["metadata"]["uid"]: job for job in self._caches[DIJOBS].items()}
+        self._settled = {
+            uid: settled
+            for uid, settled in self._settled.items()
+            if uid in jobs and settled.holds(jobs[uid], now)
+        }
+        self._wake_jobs(job for uid, job in jobs.items() if uid not in self._settled)
 
     def wake_all(self) -> None:
-        """Wake every job, as the periodic resync does, and every job that has left Workloads
-        behind: their events may have arrived before it was known that their quota can be released.
+        """Wake every job, because something changed that any of them may depend on."""
+        self._wake_jobs(self._caches[DIJOBS].items())
+
+    def _wake_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Wake jobs, and every job that has left Workloads behind: their events may have arrived
+        before it was known that their quota can be released.
         """
-        for job in self._caches[DIJOBS].items():
+        for job in jobs:
             self._wake(JobKey(job["metadata"]["namespace"], job["metadata"]["name"]), 0.0)
         for workload in self._caches[WORKLOADS].items() if WORKLOADS in self._caches else ():
             for name in _jobs_of(workload):

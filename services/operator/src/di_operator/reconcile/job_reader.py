@@ -63,6 +63,10 @@ class InformerState(Writes, Protocol):
         """Return the ConfigMaps of the job, and of others under its name."""
         ...
 
+    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
+        """Record that this version of a finished job needs nothing until `due`, None: for good."""
+        ...
+
     def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
         """Return the cached form of an object from a list."""
         ...
@@ -154,6 +158,10 @@ class JobReader:
     def forget(self, uid: str) -> None:
         """Record that the object of that UID is gone."""
         self._informers.forget(uid)
+
+    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
+        """Record that this version of a finished job needs nothing until `due`, None: for good."""
+        self._informers.record_settled(job, due)
 
     def has_cheap_spec(self, job: Mapping[str, Any]) -> bool:
         """Return whether the job's spec is already parsed, or small enough to parse on the event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import Any
@@ -175,7 +176,19 @@ class Reconciler:
             # in steps: count first, delete next. So reconcile again at once until a decision
             # changes nothing; then the delay that it requests counts.
             return 0.0
+        self._note_settled(snapshot, decision, has_changed=bool(acted or wrote or faults))
         return decision.requeue_after
+
+    def _note_settled(self, snapshot: Snapshot, decision: Decision, *, has_changed: bool) -> None:
+        """Record that a finished job of which this reconcile changed nothing needs none at the next
+        resync.
+        """
+        if has_changed or snapshot.is_deleted or not snapshot.status.is_finished:
+            return
+        wait, due = decision.requeue_after, None
+        if wait is not None:
+            due = self._clock.now() + timedelta(seconds=wait)
+        self._reader.record_settled(snapshot.job, due)
 
     async def _do_late_actions(
         self,
