@@ -116,7 +116,10 @@ ALL: Final[Sequence[Lane]] = (
     *TEST,
     _integration("kueue", "jobs in queues of a real Kueue", "kueue", needs=["helm", "kueue"]),
     _integration(
-        "peers", "KEDA, Prometheus and other schedulers", "peers", needs=["peers", "prometheus"]
+        "peers",
+        "KEDA, Prometheus, other schedulers, experiment trackers",
+        "peers",
+        needs=["peers", "prometheus"],
     ),
     _pytest(
         "frameworks",

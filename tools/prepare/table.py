@@ -17,7 +17,7 @@ from di_cluster.release import SERVICES, service_source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from examples.images import source
-from tools.prepare import debian, prometheus, versions
+from tools.prepare import debian, prometheus, trackers, versions
 from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
 from tools.prepare.items import Command, Group, Item
 from tools.soak import linear
@@ -139,6 +139,15 @@ def _files() -> Iterator[Item]:
         is_ready=prometheus.is_ready,
         make=prometheus.fetch,
         turn="apt",
+    )
+    yield Item(
+        name="experiment trackers",
+        command="all",
+        group="peers",
+        how="uv pip install of MLflow, TensorBoard and Weights & Biases into a folder of their own",
+        advice=_NETWORK.format("PyPI"),
+        is_ready=trackers.is_ready,
+        make=trackers.make,
     )
     yield Item(
         name="the earlier version",

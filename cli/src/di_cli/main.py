@@ -51,6 +51,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "events": ("observe.events", "events"),
         "history": ("observe.history", "history"),
         "compare": ("observe.compare", "compare"),
+        "export": ("observe.export", "export"),
         "usage": ("observe.usage", "usage"),
         "top": ("observe.top", "top"),
     },

@@ -30,7 +30,7 @@ REPORT_SECONDS = 15.0
 COLLECTOR = "collector"
 _ARGUMENTS = (
     *("total_steps", "max_env_steps", "learners", "nodes", "save_every", "checkpoint"),
-    *("observations", "samples_from", "reports", "heartbeat"),
+    *("observations", "samples_from", "reports", "heartbeat", "tracking"),
 )
 """Names of the arguments of `training`."""
 
@@ -205,6 +205,7 @@ def training(
     samples_from: str = COLLECTOR,
     reports: bool | None = None,
     heartbeat: float | None = None,
+    tracking: str | None = None,
     **known: object,
 ) -> Training:
     """Return a training, to be entered: it measures and reports, and finds checkpoints and the time
@@ -223,6 +224,8 @@ def training(
         heartbeat: seconds within which the loop goes on (an iteration, a report, `run.stopping`),
             or three times the longest time so far if that is more; a pod that does not is
             reported as silent. None: this pod sends no heartbeats, which cost writes.
+        tracking: page of the run in an experiment tracker, an http or https URL; `di list -o wide`,
+            `di get` and the dashboard link to it.
         known: further keys of the report, in snake case, such as `init_batch_size`.
 
     Raises:
@@ -243,12 +246,12 @@ def training(
             lambda count: client.scale(samples_from, to=count),
             lambda: client.replicas().get(samples_from),
         )
-    limits = {"total_steps": total_steps, "max_env_steps": max_env_steps}
+    stated = {"total_steps": total_steps, "max_env_steps": max_env_steps, "tracking_url": tracking}
     return Training(
         here,
         sender,
         Checkpoints.of(os.environ, every_seconds=save_every, name=checkpoint),
-        known={**{key: value for key, value in limits.items() if value is not None}, **known},
+        known={**{key: value for key, value in stated.items() if value is not None}, **known},
         learners=learners,
         nodes=nodes,
         observations=observations,
@@ -257,6 +260,22 @@ def training(
         heartbeats=None if heartbeat is None else _pod.heartbeats(heartbeat),
         is_test=os.environ.get("DI_TEST") == "1",
     )
+
+
+def sender() -> Sender | None:
+    """Return a sender of reports for code without a training; None where a training would not
+    report.
+    """
+    here = job()
+    found = connection(here)
+    if found is None or not here.is_first_process:
+        return None
+    return Sender(_reporting(*found, task=here.task))
+
+
+def is_training() -> bool:
+    """Return whether a training is entered, which reports its own step."""
+    return _pod.training is not None
 
 
 class Training(training_run.Training):

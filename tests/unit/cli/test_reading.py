@@ -34,6 +34,20 @@ def test_a_wide_list_has_times_and_reasons(di: Di) -> None:
     assert row.startswith("rl         cartpole")
 
 
+@pytest.mark.proves("allocation.md#what-a-job-reports/trackingurl", "tracking.md#a-link-to-the-run")
+def test_the_page_of_a_run_in_a_tracker_is_shown(di: Di) -> None:
+    url = "https://wandb.example.org/team/run/3"
+    di.job(profilings={"trackingURL": url})
+    assert url in di("list", "-o", "wide").lines[1].split()
+    assert f"Tracking     {url}" in di("describe", "cartpole").lines
+    assert [line.split() for line in di("why", "cartpole").lines].count(["tracking", url]) == 1
+
+
+def test_a_report_that_is_no_link_is_shown_nowhere(di: Di) -> None:
+    di.job(profilings={"trackingURL": "javascript:alert(1)"})
+    assert "javascript" not in di("list", "-o", "wide").out + di("why", "cartpole").out
+
+
 @pytest.mark.parametrize(("form", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_json_and_yaml_are_the_objects_themselves(di: Di, form: str, parse: Any) -> None:
     di.job()

@@ -91,6 +91,18 @@ def test_a_jobs_page_starts_with_the_cause_and_has_the_log_tail(page: Page, worl
     assert reads == again, "what was read of a pod that has not changed is remembered"
 
 
+@pytest.mark.proves("dashboard.md#one-job")
+def test_a_jobs_page_links_to_its_run_in_a_tracker(page: Page, world: StandIn) -> None:
+    url = "https://wandb.example.org/team/run/3"
+    world.put(f"{JOBS}/grpo-7b", job("grpo-7b", "Running", profilings={"trackingURL": url}))
+    world.put(f"{JOBS}/half", job("half", "Running", profilings={"trackingURL": 'https://x"y'}))
+    page.enter()
+    assert f'<a href="{url}" rel="noopener noreferrer">wandb.example.org</a>' in (
+        page.get("/jobs/rl/grpo-7b").text
+    )
+    assert "Tracking" not in page.get("/jobs/rl/half").text
+
+
 def test_the_table_of_pods_shows_what_they_use(page: Page, world: StandIn) -> None:
     usage = [{"usage": {"cpu": "3850m", "memory": "9Gi"}}]
     metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/grpo-7b-learner-0"

@@ -11,11 +11,11 @@ from di_api.timestamps import parse_time
 from di_cli.access.history import History
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
+from di_cli.export.kept import read_kept, uid_query
 from di_cli.session import Session
 from di_cli.views.comparison import Axis, Compared, Comparison, compared
 from di_cli.views.jobs import seconds_of
 from di_cli.views.reports import Reports
-from di_kube.errors import NotFound
 
 Object = dict[str, Any]
 
@@ -74,11 +74,10 @@ class _Reader:
 
     def read(self, name: str) -> tuple[Compared, Reports]:
         """Return a job with its reports."""
-        job = self._job(name)
-        reports = Reports()
-        history = self._history(name, job, reports)
-        if job is not None:
-            reports.see(job)
+        kept = read_kept(self.session, self.kept, name)
+        job, history, reports = kept.job, kept.history, kept.reports
+        if self.kept is not None and history is None:
+            self.notes.append(f"di-history does not have {name}: only its last report is compared")
         if history is None:
             nodes = [mapping(pod.get("spec")).get("nodeName") for pod in self.session.pods(name)]
         else:
@@ -98,29 +97,6 @@ class _Reader:
         )
         return found, reports
 
-    def _job(self, name: str) -> Object | None:
-        """Return a job of the cluster; None if only di-history can have it."""
-        try:
-            return self.session.job(name)
-        except NotFound:
-            if self.kept is None:
-                raise
-            return None
-
-    def _history(self, name: str, job: Object | None, reports: Reports) -> Object | None:
-        """Return what di-history has of a job, and add its reports; None if it has nothing."""
-        if self.kept is None:
-            return None
-        namespace, chosen = self.session.namespace, _chosen(mapping((job or {}).get("metadata")))
-        try:
-            reports.read(self.kept.json(namespace, name, "/series", **chosen))
-            return self.kept.json(namespace, name, **chosen)
-        except CommandError as error:
-            if job is None or error.code != ExitCode.NOT_FOUND:
-                raise
-        self.notes.append(f"di-history does not have {name}: only its last report is compared")
-        return None
-
     def _last_spec(self, name: str, history: Object) -> object:
         """Return the spec of a deleted job; None if no revision is kept."""
         revisions = [mapping(each) for each in items(history.get("revisions"))]
@@ -128,15 +104,9 @@ class _Reader:
         if self.kept is None or not numbers:
             self.notes.append(f"di-history has no manifest of {name}")
             return None
-        chosen = _chosen(mapping(history.get("job")))
+        chosen = uid_query(mapping(history.get("job")))
         path = f"/revisions/{max(numbers)}"
         return self.kept.json(self.session.namespace, name, path, **chosen).get("spec")
-
-
-def _chosen(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the query for one of several jobs that had the name."""
-    uid = metadata.get("uid")
-    return {"uid": str(uid)} if uid else {}
 
 
 def _placements(history: Object) -> list[Mapping[str, Any]]:

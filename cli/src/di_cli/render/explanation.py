@@ -12,11 +12,15 @@ from di_cli.render.table import printable
 from di_cli.views.times import clock
 
 _REMEDY: Final = "remedy"
+_TRACKING: Final = "tracking"
 
 
-def paragraph(found: Explanation, now: datetime) -> list[str]:
-    """Return the sentence, the evidence with its age, and the remedy."""
-    width = max(len(label) for label in (*(e.label for e in found.evidence), _REMEDY)) + 2
+def paragraph(found: Explanation, now: datetime, *, tracking: str | None = None) -> list[str]:
+    """Return the sentence, the evidence with its age, the page in an experiment tracker, and the
+    remedy.
+    """
+    labels = (*(each.label for each in found.evidence), _REMEDY, *([_TRACKING] if tracking else ()))
+    width = max(map(len, labels)) + 2
     lines = [printable(found.summary)]
     for each in found.evidence:
         first, *others = each.text.splitlines() or [""]
@@ -26,6 +30,8 @@ def paragraph(found: Explanation, now: datetime) -> list[str]:
             when = f" ({clock(each.at)}, {ago} ago)"
         lines.append(f"  {each.label.ljust(width)}{printable(first)}{when}")
         lines += [f"  {''.ljust(width)}{printable(line)}" for line in others]
+    if tracking:
+        lines.append(f"  {_TRACKING.ljust(width)}{tracking}")
     if found.remedy:
         lines.append(f"  {_REMEDY.ljust(width)}{printable(scoped(found.remedy))}")
     return lines

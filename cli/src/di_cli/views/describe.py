@@ -38,6 +38,7 @@ def head(job: Object, now: datetime) -> list[str]:
         "Priority": str(spec.get("priority") or ""),
         "Preemptible": "yes" if spec.get("preemptible") else "",
         "Code": code_of(spec),
+        "Tracking": found.tracking,
         "Created": f"{local(found.created)} ({found.age} ago)" if found.created else "",
         "Started": f"{local(started)} ({age(status.get('startTime'), now)} ago)" if started else "",
         "Ended": local(found.ended),

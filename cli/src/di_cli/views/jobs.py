@@ -11,6 +11,7 @@ from di_api.explain.messages import one_line
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_OWNER
 from di_api.phase import Phase
+from di_api.profilings import tracking_url_of
 from di_api.status.shards import read_shard_counts
 from di_api.timestamps import parse_time
 from di_api.wording import span
@@ -29,7 +30,7 @@ OPTIONAL: Final = ("WAITING", "RESTARTS", "GPUS", "READY")
 """Columns that a narrow terminal leaves out, in this order."""
 HEADER_WIDE: Final = (
     *HEADER[:-2],
-    *("RESCHEDULES", "OWNER", "CREATED", "ENDED", "DURATION", "REASON"),
+    *("RESCHEDULES", "OWNER", "CREATED", "ENDED", "DURATION", "TRACKING", "REASON"),
 )
 
 Object = Mapping[str, Any]
@@ -51,6 +52,7 @@ class Row:
         ready: ready pods, of the total.
         gpus: held by its pods now.
         owner: its label `owner`; empty if it has none.
+        tracking: the page of its run in an experiment tracker; empty without one.
         seconds: from its first pod to its end, or until now; None if it never started.
         missing: Kueue's message for a job that waits in a queue.
         hint: its place in a queue; for a job with problems a command that explains them; else its
@@ -67,6 +69,7 @@ class Row:
     reschedules: int
     gpus: int
     owner: str
+    tracking: str
     seconds: float | None
     age: str
     created: datetime | None
@@ -93,6 +96,7 @@ def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:
         reschedules=_count(status.get("reschedules")),
         gpus=gpus_held(job),
         owner=owner_of(job),
+        tracking=tracking_url_of(job) or "",
         seconds=seconds_of(job, now),
         age=age(metadata.get("creationTimestamp"), now),
         created=parse_time(metadata.get("creationTimestamp")),
@@ -130,6 +134,7 @@ def cells(
             local(found.created),
             local(found.ended),
             "" if found.seconds is None else span(found.seconds),
+            found.tracking,
             ": ".join(text for text in (found.reason, found.missing) if text),
         )
     return (*((found.namespace,) if namespace else ()), *texts, *last)

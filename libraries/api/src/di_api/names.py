@@ -184,6 +184,9 @@ sent there. The operator writes and reads it."""
 ANNOTATION_GROUPS: Final = "diengine/groups"
 """On the ConfigMap of node lists: SHA-256 of the process groups' data. The operator writes and
 reads it."""
+ANNOTATION_TRACKING_URL: Final = "diengine/tracking-url"
+"""On the job: the page of its run in an experiment tracker, for programs that report none. Users
+write it; the CLI and the dashboard read it."""
 ANNOTATION_TRACE: Final = "diengine/trace"
 """On the job: the span (traceparent) and time of the last scale request. The server writes it if
 tracing is enabled, the operator reads it."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeGuard
 
 from di_api.field_error import mapping
-from di_api.names import REPORTED_STEP
+from di_api.names import ANNOTATION_TRACKING_URL, REPORTED_STEP
 
 MAX_KINDS: Final = 16
 """Maximum number of node types in a report."""
@@ -23,6 +23,11 @@ MAX_FAULTS: Final = 64
 _LONGEST_KIND: Final = 63
 """Maximum length of a label value."""
 _LONGEST_PHASE: Final = 63
+TRACKING_URL: Final = "trackingURL"
+"""The page of the job's run in an experiment tracker."""
+_LONGEST_URL: Final = 500
+# Neither a script nor what could end an attribute of a page.
+_URL: Final = re.compile(r"https?://[^\s\x00-\x1f\x7f\"'<>\\]+")
 MOST_NUMBERS: Final = 48
 """Maximum number of numbers that are kept of one report."""
 _DEEPEST: Final = 3
@@ -59,6 +64,7 @@ def read_profilings(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         "kind": _read_text(raw.get("kind"), "kind", _LONGEST_KIND, wrong),
         "by_kind": _read_by_kind(raw.get("byKind"), "byKind", wrong),
         "phase": _read_text(raw.get("phase"), "phase", _LONGEST_PHASE, wrong),
+        "tracking_url": _read_url(raw.get(TRACKING_URL), TRACKING_URL, wrong),
     }
     found.update({key: value for key, value in others.items() if value is not None})
     return found, wrong
@@ -200,6 +206,27 @@ def _read_text(raw: object, path: str, longest: int, wrong: list[str]) -> str | 
         wrong.append(f"{path}: must be a string of at most {longest} characters")
         return None
     return raw
+
+
+def _read_url(raw: object, path: str, wrong: list[str]) -> str | None:
+    if raw is None:
+        return None
+    if not isinstance(raw, str) or len(raw) > _LONGEST_URL or _URL.fullmatch(raw) is None:
+        wrong.append(f"{path}: must be an http or https URL of at most {_LONGEST_URL} characters")
+        return None
+    return raw
+
+
+def tracking_url_of(job: Mapping[str, Any]) -> str | None:
+    """Return the page of a job's run in an experiment tracker: as reported, else as annotated; None
+    without a valid one.
+    """
+    reported = mapping(mapping(job.get("status")).get("profilings")).get(TRACKING_URL)
+    annotations = mapping(mapping(job.get("metadata")).get("annotations"))
+    for raw in (reported, annotations.get(ANNOTATION_TRACKING_URL)):
+        if (found := _read_url(raw, TRACKING_URL, [])) is not None:
+            return found
+    return None
 
 
 def _read_by_kind(raw: object, path: str, wrong: list[str]) -> dict[str, dict[str, Any]] | None:

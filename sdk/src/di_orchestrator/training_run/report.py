@@ -86,6 +86,10 @@ OBSERVATION = (
     Number("iteration", "iteration", 1e-9, 1e6),
 )
 TEXTS = ("kind", "phase")
+TRACKING_URL = "trackingURL"
+LONGEST_URL = 500
+_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f\"'<>\\]+")
+_TRACKING_ARGUMENT = "tracking_url"
 _CLOSE = 0.85
 """Similarity of two names, of which one is taken for a misspelling of the other."""
 _BY_NAME = {number.name: number for number in NUMBERS}
@@ -115,6 +119,9 @@ def checked(values: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
         value = _plain(raw)
         if name in _BY_NAME:
             report[_BY_NAME[name].key] = value
+            continue
+        if name == _TRACKING_ARGUMENT:
+            report[TRACKING_URL] = value
             continue
         if isinstance(value, float) and not math.isfinite(value):
             value = str(value)
@@ -150,6 +157,11 @@ def faults_of(report: Mapping[str, Any]) -> list[str]:
         value = report.get(key)
         if value is not None and not (isinstance(value, str) and len(value) <= LONGEST_TEXT):
             wrong.append(f"{key}: must be a string of at most {LONGEST_TEXT} characters")
+    url = report.get(TRACKING_URL)
+    if url is not None and not is_url(url):
+        wrong.append(
+            f"{TRACKING_URL}: must be an http or https URL of at most {LONGEST_URL} characters"
+        )
     observations = report.get("observations")
     if observations is None:
         return wrong
@@ -164,6 +176,11 @@ def faults_of(report: Mapping[str, Any]) -> list[str]:
         missing = [each.key for each in OBSERVATION if one.get(each.key) is None]
         wrong += [f"{path}.{key}: is missing" for key in missing]
     return wrong
+
+
+def is_url(value: object) -> bool:
+    """Return whether a value can be a link to a page of the run."""
+    return isinstance(value, str) and len(value) <= LONGEST_URL and bool(_URL.fullmatch(value))
 
 
 def _check(numbers: Sequence[Number], raw: Mapping[str, Any], path: str, wrong: list[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from di_api.explain import explain
+from di_api.profilings import tracking_url_of
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.errors import unknown_job
 from di_cli.gather import gather
@@ -36,5 +37,5 @@ def why(
     elif facts.job is None:
         raise unknown_job(found)
     else:
-        print_lines(paragraph(found, facts.now))
+        print_lines(paragraph(found, facts.now, tracking=tracking_url_of(facts.job)))
         suggest(f"di logs {name}", f"di events {name}")

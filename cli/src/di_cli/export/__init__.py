@@ -1,0 +1,1 @@
+"""Curves of jobs in the form of other tools."""
