@@ -10,7 +10,7 @@ from di_api import names
 from di_api.coordinated import PORT_VARIABLES, port_of
 from di_api.spec import PortScope, Task, TaskPort, TaskType
 from di_api.spec.bounds import MAX_TASKS
-from di_api.spec.task_port import MAX_TASK_PORTS
+from di_api.spec.task_service import MAX_TASK_PORTS
 from di_operator.builders.ports import JobPorts
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
 

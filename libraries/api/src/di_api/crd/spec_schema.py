@@ -15,10 +15,12 @@ from di_api.crd.document import Shared
 from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import Field, fields_of
+from di_api.spec.free_values import Choice
 from di_api.spec.job import JobSpec
 from di_api.spec.job_task import JobTaskSpec
 from di_api.spec.kinds import (
     Companions,
+    JobTemplate,
     Labels,
     List,
     PodTemplate,
@@ -113,7 +115,7 @@ class SpecSchemas:
         is_written = field.default is not None and field.declared.is_in_schema
         default = {"default": field.default} if is_written else {}
         match kind := field.kind:
-            case PodTemplate() | TemplatePatch():
+            case PodTemplate() | TemplatePatch() | JobTemplate():
                 return {**about, **self._template(kind)}
             case Struct():
                 return self._struct(kind, about)
@@ -122,7 +124,7 @@ class SpecSchemas:
             case _:
                 return {**kind.schema(about), **default}
 
-    def _template(self, kind: PodTemplate | TemplatePatch) -> Schema:
+    def _template(self, kind: PodTemplate | TemplatePatch | JobTemplate) -> Schema:
         if isinstance(kind, PodTemplate):
             return loose_template_schema(self.template) if kind.is_loose else self.template
         return _ANYTHING
@@ -148,7 +150,9 @@ class SpecSchemas:
                 keys = {"x-kubernetes-list-map-keys": ["name"]}
                 return {**most, "x-kubernetes-list-type": "map", **keys, "items": item}
             case Labels() | Texts() | Values():
-                listed = {"x-kubernetes-list-type": "atomic" if isinstance(kind, Texts) else "set"}
+                # Items of a set have a type that the schema names.
+                is_set = not isinstance(kind, Texts) and not isinstance(kind.of_items, Choice)
+                listed = {"x-kubernetes-list-type": "set" if is_set else "atomic"}
                 return {**most, **lowest, **listed, "items": kind.of_items.schema({})}
 
 

@@ -13,8 +13,7 @@ from di_api.spec.failure import FailurePolicy, FailureRule
 from di_api.spec.job import JobSpec
 from di_api.spec.kinds import Struct
 from di_api.spec.task import Task
-from di_api.spec.task_port import TaskPort
-from di_api.spec.task_service import ServicePort
+from di_api.spec.task_service import ServicePort, TaskPort
 from di_api.spec.topology import Topology
 
 _OBJECTS: Final[Mapping[str, type]] = {

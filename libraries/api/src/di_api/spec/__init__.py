@@ -32,8 +32,14 @@ from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
 from di_api.spec.progress import ProgressAction, ProgressPolicy
 from di_api.spec.task import CompletionAction, Task, TaskType, tasks_by_pod
-from di_api.spec.task_port import PortScope, TaskPort
-from di_api.spec.task_service import Protocol, Selected, ServicePort, TaskService
+from di_api.spec.task_service import (
+    PortScope,
+    Protocol,
+    Selected,
+    ServicePort,
+    TaskPort,
+    TaskService,
+)
 from di_api.spec.template import Template
 from di_api.spec.topology import Colocate, Topology
 

@@ -31,6 +31,7 @@ from di_api.names import (
 )
 from di_api.quantity import fault_of_amount, quantity_schema
 from di_api.spec.bounds import MAX_INT32, MAX_INT64
+from di_api.spec.free_values import Choice, Number
 from di_api.spec.raw import RANGE, invalid, object_of, read_numbers, text_of
 
 Schema: TypeAlias = dict[str, Any]
@@ -348,6 +349,14 @@ class TemplatePatch(CoreObject):
 
 
 @dataclass(frozen=True, slots=True)
+class JobTemplate(CoreObject):
+    """Metadata and spec of jobs that are created from it; their own rules check it."""
+
+    def type_name(self) -> str:
+        return "`metadata` and `spec` of a DIJob"
+
+
+@dataclass(frozen=True, slots=True)
 class Struct:
     """An object of ours, whose fields the dataclass `of` declares."""
 
@@ -393,7 +402,7 @@ class Texts:
 class Values:
     """A list of different numbers, ranges of numbers or strings."""
 
-    of: Whole | WholeOrRange | Text
+    of: Whole | WholeOrRange | Text | Choice
     item: str
     most: int
     least: int = 0
@@ -402,7 +411,7 @@ class Values:
         return f"list of {self.item}s, up to {self.most}"
 
     @property
-    def of_items(self) -> Whole | WholeOrRange | Text:
+    def of_items(self) -> Whole | WholeOrRange | Text | Choice:
         return self.of
 
 
@@ -457,9 +466,20 @@ class Structs:
 List: TypeAlias = Labels | Texts | Values | Volumes | Companions | Structs
 """Of at most so many of what an item is called."""
 Scalar: TypeAlias = (
-    Flag | Whole | WholeOrRange | Limit | TargetPort | Amount | OneOf | Text | Label | PortName
+    Flag
+    | Whole
+    | WholeOrRange
+    | Limit
+    | TargetPort
+    | Amount
+    | OneOf
+    | Text
+    | Number
+    | Choice
+    | Label
+    | PortName
 )
-Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | Struct | List
+Kind: TypeAlias = Scalar | Quantities | PodTemplate | TemplatePatch | JobTemplate | Struct | List
 
 
 def _number_or_text(minimum: int, maximum: int, about: Schema, **of_text: object) -> Schema:

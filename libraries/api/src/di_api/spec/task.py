@@ -37,8 +37,7 @@ from di_api.spec.kinds import (
 )
 from di_api.spec.node_check import NodeCheck
 from di_api.spec.process_group import ProcessGroup
-from di_api.spec.task_port import MAX_TASK_PORTS, TaskPort
-from di_api.spec.task_service import Selected, TaskService
+from di_api.spec.task_service import MAX_TASK_PORTS, Selected, TaskPort, TaskService
 from di_api.spec.template import Template
 from di_api.template_patch import patched
 

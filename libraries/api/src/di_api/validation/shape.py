@@ -69,10 +69,11 @@ def shape_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Yield errors for fields of a spec (with defaults) that are unknown, missing, mistyped or out
     of range.
     """
-    return _of_object(JobSpec, spec, "spec")
+    return object_errors(JobSpec, spec, "spec")
 
 
-def _of_object(owner: type, value: object, path: str) -> Iterator[FieldError]:
+def object_errors(owner: type, value: object, path: str) -> Iterator[FieldError]:
+    """Yield the errors of `shape_errors` for an object whose fields `owner` declares."""
     if not isinstance(value, Mapping):
         yield FieldError(path, value, "must be an object")
         return
@@ -92,7 +93,7 @@ def _of_object(owner: type, value: object, path: str) -> Iterator[FieldError]:
 
 def _of_field(kind: Kind | CoreObject, value: object, path: str) -> Iterator[FieldError]:
     if isinstance(kind, Struct):
-        yield from _of_object(kind.of, value, path)
+        yield from object_errors(kind.of, value, path)
     elif isinstance(kind, List):
         yield from _of_list(kind, value, path)
     elif (message := kind.fault(value)) is not None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import FieldError, items, mapping
-from di_api.spec.task_port import PortScope
+from di_api.spec.task_service import PortScope
 from di_api.validation.repeated import names_of, repeated_names
 from di_api.validation.tasks import Tasks, task_names
 

@@ -8,7 +8,7 @@ from typing import Any
 from di_api.field_error import FieldError, items, mapping
 from di_api.names import standby_task
 from di_api.spec.process_group import Framework
-from di_api.spec.task_port import PortScope
+from di_api.spec.task_service import PortScope
 from di_api.validation.size import pods_per_replica, standby_pods
 from di_api.validation.tasks import Tasks
 
