@@ -50,6 +50,7 @@ HERE: Final = (
     _here("plain/train.py"),
     _here("gymnasium/train.py"),
     _here("cartpole/job.yaml"),
+    _here("sweep/sweep.yaml"),
     _here("replicas/job.yaml"),
     _here("roles/judge.yaml"),
     _here("roles/drain.yaml"),

@@ -38,6 +38,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Start jobs": {
         "submit": ("run.submit", "submit"),
         _RUN: ("run.local", "run"),
+        "sweep": ("run.sweep", "sweep"),
         "simulate": ("run.simulate", "simulate"),
         "convert": ("run.convert", "convert"),
     },

@@ -104,12 +104,15 @@ def service_port(port: int) -> int:
 
 
 class Names:
-    """Replaces the DNS names of one job in texts."""
+    """Replaces the DNS names of one job, or of all trials of a sweep, in texts."""
 
-    def __init__(self, network: Network, *, namespace: str, job: str) -> None:
+    def __init__(
+        self, network: Network, *, namespace: str, job: str, is_sweep: bool = False
+    ) -> None:
         self._network = network
-        pod = rf"(?P<pod>{DNS_LABEL})\.{re.escape(service_name(job))}"
-        service = rf"(?P<service>{re.escape(job)}-{DNS_LABEL})"
+        trial = r"-\d{1,5}" if is_sweep else ""
+        pod = rf"(?P<pod>{DNS_LABEL})\.{re.escape(service_name(job))}{trial}"
+        service = rf"(?P<service>{re.escape(job)}{trial}-{DNS_LABEL})"
         self._pattern = re.compile(
             rf"(?<![\w.-])(?:{pod}|{service})\.{re.escape(namespace)}"
             rf"(?:\.{re.escape(DEFAULT_SERVICE_DOMAIN)})?(?![\w-]|\.\w)(?::(?P<port>\d{{1,5}}))?"

@@ -28,6 +28,14 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     return found, unknown
 
 
+def _positive(text: str) -> int:
+    """Return a count of at least one. Raises ValueError, as argparse expects."""
+    found = int(text)
+    if found < 1:
+        raise ValueError(text)
+    return found
+
+
 def _parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments."""
     found = argparse.ArgumentParser(prog="di", description="DIJobs on this machine.")
@@ -41,7 +49,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     each.add_argument(
-        "file", type=Path, help="a manifest (YAML, JSON), a program, or a folder with --entry"
+        "file",
+        type=Path,
+        help="a manifest of a job or sweep (YAML, JSON), a program, or a folder with --entry",
     )
     each.add_argument("--entry", metavar="FILE", help="file of a folder that is started")
     for word, about in OF_CLUSTERS.items():
@@ -84,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="OPTION",
         help="option of the engine's `run`, such as --engine-option=--gpus=all",
+    )
+    each.add_argument(
+        "--parallelism",
+        type=_positive,
+        metavar="N",
+        help="of a sweep: trials at the same time, in place of the manifest's number",
     )
     each.add_argument("-f", "--logs", action="store_true", help="show the output of pods")
     return found

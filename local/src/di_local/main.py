@@ -16,10 +16,11 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from di_api.field_error import mapping
+from di_api.field_error import InvalidSpec, mapping
 from di_api.names import CHECKPOINT_VOLUME, job_name_of
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
+from di_api.sweeps import trial_name
 from di_local.addresses import NoAddress
 from di_local.arguments import OF_CLUSTERS, read_arguments
 from di_local.engine import Engine, NoEngine, find_engine
@@ -34,6 +35,8 @@ from di_local.manifest import (
 )
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
 from di_local.screen import replicas
+from di_local.sweep import SweepOutcome, run_sweep
+from di_local.trials import number, written
 from di_service.logs import configure_logs
 
 SUCCEEDED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -42,15 +45,70 @@ _MANIFESTS: Final = (".yaml", ".yml", ".json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a job; return 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after Ctrl-C."""
+    """Run a job or sweep; return 0 if it succeeded, 1 if it failed, 2 if it cannot run, 130 after
+    Ctrl-C.
+    """
     arguments, unknown = read_arguments(sys.argv[1:] if argv is None else argv)
     try:
         _check_options(arguments.file, unknown)
-        return conclude(run_job(_manifest(arguments), _options(arguments)))
+        manifest = _manifest_of(arguments, arguments.file)
+        if manifest.is_sweep:
+            return _sweep(manifest, arguments)
+        if arguments.parallelism is not None:
+            raise BadManifest(f"--parallelism is for a sweep, and {arguments.file} is none")
+        return conclude(run_job(_with_checkpoint(manifest, arguments), _options(arguments)))
+    except InvalidSpec as error:
+        return _refused([str(each) for each in error.errors])
     except (BadManifest, BadImages, CannotRun, NoAddress, NoEngine, OSError) as error:
-        for line in str(error).splitlines():
-            _CONSOLE.print(Text.assemble(("refused: ", "red"), line))
-        return REFUSED
+        return _refused(str(error).splitlines())
+
+
+def _refused(lines: Sequence[str]) -> int:
+    for line in lines:
+        _CONSOLE.print(Text.assemble(("refused: ", "red"), line))
+    return REFUSED
+
+
+def _sweep(manifest: Manifest, arguments: argparse.Namespace) -> int:
+    directory = None if arguments.checkpoint is None else arguments.checkpoint.resolve()
+    arguments.checkpoint = None
+    options = _options(arguments)
+
+    async def run_it() -> SweepOutcome:
+        return await run_sweep(
+            manifest,
+            options,
+            parallelism=arguments.parallelism,
+            checkpoint=directory,
+            say=_CONSOLE.print,
+            interrupts=_handled_interrupts(),
+        )
+
+    return _conclude_sweep(asyncio.run(run_it()), manifest)
+
+
+def _conclude_sweep(outcome: SweepOutcome, manifest: Manifest) -> int:
+    """Print the result of a sweep; return the exit code."""
+    counts, name = outcome.summary, str(manifest.job["metadata"]["name"])
+    if outcome.cannot_start:
+        _CONSOLE.print(Text(f"the program cannot start: {outcome.cannot_start}", "red"))
+    if outcome.exhausted:
+        _CONSOLE.print(Text(outcome.exhausted, "yellow"))
+    if counts.best is not None and counts.value is not None:
+        value = f"{outcome.spec.objective.metric} {number(counts.value)}"
+        parameters = written(outcome.parameters)
+        best = Text.assemble((f"best: {trial_name(name, counts.best)}", "bold green"))
+        _CONSOLE.print(Text.assemble(best, f"  {value}  {parameters}"))
+    ended = (counts.succeeded, "succeeded"), (counts.stopped, "stopped"), (counts.failed, "failed")
+    shown = ", ".join(f"{count} {what}" for count, what in ended if count)
+    _CONSOLE.print(
+        f"{len(outcome.trials)} trials{': ' if shown else ''}{shown} in {outcome.seconds:.0f} s."
+        f"   trials and logs: {outcome.directory}"
+    )
+    if outcome.is_interrupted:
+        return INTERRUPTED
+    has_failed = outcome.cannot_start or not counts.succeeded + counts.stopped
+    return FAILED if has_failed or counts.failed > outcome.spec.max_failed_trials else SUCCEEDED
 
 
 def run_file(path: Path) -> Outcome:
@@ -84,10 +142,9 @@ def _check_options(file: Path, unknown: Sequence[str]) -> None:
     )
 
 
-def _manifest(arguments: argparse.Namespace) -> Manifest:
-    found = _manifest_of(arguments, arguments.file)
+def _with_checkpoint(manifest: Manifest, arguments: argparse.Namespace) -> Manifest:
     directory = arguments.checkpoint
-    return found if directory is None else with_checkpoint(found, directory.resolve())
+    return manifest if directory is None else with_checkpoint(manifest, directory.resolve())
 
 
 def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
@@ -159,9 +216,7 @@ def _engine(arguments: argparse.Namespace) -> Engine | None:
 
 
 async def _run(manifest: Manifest, options: Options) -> Outcome:
-    interrupts, loop = Interrupts(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, interrupts)
+    interrupts = _handled_interrupts()
     counts = replicas(mapping(manifest.job.get("spec")))
     pods = ", ".join(_counted(count, task) for task, count in counts.items() if count)
     how = "as processes" if options.engine is None else f"in containers of {options.engine.name}"
@@ -171,6 +226,14 @@ async def _run(manifest: Manifest, options: Options) -> Outcome:
             path = shutil.which(word, path=options.environ.get("PATH"))
             _CONSOLE.print(Text(f"{word} is {path}", "dim"))
     return await run(manifest, options, say=_CONSOLE.print, interrupts=interrupts)
+
+
+def _handled_interrupts() -> Interrupts:
+    """Return the interrupts by signals of this process, in the running event loop."""
+    interrupts, loop = Interrupts(), asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(each, interrupts)
+    return interrupts
 
 
 def _write(text: str) -> None:

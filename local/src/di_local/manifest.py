@@ -11,7 +11,15 @@ from typing import Any, Final
 from di_api.base_template import with_base
 from di_api.conversion.versions import VERSIONS, ConversionFailed, convert
 from di_api.field_error import items, mapping
-from di_api.names import API_VERSION, CHECKPOINT_VOLUME, DI_CONTAINER, GROUP, KIND, is_dns_label
+from di_api.names import (
+    API_VERSION,
+    CHECKPOINT_VOLUME,
+    DI_CONTAINER,
+    GROUP,
+    KIND,
+    SWEEP_KIND,
+    is_dns_label,
+)
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents
 
@@ -29,16 +37,21 @@ class BadManifest(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The job, its ConfigMaps and Secrets, and the working directory of its programs."""
+    """The job or sweep, its ConfigMaps and Secrets, and the working directory of its programs."""
 
     job: Object
     beside: Sequence[Object]
     directory: Path
 
+    @property
+    def is_sweep(self) -> bool:
+        """Return whether it is a sweep, and no job."""
+        return self.job.get("kind") == SWEEP_KIND
+
 
 def read_manifest(path: Path) -> Manifest:
-    """Read one DIJob, with ConfigMaps and Secrets, from a YAML or JSON file; an older version is
-    converted to the newest.
+    """Read one DIJob or DISweep, with ConfigMaps and Secrets, from a YAML or JSON file; an older
+    version is converted to the newest.
 
     Raises:
         BadManifest: the file is unreadable, or has other content.
@@ -57,8 +70,8 @@ def read_manifest(path: Path) -> Manifest:
         namespace = document["metadata"].get("namespace") or NAMESPACE
         if not is_dns_label(namespace):
             raise BadManifest(f"{path}: metadata.namespace: {namespace!r} is no DNS label")
-    jobs = [each for each in documents if each.get("kind") == KIND]
-    others = [each for each in documents if each.get("kind") != KIND]
+    jobs = [each for each in documents if each.get("kind") in (KIND, SWEEP_KIND)]
+    others = [each for each in documents if each.get("kind") not in (KIND, SWEEP_KIND)]
     if len(jobs) != 1:
         raise BadManifest(f"{path}: {len(jobs)} documents of kind {KIND}, and one can run")
     for other in others:
@@ -67,21 +80,27 @@ def read_manifest(path: Path) -> Manifest:
                 f"{path}: {other.get('kind')} is nothing that a run here knows; "
                 f"beside the {KIND} there can be {' and '.join(_BESIDE)}"
             )
-    version = str(jobs[0].get("apiVersion"))
-    if version not in VERSIONS:
-        hint = f", not {version}" if version.startswith(GROUP) else f": apiVersion is {version}"
-        raise BadManifest(f"{path}: jobs of {', '.join(VERSIONS)} run here{hint}")
-    try:
-        job = convert(jobs[0], API_VERSION)
-    except ConversionFailed as error:
-        raise BadManifest(f"{path}: {error}") from error
-    spec = job.get("spec")
-    merged = {**job, "spec": with_base(spec)} if isinstance(spec, Mapping) else job
     return Manifest(
-        job=_placed(merged),
+        job=_placed(_in_newest_version(jobs[0], path)),
         beside=[_placed(each) for each in others],
         directory=path.resolve().parent,
     )
+
+
+def _in_newest_version(job: Object, path: Path) -> Object:
+    version = str(job.get("apiVersion"))
+    known = (API_VERSION,) if job["kind"] == SWEEP_KIND else VERSIONS
+    if version not in known:
+        hint = f", not {version}" if version.startswith(GROUP) else f": apiVersion is {version}"
+        raise BadManifest(f"{path}: jobs of {', '.join(known)} run here{hint}")
+    if job["kind"] == SWEEP_KIND:
+        return job
+    try:
+        converted = convert(job, API_VERSION)
+    except ConversionFailed as error:
+        raise BadManifest(f"{path}: {error}") from error
+    spec = converted.get("spec")
+    return {**converted, "spec": with_base(spec)} if isinstance(spec, Mapping) else converted
 
 
 def made_of_flags(

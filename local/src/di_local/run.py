@@ -23,7 +23,7 @@ from di_api.phase import Phase
 from di_api.validation import load_leniently
 from di_kube.resources import CONFIGMAPS, DIJOBS, SECRETS
 from di_local import runs, watchdog
-from di_local.addresses import Names, take_network
+from di_local.addresses import Names, Network, take_network
 from di_local.api.admission import admit
 from di_local.api.objects import Object
 from di_local.api.paths import bad_data
@@ -140,46 +140,51 @@ async def run(
         OSError: the run's directory cannot be created.
     """
     images = read_images(manifest.directory, options.command)
-    job = _checked(manifest, options, images, say)
-    variables = _looked_into(job, options, say)
+    job = checked(manifest, options, images, say)
+    variables = variables_of_images(job, options, say)
     began = time.monotonic()
     screen = Screen(elapsed=lambda: time.monotonic() - began)
-    make_runtime = partial(_runtime, manifest, options, images, variables)
-    async with _started(manifest, options, make_runtime) as started:
+    make_runtime = partial(runtime_of, manifest, options, images, variables)
+    async with started(manifest, options, make_runtime) as here:
         watched = Watched(
             job,
-            started.kubelet,
+            here.kubelet,
             screen,
             say,
             show_logs=options.show_logs,
             has_colours=options.has_colours,
         )
-        plane = started.plane
+        plane = here.plane
         plane.objects.subscribe(watched.on_change)
-        for other in manifest.beside:
-            plane.objects.create(_BESIDE[other["kind"]], dict(other))
-        follower = Follower(started.pods, started.times, watched.on_lines)
+        create_beside(plane, manifest)
+        follower = Follower(here.pods, here.times, watched.on_lines)
         following = asyncio.create_task(follower.run())
         plane.objects.create(DIJOBS, manifest.job)
-        await _first(watched.ended.wait(), interrupts.first(), _end_of(plane))
+        await first_of(watched.ended.wait(), interrupts.first(), end_of(plane))
         is_given_up = interrupts.happened or bool(watched.cannot_start)
-        await _end(started.kubelet, plane, job, interrupts, is_given_up=is_given_up)
+        await _end(here.kubelet, plane, job, interrupts, is_given_up=is_given_up)
         following.cancel()
         follower.look()
         outcome = Outcome(
             job=watched.job,
             seconds=time.monotonic() - began,
-            directory=started.directory,
+            directory=here.directory,
             cannot_start=watched.cannot_start,
         )
         status = {**(watched.job.get("status") or {}), "phase": outcome.phase}
-        runs.keep(started.directory, {**watched.job, "status": status})
+        runs.keep(here.directory, {**watched.job, "status": status})
     if outcome.phase == Phase.FAILED and options.show_logs is None:
         watched.explain()
     return outcome
 
 
-def _checked(
+def create_beside(plane: ControlPlane, manifest: Manifest) -> None:
+    """Create the ConfigMaps and Secrets of a manifest."""
+    for other in manifest.beside:
+        plane.objects.create(_BESIDE[other["kind"]], dict(other))
+
+
+def checked(
     manifest: Manifest, options: Options, images: Images, say: Callable[[Text], None]
 ) -> Object:
     """Return the job with its defaults, after a check that it can run here."""
@@ -213,7 +218,7 @@ def _checked(
     return job
 
 
-def _looked_into(
+def variables_of_images(
     job: Object, options: Options, say: Callable[[Text], None]
 ) -> Mapping[str, Mapping[str, str]]:
     """Return the variables of the needed images; empty for processes."""
@@ -229,13 +234,14 @@ def _looked_into(
         raise CannotRun(str(error)) from error
 
 
-def _runtime(
+def runtime_of(
     manifest: Manifest,
     options: Options,
     images: Images,
     variables: Mapping[str, Mapping[str, str]],
     hosts: Path,
 ) -> Runtime:
+    """Return what runs containers, which reads the names of pods from the file `hosts`."""
     if options.engine is None:
         directory = manifest.directory
         return Processes(environ=options.environ, directory=directory, images=images)
@@ -255,22 +261,32 @@ def _is_command(word: str, directory: Path, environ: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Started:
+class Started:
+    """The parts that run the jobs of a run, and the directory of the run."""
+
     plane: ControlPlane
     kubelet: Kubelet
+    network: Network
     directory: Path
     times: Times
 
     @property
     def pods(self) -> Path:
+        """Return the directory of the logs."""
         return self.directory / "pods"
 
 
 @asynccontextmanager
-async def _started(
-    manifest: Manifest, options: Options, make_runtime: Callable[[Path], Runtime]
-) -> AsyncIterator[_Started]:
-    """Start everything that a job needs; at the end only the logs are left."""
+async def started(
+    manifest: Manifest,
+    options: Options,
+    make_runtime: Callable[[Path], Runtime],
+    *,
+    is_sweep: bool = False,
+) -> AsyncIterator[Started]:
+    """Start everything that a job needs, or the trials of a sweep; at the end only the logs are
+    left.
+    """
     metadata = manifest.job["metadata"]
     network = take_network(random.Random())
     began = datetime.now().astimezone()
@@ -279,7 +295,7 @@ async def _started(
     mark = directory.name
     engine = options.engine.command if options.engine is not None else ()
     guard = await asyncio.to_thread(watchdog.start, mark, directory / runs.KUBECONFIG, engine)
-    names = Names(network, namespace=metadata["namespace"], job=metadata["name"])
+    names = Names(network, namespace=metadata["namespace"], job=metadata["name"], is_sweep=is_sweep)
     times = Times(now=lambda: datetime.now(UTC))
     kubelet: Kubelet | None = None
 
@@ -314,9 +330,16 @@ async def _started(
                 url=plane.kube.server,
                 token=plane.tokens.owner,
                 began=began,
+                is_sweep=is_sweep,
             )
             try:
-                yield _Started(plane=plane, kubelet=kubelet, directory=directory, times=times)
+                yield Started(
+                    plane=plane,
+                    kubelet=kubelet,
+                    network=network,
+                    directory=directory,
+                    times=times,
+                )
             finally:
                 await kubelet.end(at_once=True)
                 await services.end()
@@ -352,19 +375,19 @@ async def _end(
         metadata = job["metadata"]
         with suppress(Refused):
             plane.objects.delete(DIJOBS, metadata["namespace"], metadata["name"])
-        await _first(
+        await first_of(
             kubelet.end(), interrupts.second() if interrupts.happened else interrupts.first()
         )
     else:
-        await _first(kubelet.end(), interrupts.first())
+        await first_of(kubelet.end(), interrupts.first())
 
 
-async def _end_of(plane: ControlPlane) -> None:
+async def end_of(plane: ControlPlane) -> None:
     """Return when the operator ends, or raise its error."""
     await asyncio.shield(plane.failed)
 
 
-async def _first(*waits: Any) -> None:
+async def first_of(*waits: Any) -> None:
     """Return when the first of them returns; raises its error."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

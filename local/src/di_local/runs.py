@@ -18,6 +18,8 @@ KEPT: Final = 10
 _ABOUT: Final = "run.json"
 _END: Final = "job.json"
 KUBECONFIG: Final = "kubeconfig"
+TRIALS: Final = "trials.json"
+"""File of a sweep's run: its trials, with their parameters and last values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,10 @@ class Run:
     """One run, running or ended.
 
     Attributes:
+        job: name of its job, or of its sweep.
         pid: of the process that runs it.
         url: of its API.
+        is_sweep: whether its jobs are the trials of a sweep.
     """
 
     name: str
@@ -36,6 +40,14 @@ class Run:
     began: str
     url: str
     directory: Path
+    is_sweep: bool = False
+
+    def has(self, job: str) -> bool:
+        """Return whether a job of that name runs in it, or did."""
+        if not self.is_sweep:
+            return job == self.job
+        sweep, _, index = job.rpartition("-")
+        return sweep == self.job and index.isdecimal()
 
     @property
     def is_under_way(self) -> bool:
@@ -83,7 +95,15 @@ def new_directory(state: Path, job: str, now: datetime) -> Path:
     return path
 
 
-def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began: datetime) -> Run:
+def note(
+    directory: Path,
+    job: Mapping[str, Any],
+    *,
+    url: str,
+    token: str,
+    began: datetime,
+    is_sweep: bool = False,
+) -> Run:
     """Record a run at its start, with access to its API."""
     metadata = job["metadata"]
     run = Run(
@@ -94,8 +114,9 @@ def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began
         began=began.isoformat(timespec="seconds"),
         url=url,
         directory=directory,
+        is_sweep=is_sweep,
     )
-    fields = ("name", "job", "namespace", "pid", "began", "url")
+    fields = ("name", "job", "namespace", "pid", "began", "url", "is_sweep")
     _write(directory / KUBECONFIG, json.dumps(_kubeconfig(run, token)))
     _write(directory / _ABOUT, json.dumps({field: getattr(run, field) for field in fields}))
     return run
@@ -104,6 +125,11 @@ def note(directory: Path, job: Mapping[str, Any], *, url: str, token: str, began
 def keep(directory: Path, job: Mapping[str, Any]) -> None:
     """Record the last state of the job of a run."""
     _write(directory / _END, json.dumps(job))
+
+
+def keep_trials(directory: Path, trials: Mapping[str, Any]) -> None:
+    """Record the trials of a sweep."""
+    _write(directory / TRIALS, json.dumps(trials, indent=1))
 
 
 def close(run: Run) -> None:

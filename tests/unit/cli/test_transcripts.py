@@ -36,6 +36,7 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     "cli.md#seeing-what-there-is",
     "cli.md#why",
     "cli.md#before-submitting",
+    "cli.md#sweeps",
     "cli.md#converting",
     "cli.md#logs",
     "cli.md#submitting-and-changing",
@@ -121,6 +122,12 @@ def _fill(di: Di, folder: Path) -> None:
     (folder / "job.yaml").write_text(
         "apiVersion: diengine.opendilab.org/v2alpha1\nkind: DIJob\nmetadata: {name: pong}\n"
         "spec: {tasks: [{type: learner, template: {spec: {containers: [{name: c}]}}}]}\n"
+    )
+    (folder / "sweep.yaml").write_text(
+        "kind: DISweep\nmetadata: {name: pong}\nspec:\n  objective: {metric: episodeReturn}\n"
+        "  maxTrials: 64\n  parameters:\n"
+        "  - {name: lr, argument: --lr, logUniform: {min: 0.0001, max: 0.1}}\n  template: {spec: "
+        "{tasks: [{type: learner, template: {spec: {containers: [{name: c, image: i}]}}}]}}\n"
     )
     limits = "{resources: {limits: {nvidia.com/gpu: 8}}, name: c}"
     (folder / "big.yaml").write_text(

@@ -11,7 +11,8 @@ import yaml
 
 from di_api.conversion.versions import convert
 from di_api.defaults import with_defaults
-from di_api.names import API_VERSION, KIND, task_service_env
+from di_api.names import API_VERSION, KIND, SWEEP_KIND, task_service_env
+from di_api.sweeps import validate_sweep
 from di_api.validation import validate_job
 from examples.demo.manifests import EXAMPLES, REFUSED, ROOT, templates
 
@@ -24,7 +25,11 @@ def read(path: Path) -> Any:
 
 @pytest.mark.parametrize("file", sorted(ROOT.glob("examples/*/*.yaml")), ids=str)
 def test_every_manifest_but_the_refused_one_is_admitted(file: Path) -> None:
-    found = [body for body in yaml.safe_load_all(file.read_text()) if body["kind"] == KIND]
+    documents = list(yaml.safe_load_all(file.read_text()))
+    if sweeps := [body for body in documents if body["kind"] == SWEEP_KIND]:
+        assert [validate_sweep(body) for body in sweeps] == [[]]
+        return
+    found = [body for body in documents if body["kind"] == KIND]
     (job,) = (convert(body, API_VERSION) for body in found)
     errors = validate_job({**job, "spec": with_defaults(job["spec"])})
     assert bool(errors) is (file == REFUSED), errors

@@ -27,6 +27,7 @@ def _quality(parameters: Mapping[str, Any], step: int) -> float:
     return step - abs(math.log10(parameters["lr"]) + 2) * 10
 
 
+@pytest.mark.proves("sweeps.md#budgets")
 def test_no_more_trials_run_at_once_than_parallelism() -> None:
     spec = spec_of(parallelism=3)
     assert list(decide(spec, []).create) == [0, 1, 2]
@@ -47,6 +48,7 @@ def test_a_sweep_is_over_after_its_last_trial() -> None:
     assert not decide(spec, ended, ending=1).is_over
 
 
+@pytest.mark.proves("sweeps.md#budgets")
 @pytest.mark.parametrize(
     ("budget", "trials", "elapsed"),
     [
@@ -71,6 +73,7 @@ def test_a_used_up_budget_stops_all_trials(
     assert not decide(spec, trials[:1], elapsed=elapsed * 0.99 - 1).exhausted or elapsed == 0
 
 
+@pytest.mark.proves("sweeps.md#early-stopping")
 def test_a_trial_that_is_not_among_the_best_at_a_rung_stops() -> None:
     spec = spec_of(earlyStopping=_HALVING)
     before = [_running(0, 2, 5.0, rungs={2: 5.0}, judged=2), _running(1, 3, 4.0)]
@@ -79,6 +82,7 @@ def test_a_trial_that_is_not_among_the_best_at_a_rung_stops() -> None:
     assert changed.stopped == "not among the best at step 2"
 
 
+@pytest.mark.proves("sweeps.md#early-stopping")
 def test_smaller_values_are_better_with_minimize() -> None:
     spec = spec_of(
         earlyStopping=_HALVING, objective={"metric": "episodeReturn", "goal": "Minimize"}
@@ -100,6 +104,7 @@ def test_a_trial_before_its_first_report_is_not_compared() -> None:
     assert not decide(spec, [Trial(index=0, phase=Phase.RUNNING, step=5)]).changed
 
 
+@pytest.mark.proves("sweeps.md#seeds")
 def test_seeds_of_a_choice_stop_together_by_their_mean() -> None:
     spec = spec_of(earlyStopping=_HALVING, seeds={"count": 2, "environment": "SEED"}, maxTrials=4)
     first = [_running(index, 2, 5.0, rungs={2: 5.0}, judged=2) for index in (0, 1)]
@@ -115,6 +120,7 @@ def test_a_failed_seed_does_not_hold_up_the_others() -> None:
     assert (changed.index, changed.judged) == (0, 2)
 
 
+@pytest.mark.proves("sweeps.md#the-best-trial")
 def test_the_best_trial_is_that_of_the_best_mean_of_its_seeds() -> None:
     spec = spec_of(seeds={"count": 2, "environment": "SEED"}, maxTrials=6)
     values = [9.0, 1.0, 6.0, 6.0, 99.0, None]
@@ -175,6 +181,7 @@ def test_kills_change_no_decision(seed: int) -> None:
     assert plain.jobs == killed.jobs
 
 
+@pytest.mark.proves("sweeps.md#early-stopping")
 def test_halving_finds_the_best_of_64_with_a_third_of_the_steps() -> None:
     manifest = sweep(parallelism=8, maxTrials=64, earlyStopping={"firstStep": 3, "reduction": 3})
     here = Cluster(manifest, _quality, last_step=81)

@@ -28,6 +28,7 @@ def _one(**fields: Any) -> dict[str, Any]:
     return {"parameters": [{**_P, **fields}]}
 
 
+@pytest.mark.proves("sweeps.md#what-is-refused")
 @pytest.mark.parametrize(
     ("change", "path", "message"),
     [
@@ -114,6 +115,18 @@ def _one(**fields: Any) -> dict[str, Any]:
             {"template": {"spec": {**template()["spec"], "backoffLimit": -1}}},
             "spec.template.spec.backoffLimit",
             "must be",
+        ),
+        (
+            {
+                "template": {
+                    "spec": {
+                        **template()["spec"],
+                        "checkpoint": {"persistentVolumeClaim": "mine"},
+                    }
+                }
+            },
+            "spec.template.spec.checkpoint",
+            "would be shared by all trials",
         ),
         ({"earlyStopping": {"firstStep": 0}}, "spec.earlyStopping.firstStep", "must be 1 or more"),
         (

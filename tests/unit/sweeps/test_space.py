@@ -29,6 +29,7 @@ def _parameter(kind: str, name: str = "p") -> Object:
     return {"name": name, "environment": name.upper(), **_RANGES[kind]}
 
 
+@pytest.mark.proves("sweeps.md#parameters")
 @pytest.mark.parametrize("sampler", ["Random", "QuasiRandom"])
 @pytest.mark.parametrize("kind", _RANGES)
 def test_drawn_values_are_of_their_set_and_reach_all_of_it(sampler: str, kind: str) -> None:
@@ -61,6 +62,7 @@ def test_drawn_values_are_of_their_set_and_reach_all_of_it(sampler: str, kind: s
             assert tenths >= set(range(10))
 
 
+@pytest.mark.proves("sweeps.md#samplers")
 def test_a_grid_has_every_combination_once() -> None:
     spec = spec_of(
         parameters=[_parameter("values", "a"), _parameter("int", "b")],
@@ -72,6 +74,7 @@ def test_a_grid_has_every_combination_once() -> None:
     assert found == list(itertools.product(["adam", 3, 0.5, True], [-3, 1, 5, 9]))
 
 
+@pytest.mark.proves("sweeps.md#seeds")
 def test_seeds_repeat_each_choice_of_parameters() -> None:
     spec = spec_of(seeds={"count": 3, "environment": "SEED"}, maxTrials=6)
     found = [Space(spec).parameters(trial) for trial in range(6)]
@@ -107,6 +110,7 @@ def test_halton_points_put_one_in_each_interval_of_a_dimension(seed: int) -> Non
         assert sorted(int(each * base**2) for each in points) == list(range(base**2))
 
 
+@pytest.mark.proves("sweeps.md#samplers")
 def test_another_random_seed_gives_other_trials() -> None:
     first, second = (
         [Space(spec_of(randomSeed=seed)).parameters(trial) for trial in range(12)]

@@ -29,6 +29,7 @@ def _main(job: Object) -> Object:
     return found
 
 
+@pytest.mark.proves("sweeps.md#parameters")
 @pytest.mark.parametrize(
     ("container", "key", "words"),
     [
@@ -46,18 +47,21 @@ def test_an_argument_takes_the_place_of_the_template_s_value(
     assert _main(job)[key] == words
 
 
+@pytest.mark.proves("sweeps.md#parameters")
 def test_a_variable_takes_the_place_of_the_template_s_value() -> None:
     env = [{"name": "P", "value": "1"}, {"name": "Q", "value": "2"}]
     job = _job({"environment": "P", "values": [True]}, template=template(env=env))
     assert _main(job)["env"] == [env[1], {"name": "P", "value": "true"}]
 
 
+@pytest.mark.proves("sweeps.md#parameters")
 @pytest.mark.parametrize("path", ["tasks[learner].replicas", "tasks[0].replicas"])
 def test_a_field_gets_the_value_itself(path: str) -> None:
     job = _job({"field": path, "values": [3]})
     assert job["spec"]["tasks"][0]["replicas"] == 3
 
 
+@pytest.mark.proves("sweeps.md#parameters")
 def test_a_task_alone_gets_the_argument() -> None:
     both = template()
     both["spec"]["tasks"] += template(name="collector")["spec"]["tasks"]

@@ -58,7 +58,9 @@ def meant_runs(
     live = [run for run in known_runs() if run.is_under_way]
     if chosen := [run for run in live if str(run.kubeconfig) == os.environ.get("KUBECONFIG")]:
         return chosen
-    found = [run for run in live if job in (None, run.job) and namespace in (None, run.namespace)]
+    found = [
+        run for run in live if (job is None or run.has(job)) and namespace in (None, run.namespace)
+    ]
     if local and job is not None and not found:
         others = ", ".join(sorted({run.job for run in live}))
         raise CommandError(
@@ -92,7 +94,7 @@ def the_one(runs: Sequence[Run]) -> Run | None:
 def end_of_run(job: str) -> str:
     """Return where the logs of the job's last run are, if it has ended; else an empty string."""
     for run in known_runs():
-        if run.job == job:
+        if run.has(job):
             over = f"its run on this machine is over; logs: {run.directory}"
             return "" if run.is_under_way else over
     return ""

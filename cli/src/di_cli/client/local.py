@@ -267,7 +267,7 @@ class LocalClient:
 
     def list(self) -> Jobs[LocalJob]:
         """Return the jobs that run here, and the last ones that ended, the latest first."""
-        return Jobs(LocalJob(run, _first_state(run)) for run in known_runs())
+        return Jobs(LocalJob(run, _first_state(run)) for run in known_runs() if not run.is_sweep)
 
 
 def local() -> LocalClient:

@@ -218,6 +218,12 @@ FEATURES: Final = (
         values=("tracing",),
     ),
     Feature(
+        name="Sweeps",
+        stage=Stage.ALPHA,
+        page="how-to/sweeps.md",
+        switch="`di sweep`, `di run` with a DISweep",
+    ),
+    Feature(
         name="Node checks",
         stage=Stage.ALPHA,
         page="reference/dijob.md#node-checks",

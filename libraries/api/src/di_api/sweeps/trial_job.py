@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from di_api.base_template import with_base
 from di_api.field_error import items, mapping
 from di_api.names import (
     ANNOTATION_PARAMETERS,
@@ -58,7 +59,7 @@ def job_with(
                 ANNOTATION_PARAMETERS: json.dumps(parameters, ensure_ascii=False),
             },
         },
-        "spec": spec.template.get("spec"),
+        "spec": with_base(mapping(spec.template.get("spec"))),
     }
     for each in spec.parameters:
         job["spec"] = _written(job["spec"], each, parameters[each.name])

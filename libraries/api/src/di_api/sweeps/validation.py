@@ -88,6 +88,7 @@ def _of_relations(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
     for name, rule in _NOT_OF_TRIALS.items():
         if template.get(name) is not None:
             yield FieldError(f"{_TEMPLATE}.spec.{name}", template[name], rule)
+    yield from _of_checkpoint(template)
     listed = [mapping(each) for each in items(raw.get("parameters"))]
     names: set[str] = {SEED} if spec.seeds is not None else set()
     for index, (each, given) in enumerate(zip(spec.parameters, listed, strict=True)):
@@ -102,6 +103,19 @@ def _of_relations(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
     if not spec.parameters and spec.seeds is None:
         yield FieldError("spec.parameters", ABSENT, "is required, or seeds")
     yield from _of_size(spec)
+
+
+def _of_checkpoint(template: Object) -> Iterator[FieldError]:
+    """Yield the error of a template whose trials would restore each other's checkpoints."""
+    checkpoint = mapping(template.get("checkpoint"))
+    volumes = [mapping(each) for each in items(template.get("volumes"))]
+    own = [each.get("name") for each in volumes if "emptyDir" in each]
+    if checkpoint and checkpoint.get("volume") not in own:
+        yield FieldError(
+            f"{_TEMPLATE}.spec.checkpoint",
+            checkpoint,
+            "would be shared by all trials; an emptyDir, which each pod has alone, is possible",
+        )
 
 
 def _of_target(target: Target, given: Object, path: str, template: Object) -> Iterator[FieldError]:
