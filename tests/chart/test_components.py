@@ -18,7 +18,8 @@ VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": {"timeoutSeconds", "hostNetwork"},
     "operator": {
-        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "kueue", "notifications", "allocator")
+        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "sweeps"),
+        *("kueue", "notifications", "allocator"),
     },
     "server": {"auth", "limits", "plainHTTP", "scaling", "tls"},
 }

@@ -230,6 +230,12 @@ def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
     assert not chart.render("crds.enabled=false").of_kind("CustomResourceDefinition")
 
 
+def test_sweeps_have_a_definition_where_the_operator_runs_them(chart: Chart) -> None:
+    name = "disweeps.diengine.opendilab.org"
+    assert name not in chart.render().of_kind("CustomResourceDefinition")
+    assert crd(chart, name, "operator.sweeps=true")["spec"] == file_of(name)["spec"]
+
+
 def test_with_the_webhook_every_version_is_served_and_converted(chart: Chart) -> None:
     wanted = with_conversion(file_of(DIJOBS), {"service": SERVICE})
     assert crd(chart, DIJOBS)["spec"] == wanted["spec"]

@@ -187,6 +187,27 @@ def test_without_job_tasks_and_queues_the_operator_changes_no_job(chart: Chart) 
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_JOB_TASKS"] == "false"
 
 
+@pytest.mark.proves("operations.md#values/operator-sweeps")
+def test_with_sweeps_the_operator_creates_jobs_and_reads_sweeps(chart: Chart) -> None:
+    usual = permissions(chart.render(), "di-operator")["*"]
+    found = permissions(chart.render("operator.sweeps=true"), "di-operator")["*"]
+    assert {key: verbs for key, verbs in found.items() if usual.get(key) != verbs} == {
+        DIJOBS: "create delete get list patch watch",
+        "disweeps.diengine.opendilab.org": "list watch",
+        "disweeps/status.diengine.opendilab.org": "patch",
+    }
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_users_have_sweeps_where_the_operator_runs_them(chart: Chart, is_on: bool) -> None:
+    roles = chart.render(*(["operator.sweeps=true"] if is_on else [])).of_kind("ClusterRole")
+    for role, verb in (("view", "watch"), ("edit", "create")):
+        rules = roles[f"di-di-orchestrator-{role}"]["rules"]
+        found = [rule for rule in rules if "disweeps" in rule["resources"]]
+        assert bool(found) is is_on
+        assert all(verb in rule["verbs"] for rule in found)
+
+
 def test_a_foreign_aggregator_config_is_read_only(chart: Chart) -> None:
     rendered = chart.render("aggregatorConfig.create=false", "aggregatorConfig.name=mine")
     found = permissions(rendered, "di-operator")["di-system"]

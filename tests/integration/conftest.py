@@ -97,7 +97,13 @@ def job_tasks(kube_config: KubeConfig) -> None:
 
 
 @pytest.fixture(scope="session")
-def known_state(kube_config: KubeConfig, crd: str, job_tasks: None) -> KnownState:
+def sweeps(kube_config: KubeConfig) -> None:
+    """The definition of DISweeps, installed and served."""
+    asyncio.run(install_crd(kube_config, definition("disweeps-crd")))
+
+
+@pytest.fixture(scope="session")
+def known_state(kube_config: KubeConfig, crd: str, job_tasks: None, sweeps: None) -> KnownState:
     """The cluster-scoped objects before the first test."""
 
     async def take() -> KnownState:

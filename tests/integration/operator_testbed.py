@@ -138,6 +138,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "notification_waiting": 0.0,
         "job_metrics": 200,
         "job_tasks": False,
+        "sweeps": False,
         "kubeconfig": None,
         "log_level": "info",
     }

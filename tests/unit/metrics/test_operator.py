@@ -16,6 +16,9 @@ CALLS: dict[str, tuple[Call, dict[str, str], float]] = {
     "di_operator_notifications_total": (
         lambda metrics: metrics.notified("team", "sent"), {"target": "team", "result": "sent"}, 2
     ),
+    "di_operator_sweep_reconciles_total": (
+        lambda metrics: metrics.sweeps.reconciled("ok", 0.1), {"result": "ok"}, 2
+    ),
     "di_operator_task_looks_total": (
         lambda metrics: metrics.task_looks.reconciled("ok", 0.1), {"result": "ok"}, 2
     ),
@@ -39,6 +42,7 @@ CALLS: dict[str, tuple[Call, dict[str, str], float]] = {
 @pytest.mark.proves(
     "metrics.md#operator/di-operator-anomalies-total",
     "metrics.md#operator/di-operator-notifications-total",
+    "metrics.md#operator/di-operator-sweep-reconciles-total",
     "metrics.md#operator/di-operator-task-looks-total",
     "metrics.md#operator/di-operator-pod-trials-total",
     "metrics.md#operator/di-operator-policy-duration-seconds",

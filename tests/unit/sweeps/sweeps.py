@@ -79,13 +79,20 @@ class Cluster:
 
     def reconcile(self, at_write: Callable[[], None] = lambda: None) -> bool:
         """Carry out one decision, write by write; return whether the sweep is over."""
-        found = decide(self.spec, self.trials(), elapsed=(self.now - START).total_seconds())
+        found = decide(
+            self.spec,
+            self.trials(),
+            elapsed=(self.now - START).total_seconds(),
+            ending=sum("endsAt" in job["status"] for job in self.jobs.values()),
+        )
         for each in found.changed:
             at_write()
             job = self.jobs[trial_name("tune", each.index)]
             job["metadata"]["annotations"][ANNOTATION_RUNGS] = rungs_text(each)
             if each.stopped:
                 job["spec"] = {**job["spec"], "suspend": True}
+                # Its pods need their grace period.
+                job["status"]["endsAt"] = "soon"
             at_write()
         for index in found.create:
             at_write()
@@ -101,6 +108,8 @@ class Cluster:
     def work(self, order: Iterator[int], step: int = 1) -> None:
         """Let running jobs take a step each and report, in this order of their indexes."""
         self.now += timedelta(seconds=1)
+        for job in self.jobs.values():
+            job["status"].pop("endsAt", None)
         running = [
             job
             for job in self.jobs.values()

@@ -35,6 +35,17 @@ def test_no_more_trials_run_at_once_than_parallelism() -> None:
     assert list(decide(spec, [_running(0)], ending=2).create) == []
 
 
+@pytest.mark.proves("sweeps.md#budgets")
+def test_a_trial_that_stops_counts_until_its_pods_have_ended() -> None:
+    spec = spec_of(earlyStopping=_HALVING)
+    first = _running(0, 2, 5.0, rungs={2: 5.0}, judged=2)
+    found = decide(spec, [first, _running(1, 3, 4.0)])
+    assert found.changed[0].stopped
+    assert not found.create
+    assert not decide(spec, [first, found.changed[0]], ending=1).create
+    assert list(decide(spec, [first, found.changed[0]]).create) == [2]
+
+
 def test_a_deleted_trial_is_not_created_again() -> None:
     assert list(decide(spec_of(), [_running(4), _running(5)]).create) == []
     assert list(decide(spec_of(), [], created=11).create) == [11]
@@ -69,7 +80,10 @@ def test_a_used_up_budget_stops_all_trials(
     assert next(iter(budget)) in found.exhausted
     assert [(each.index, each.stopped) for each in found.changed] == [(0, found.exhausted)]
     assert not found.create
-    assert found.is_over
+    # Its pods still run.
+    assert not found.is_over
+    stopped = {each.index: each for each in found.changed}
+    assert decide(spec, [stopped.get(each.index, each) for each in trials], elapsed=elapsed).is_over
     assert not decide(spec, trials[:1], elapsed=elapsed * 0.99 - 1).exhausted or elapsed == 0
 
 

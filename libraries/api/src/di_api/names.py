@@ -15,6 +15,7 @@ VERSION: Final = "v2alpha1"
 KIND: Final = "DIJob"
 PLURAL: Final = "dijobs"
 SWEEP_KIND: Final = "DISweep"
+SWEEP_PLURAL: Final = "disweeps"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 COORDINATED_VERSIONS: Final = ("v1alpha1", "v1alpha2")

@@ -89,6 +89,9 @@ DIJOBS = Resource(group=names.GROUP, version=names.VERSION, plural=names.PLURAL,
 DIJOB_TASKS = Resource(
     group=names.GROUP, version=names.VERSION, plural=names.TASK_PLURAL, kind=names.TASK_KIND
 )
+DISWEEPS = Resource(
+    group=names.GROUP, version=names.VERSION, plural=names.SWEEP_PLURAL, kind=names.SWEEP_KIND
+)
 AGGREGATOR_CONFIGS = Resource(
     group=names.GROUP,
     version=names.COORDINATED_VERSIONS[0],

@@ -106,6 +106,8 @@ class Config:
     """Object kinds that jobs are allowed to bring along."""
     job_tasks: bool
     """Whether scalable tasks get a DIJobTask."""
+    sweeps: bool
+    """Whether DISweeps run."""
     kueue: bool
     """Whether jobs can have a queue of Kueue."""
     high_priority_class: str | None
@@ -307,6 +309,11 @@ _SETTINGS: Final = (
         fields.Boolean(load_default=False),
         "true: scalable tasks get a DIJobTask, for kubectl scale and autoscalers; needs its "
         "definition",
+    ),
+    Setting(
+        "sweeps",
+        fields.Boolean(load_default=False),
+        "true: DISweeps run, as jobs that they control; needs their definition",
     ),
     Setting(
         "notification_targets",

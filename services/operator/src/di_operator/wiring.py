@@ -53,6 +53,7 @@ from di_operator.reconcile.job_reader import JobReader, KnownElsewhere, Unwatche
 from di_operator.reconcile.pod_trials import BACKOFF, WORKERS, PodTrials, Trials
 from di_operator.reconcile.reconciler import Reconciler
 from di_operator.reconcile.traces import ScalingTraces
+from di_operator.sweeps.duties import sweep_duties
 from di_service.spans import Tracing
 
 if TYPE_CHECKING:
@@ -218,6 +219,17 @@ def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapp
         check_lease=base.leadership.check,
         loss=base.loss,
         observer=base.metrics.task_looks,
+        clock=clock,
+        rng=base.rng,
+    )
+    found |= sweep_duties(
+        config,
+        client=client,
+        caches=seen.caches,
+        informers=seen.informers,
+        check_lease=base.leadership.check,
+        loss=base.loss,
+        observer=base.metrics.sweeps,
         clock=clock,
         rng=base.rng,
     )

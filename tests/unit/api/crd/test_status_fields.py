@@ -13,7 +13,7 @@ JOBS: Final = "dijobs-crd.yaml"
 OF_SERVER: Final = {"profilings", "progress", "shards"}
 OF_NOTIFIER: Final = {"notified"}
 WRITERS: Final = ("services/operator/src", "services/server/src", "libraries/api/src/di_api")
-CRDS: Final = (JOBS, "dijobtasks-crd.yaml")
+CRDS: Final = (JOBS, "dijobtasks-crd.yaml", "disweeps-crd.yaml")
 
 
 def test_the_crd_has_every_status_field_that_a_service_writes() -> None:

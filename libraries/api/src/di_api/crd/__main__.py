@@ -80,6 +80,7 @@ def _schema(name: str, template: Schema) -> dict[str, Any]:
         "JobTaskSpec": schemas.job_task,
         "OlderSpec": schemas.older,
         "Spec": schemas.newest,
+        "SweepSpec": schemas.sweep,
     }
     return {"spec": specs[name]()}
 

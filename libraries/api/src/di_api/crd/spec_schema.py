@@ -32,6 +32,7 @@ from di_api.spec.kinds import (
     Volumes,
 )
 from di_api.spec.task_service import Protocol
+from di_api.sweeps.spec import SweepSpec
 from di_api.validation.relations.row import Rule
 
 _OF_JOB_TASK: Final[Rule] = {
@@ -99,6 +100,13 @@ class SpecSchemas:
         about = "What the task is to have; spec.tasks of the job has it all."
         rules = [_OF_JOB_TASK, *fixed_fields(JobTaskSpec)]
         return {"type": "object", "description": about, **self._object(JobTaskSpec, rules)}
+
+    def sweep(self) -> Schema:
+        """Return the schema of a DISweep's spec; the operator checks what its fields have to do
+        with each other, and the jobs of its trials.
+        """
+        about = "The trials to run. Changes of the parameters apply to later trials."
+        return {"type": "object", "description": about, **self._object(SweepSpec)}
 
     def _object(self, owner: type, rules: Sequence[Rule] = ()) -> Schema:
         declared = fields_of(owner).values()

@@ -221,7 +221,8 @@ FEATURES: Final = (
         name="Sweeps",
         stage=Stage.ALPHA,
         page="how-to/sweeps.md",
-        switch="`di sweep`, `di run` with a DISweep",
+        switch="`di sweep`, `di run` with a DISweep; `operator.sweeps`",
+        values=("operator.sweeps",),
     ),
     Feature(
         name="Node checks",

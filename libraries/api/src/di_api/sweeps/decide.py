@@ -62,6 +62,8 @@ def decide(
             for index, each in after.items()
         }
     active = sum(each.is_active for each in after.values())
+    # The pods of those that stop now still run.
+    ending += sum(each.is_active and bool(after[index].stopped) for index, each in known.items())
     free = max(0, spec.parallelism - active - ending)
     end = created if exhausted else min(space.size, created + free)
     create = range(created, max(created, end))

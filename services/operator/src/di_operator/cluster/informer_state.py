@@ -37,6 +37,7 @@ from di_api.names import (
     LABEL_POD_NAME,
     LABEL_REPLICA_LEADER,
     LABEL_STANDBY,
+    LABEL_SWEEP,
     LABEL_TASK_NAME,
 )
 from di_api.ownership import controlling_job
@@ -70,6 +71,7 @@ from di_operator.process.controller import JobKey
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 INDEX_JOB = "job"
 INDEX_PHASE = "phase"
+INDEX_SWEEP = "sweep"
 # Objects that we deleted and whose DELETED event is outstanding; far more than are ever under way.
 MAX_HIDDEN = 10_000
 # A job of a thousand pods causes a thousand events, each worth a reconcile over a thousand pods.
@@ -263,6 +265,14 @@ def transform_node(body: dict[str, Any]) -> dict[str, Any]:
 def index_phase(body: Mapping[str, Any]) -> Iterable[str]:
     """Index a job by its phase; a job without one is Pending."""
     yield str((body.get("status") or {}).get("phase") or "Pending")
+
+
+def index_sweep(body: Mapping[str, Any]) -> Iterable[str]:
+    """Index a job by the sweep that its label names; whether that controls it is checked later."""
+    metadata = body["metadata"]
+    sweep = mapping(metadata.get("labels")).get(LABEL_SWEEP)
+    if isinstance(sweep, str):
+        yield index_value(metadata["namespace"], sweep)
 
 
 def index_job(body: Mapping[str, Any]) -> Iterable[str]:

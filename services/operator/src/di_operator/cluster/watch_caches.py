@@ -15,8 +15,10 @@ from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import (
     INDEX_JOB,
     INDEX_PHASE,
+    INDEX_SWEEP,
     index_job,
     index_phase,
+    index_sweep,
     transform,
     transform_job,
     transform_pod,
@@ -48,7 +50,11 @@ def watch_caches(
             namespace=config.watch_namespace,
             label_selector=selector,
             transform=kept_of.get(resource, transform),
-            indexes={INDEX_PHASE: index_phase} if resource == DIJOBS else {INDEX_JOB: index_job},
+            indexes=(
+                {INDEX_PHASE: index_phase, INDEX_SWEEP: index_sweep}
+                if resource == DIJOBS
+                else {INDEX_JOB: index_job}
+            ),
             clock=clock.monotonic,
             rng=rng,
             limits=WATCH_LIMITS,

@@ -98,6 +98,14 @@ class Metrics:
                 registry=self.registry,
             )
         )
+        self.sweeps = _Looks(
+            Counter(
+                "di_operator_sweep_reconciles",
+                "Reconciles of DISweeps, by result.",
+                ["result"],
+                registry=self.registry,
+            )
+        )
         self.pod_trials = _Looks(
             Counter(
                 "di_operator_pod_trials",

@@ -1,0 +1,78 @@
+"""The leader's parts for DISweeps, put together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from di_kube.cache import WatchCache
+from di_kube.client import KubeClient
+from di_kube.resources import DIJOBS, DISWEEPS, Resource
+from di_operator.cluster.informer_state import INDEX_SWEEP, InformerState, index_value, transform
+from di_operator.config import Config
+from di_operator.process.clock import Clock
+from di_operator.process.controller import Controller, Observer, job_queue
+from di_operator.process.lease_state import Loss
+from di_operator.process.queue import KeyedBackoff
+from di_operator.process.supervision import Duty
+from di_operator.sweeps.keeper import Sweeps
+
+WORKERS: Final = 2
+"""Sweeps that are reconciled at the same time; there are far fewer than jobs."""
+BACKOFF: Final = (0.1, 15.0)
+"""Smallest and largest delay in seconds before a failed sweep is retried."""
+
+
+def sweep_duties(
+    config: Config,
+    *,
+    client: KubeClient,
+    caches: Mapping[Resource, WatchCache],
+    informers: InformerState,
+    check_lease: Callable[[], None],
+    loss: Loss,
+    observer: Observer,
+    clock: Clock,
+    rng: random.Random,
+) -> Mapping[str, Duty]:
+    """Return the parts that run sweeps, by name; empty if the configuration disables them.
+
+    One part watches them, one reconciles them. Both wait while the API server does not serve their
+    kind. The other arguments are those of `Sweeps`, `Controller` and `WatchCache`.
+    """
+    if not config.sweeps:
+        return {}
+    found = WatchCache(
+        client,
+        DISWEEPS,
+        namespace=config.watch_namespace,
+        transform=transform,
+        clock=clock.monotonic,
+        rng=rng,
+    )
+    queue = job_queue(workers=WORKERS)
+    jobs = caches[DIJOBS]
+    sweeps = Sweeps(
+        client=client,
+        found=found,
+        jobs=lambda key: jobs.by_index(INDEX_SWEEP, index_value(key.namespace, key.name)),
+        observe_job=partial(informers.observe, DIJOBS, is_news=True),
+        wake=queue.add_after,
+        check_lease=check_lease,
+        now=clock.now,
+    )
+    jobs.subscribe(sweeps.follow_job)
+    found.subscribe(sweeps.follow_sweep)
+    controller = Controller(
+        reconcile=sweeps.reconcile,
+        report=sweeps.report,
+        queue=queue,
+        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=rng),
+        workers=WORKERS,
+        loss=loss,
+        monotonic=clock.monotonic,
+        observer=observer,
+    )
+    return {"watch disweeps": found.run, "sweeps": controller.run}

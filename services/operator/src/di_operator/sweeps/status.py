@@ -1,0 +1,169 @@
+"""The status of a DISweep, and the objects that its trials become. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from di_api.field_error import FieldError, items, mapping
+from di_api.names import (
+    ANNOTATION_RUNGS,
+    API_VERSION,
+    GROUP,
+    SWEEP_KIND,
+)
+from di_api.sweeps import (
+    Decision,
+    Space,
+    SweepSpec,
+    Trial,
+    rungs_text,
+    summarize,
+    trial_job,
+    trial_name,
+)
+from di_api.timestamps import format_time
+
+Object = Mapping[str, Any]
+COMPLETE: Final = "Complete"
+VALID: Final = "Valid"
+REFUSED: Final = "Refused"
+_LONGEST: Final = 1024
+_SHOWN_ERRORS: Final = 8
+
+
+def is_trial_of(job: Object, sweep: Object) -> bool:
+    """Return whether a sweep controls a job: any client can write labels."""
+    uid = sweep["metadata"]["uid"]
+    return any(
+        owner.get("controller") is True
+        and owner.get("kind") == SWEEP_KIND
+        and owner.get("uid") == uid
+        and str(owner.get("apiVersion") or "").partition("/")[0] == GROUP
+        for owner in map(mapping, items(job["metadata"].get("ownerReferences")))
+    )
+
+
+def owned_job(sweep: Object, spec: SweepSpec, index: int) -> dict[str, Any]:
+    """Return the job of a trial, which is deleted with its sweep."""
+    job = trial_job(sweep, spec, index)
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": SWEEP_KIND,
+        "name": sweep["metadata"]["name"],
+        "uid": sweep["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {**job, "metadata": {**job["metadata"], "ownerReferences": [owner]}}
+
+
+def trial_patch(job: Object, trial: Trial) -> dict[str, Any]:
+    """Return the merge patch with the record of a trial, and with its stop: one write, so that no
+    comparison is made twice.
+    """
+    return {
+        # The UID is a precondition: another job can have the name by now.
+        "metadata": {
+            "uid": job["metadata"]["uid"],
+            "annotations": {ANNOTATION_RUNGS: rungs_text(trial)},
+        },
+        **({"spec": {"suspend": True}} if trial.stopped else {}),
+    }
+
+
+def status_of(
+    sweep: Object,
+    spec: SweepSpec,
+    trials: Iterable[Trial],
+    parameters: Mapping[int, Mapping[str, Any]],
+    decision: Decision,
+    *,
+    refused: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the status of a valid sweep.
+
+    Args:
+        sweep: the sweep with its present status.
+        spec: its spec.
+        trials: all that exist.
+        parameters: of the trials, by index.
+        decision: what was decided about them.
+        refused: the API server's message about a trial that it refused; empty without one.
+        now: time of a new condition.
+    """
+    found = list(trials)
+    counts, before = summarize(spec, found), mapping(sweep.get("status"))
+    created = max(before.get("created") or 0, max((each.index for each in found), default=-1) + 1)
+    name = str(sweep["metadata"]["name"])
+    best = {}
+    if counts.best is not None:
+        texts = {key: str(value) for key, value in parameters.get(counts.best, {}).items()}
+        trial = trial_name(name, counts.best)
+        best = {"best": {"trial": trial, "value": counts.value, "parameters": texts}}
+    conditions = [
+        (VALID, True, "Valid", ""),
+        (COMPLETE, decision.is_over, *_completion(spec, decision)),
+    ]
+    if refused or any(each.get("type") == REFUSED for each in _conditions(before)):
+        reason = "TrialRefused" if refused else "TrialsCreated"
+        conditions.append((REFUSED, bool(refused), reason, refused))
+    return {
+        "observedGeneration": sweep["metadata"].get("generation", 0),
+        "created": created,
+        "pending": counts.pending,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "stopped": counts.stopped,
+        **best,
+        "conditions": [_condition(before, *each, now=now) for each in conditions],
+    }
+
+
+def invalid_status(sweep: Object, errors: Sequence[FieldError], now: datetime) -> dict[str, Any]:
+    """Return the status of a sweep that breaks rules, with the path of each fault."""
+    before = mapping(sweep.get("status"))
+    message = "; ".join(f"{each.path}: {each.advice}" for each in errors[:_SHOWN_ERRORS])
+    wrong = _condition(before, VALID, False, "InvalidSpec", message, now=now)
+    others = [each for each in _conditions(before) if each.get("type") != VALID]
+    generation = sweep["metadata"].get("generation", 0)
+    return {**before, "observedGeneration": generation, "conditions": [wrong, *others]}
+
+
+def is_complete(sweep: Object) -> bool:
+    """Return whether a sweep is over for good."""
+    return any(
+        (each.get("type"), each.get("status")) == (COMPLETE, "True")
+        for each in _conditions(mapping(sweep.get("status")))
+    )
+
+
+def _completion(spec: SweepSpec, decision: Decision) -> tuple[str, str]:
+    if decision.exhausted:
+        return "BudgetUsed", decision.exhausted
+    if decision.is_over:
+        return "TrialsEnded", f"all {Space(spec).size} trials have ended"
+    return "InProgress", ""
+
+
+def _conditions(status: Object) -> list[Object]:
+    return [mapping(each) for each in items(status.get("conditions"))]
+
+
+def _condition(
+    before: Object, kind: str, holds: bool, reason: str, message: str, *, now: datetime
+) -> dict[str, Any]:
+    """Return a condition, with the time of its last change."""
+    status = "True" if holds else "False"
+    old = next((each for each in _conditions(before) if each.get("type") == kind), {})
+    since = old.get("lastTransitionTime") if old.get("status") == status else None
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message[:_LONGEST],
+        "lastTransitionTime": since or format_time(now),
+    }
