@@ -78,6 +78,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "queue": ("observe.queue", "queue"),
         "allocation": ("observe.allocation", "allocation"),
         "dashboard": ("observe.dashboard", "dashboard"),
+        "install": ("admin.install", "install"),
         "doctor": ("admin.doctor", "doctor"),
         "bundle": ("admin.bundle", "bundle"),
     },

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from di_api.field_error import mapping
 from di_api.pods.main_container import phase_of
+from di_cli.access.reviews import refusal
 from di_cli.actions.reader import reading
 from di_cli.commands.options import Context, JobName, Namespace, Task
 from di_cli.edits.kept_files import (
@@ -38,8 +38,6 @@ from di_cli.output import print_table, suggest
 from di_cli.render.table import Table
 from di_cli.session import Session, open_session
 from di_cli.views.pods import in_order, name_of, rank_of, state_of, task_of
-from di_kube.errors import ApiError
-from di_kube.resources import SELF_ACCESS_REVIEWS
 
 _MISSING: Final = ("No such file or directory", "no such file or directory", "doesn't exist")
 _Rank = Annotated[
@@ -283,25 +281,16 @@ def _require(session: Session, pod: str, subresource: str) -> None:
 
     kubectl asks by GET or by POST, depending on its version and the API server's.
     """
-    for verb in ("create", "get"):
-        wanted = {
-            **{"namespace": session.namespace, "resource": "pods", "name": pod},
-            **{"verb": verb, "subresource": subresource},
-        }
-        body = {
-            "apiVersion": SELF_ACCESS_REVIEWS.api_version,
-            "kind": SELF_ACCESS_REVIEWS.kind,
-            "spec": {"resourceAttributes": wanted},
-        }
-        try:
-            review = session.client.create(SELF_ACCESS_REVIEWS, body)
-        except ApiError:
-            return
-        if mapping(review.get("status")).get("allowed") is not False:
-            return
+    place = {"namespace": session.namespace, "resource": "pods", "name": pod}
+    reasons = [
+        refusal(session.client, **place, verb=verb, subresource=subresource)
+        for verb in ("create", "get")
+    ]
+    if None in reasons:
+        return
     raise CommandError(
         f"you are not allowed to create pods/{subresource} in namespace {session.namespace}",
-        where=str(mapping(review.get("status")).get("reason") or ""),
+        where=str(reasons[-1]),
         remedy=f"kubectl auth can-i create pods/{subresource} -n {session.namespace}; an "
         "administrator of the namespace can permit it",
         code=ExitCode.NOT_ALLOWED,

@@ -1,0 +1,1 @@
+"""`di install`: the source, this machine's programs, and the commands to install the chart."""
