@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +67,11 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
     wait_until(lines("before"))
     submitted = time.monotonic()
     words.write_text("FIRST = 'after'\n")
-    assert said("push", "own") == "dijob/own restarts with new code: lib/words.py\n"
+    # More than one ConfigMap has.
+    (tmp_path / "data.bin").write_bytes(os.urandom(2 << 20))
+    assert said("push", "own") == "dijob/own restarts with new code: data.bin, lib/words.py\n"
+    code = kubectl.get("dijob", "own", namespace=namespace)["spec"]["code"]
+    assert code["parts"] > 2
     wait_until(lines("after"))
     with capsys.disabled():
         print(f"submit {submitted - begun:.1f} s, push {time.monotonic() - submitted:.1f} s")

@@ -50,6 +50,23 @@ def test_an_init_container_like_the_program_gets_the_bundle_and_its_hash() -> No
     ]
 
 
+@pytest.mark.proves("dijob.md#spec/code-parts")
+def test_the_parts_of_a_bundle_are_files_of_one_volume() -> None:
+    found = pod(MAIN, code={**CODE, "parts": 3})
+    (volume,) = (each for each in found["volumes"] if each["name"] == "di-code-bundle")
+    sources = [each["configMap"] for each in volume["projected"]["sources"]]
+    assert [(each["name"], each["items"][0]["path"]) for each in sources] == [
+        ("x-code-1", "bundle.tar.gz"),
+        ("x-code-1.2", "bundle.tar.gz.2"),
+        ("x-code-1.3", "bundle.tar.gz.3"),
+    ]
+    assert {each["items"][0]["key"] for each in sources} == {"bundle.tar.gz"}
+    assert {"name": program.COUNT, "value": "3"} in found["initContainers"][0]["env"]
+    (single,) = (each for each in pod(MAIN)["volumes"] if each["name"] == "di-code-bundle")
+    assert single["configMap"]["name"] == "x-code-1"
+    assert (program.MOST_PARTS, program.MOST_OF_PART) == (names.MOST_CODE_PARTS, 1 << 20)
+
+
 @pytest.mark.proves("dijob.md#spec/code-path", "dijob.md#spec/code-requirements")
 def test_the_program_starts_in_the_directory_of_the_code_with_its_packages() -> None:
     found = pod(MAIN, code={**CODE, "path": "/src", "requirements": "a/b.txt"})

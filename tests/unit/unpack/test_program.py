@@ -98,12 +98,31 @@ def test_names_are_as_long_as_documented(tmp_path: Path) -> None:
         (packed(b"text"), "no tar archive"),
         (packed(bytes(10240)), "it has no files"),
         (packed(GOOD[:514]), "is missing|no tar archive"),
-        (os.urandom(program.MOST_PACKED + 1), "more than 1048576 bytes"),
+        (os.urandom(program.MOST_PACKED + 1), "more than 12582912 bytes"),
     ],
 )
 def test_damaged_bundles_are_refused(bundle: bytes, what: str, tmp_path: Path) -> None:
     with pytest.raises(BadBundle, match=what):
         program.members(program.unpacked(bundle))
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/parts-and-the-compressed-bytes-of-each")
+def test_a_bundle_of_several_parts_is_joined_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, whole = str(tmp_path / "bundle"), packed(GOOD)
+    for number, part in enumerate((whole[:7], whole[7:20], whole[20:]), start=1):
+        Path(bundle if number == 1 else f"{bundle}.{number}").write_bytes(part)
+    assert program.joined(bundle, 3) == whole
+    with pytest.raises(BadBundle, match="its end is missing"):
+        program.unpacked(program.joined(bundle, 2))
+    with pytest.raises(OSError, match="bundle.4"):
+        program.joined(bundle, 4)
+    with pytest.raises(BadBundle, match="more than 12 parts"):
+        program.joined(bundle, 13)
+    monkeypatch.setattr(program, "MOST_OF_PART", 12)
+    with pytest.raises(BadBundle, match="its part 2 has more than 12 bytes"):
+        program.joined(bundle, 3)
 
 
 def test_sparse_members_are_refused(tmp_path: Path) -> None:
@@ -129,6 +148,10 @@ def test_the_text_alone_unpacks_and_reports_its_refusal(tmp_path: Path) -> None:
             check=False,
         )
 
+    whole = packed(GOOD)
+    bundle.write_bytes(whole[:9])
+    (tmp_path / "bundle.2").write_bytes(whole[9:])
+    given["DI_CODE_PARTS"] = "2"
     done = run(digest(GOOD))
     assert (done.returncode, done.stdout) == (0, f"di-code: 2 files in {target}\n")
     refused = run("0" * 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,13 @@ from di_api.phase import Phase
 from di_cli.actions.program import bundle_of, requirements_of
 from di_cli.code.files import Taken, take
 from di_cli.code.start import push as push_code
-from di_cli.code.submission import FOLDER, changes, files_in, started_files
+from di_cli.code.submission import (
+    FOLDER,
+    changes,
+    config_map_names,
+    files_in,
+    started_files,
+)
 from di_cli.errors import CommandError
 from di_cli.session import Session
 from di_kube.errors import NotFound
@@ -48,7 +55,7 @@ def push(session: Session, name: str, path: str | None, requirements: str | None
     """
     job = session.job(name)
     code = _code(job, name)
-    before = _config_map(session, code)
+    before = _config_maps(session, code)
     known = files_in(before)
     given = Path(path or _source(before, name))
     needed = requirements or code.get("requirements")
@@ -86,17 +93,20 @@ def _code(job: Object, name: str) -> Object:
     return dict(code)
 
 
-def _config_map(session: Session, code: Object) -> Object:
-    """Return the ConfigMap of the present code; empty if it is gone."""
+def _config_maps(session: Session, code: Object) -> list[Object]:
+    """Return the ConfigMaps of the present code; none if one is gone."""
     try:
-        found: Object = session.client.get(CONFIGMAPS, str(code["configMap"]), session.namespace)
+        return [
+            session.client.get(CONFIGMAPS, name, session.namespace)
+            for name in config_map_names(code)
+        ]
     except NotFound:
-        return {}
-    return found
+        return []
 
 
-def _source(config_map: Object, name: str) -> str:
-    annotations = mapping(mapping(config_map.get("metadata")).get("annotations"))
+def _source(config_maps: Sequence[Object], name: str) -> str:
+    metadata = mapping(config_maps[0].get("metadata")) if config_maps else {}
+    annotations = mapping(metadata.get("annotations"))
     source = annotations.get(ANNOTATION_CODE_SOURCE)
     # Other clients can write it, so it names nothing outside this folder.
     if not isinstance(source, str) or source != (Path(source).name or FOLDER):

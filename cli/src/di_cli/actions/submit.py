@@ -1,4 +1,4 @@
-"""Creation of a job from a manifest, with the ConfigMap of its code if the manifest has it."""
+"""Creation of a job from a manifest, with the ConfigMaps of its code if the manifest has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from di_api.field_error import mapping
 from di_api.names import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
 from di_cli.code.bundle import bundle_in
 from di_cli.code.start import start
-from di_cli.code.submission import FOLDER
+from di_cli.code.submission import FOLDER, config_map_names, parts_of
 from di_cli.documents import numbered
 from di_cli.edits.manifests import ManifestError, jobs_of
 from di_cli.errors import CommandError
@@ -25,12 +25,12 @@ class Kept:
 
     Attributes:
         source: where the manifest is from, for errors.
-        config_map: of its code; None: the job has no code, or the ConfigMap exists already.
+        config_maps: of its code; none: the job has no code, or they exist already.
     """
 
     job: Object
     source: str
-    config_map: Object | None = None
+    config_maps: tuple[Object, ...] = ()
 
     def changed(self, change: Callable[[Object], Object]) -> Kept:
         """Return the job with changes."""
@@ -38,11 +38,11 @@ class Kept:
 
     def objects(self) -> list[Object]:
         """Return the objects of the manifest."""
-        return [self.job, *([self.config_map] if self.config_map else [])]
+        return [self.job, *self.config_maps]
 
 
 def kept_in(documents: Iterable[object], source: str) -> list[Kept]:
-    """Return the jobs in a file's documents, each with the ConfigMap of its code.
+    """Return the jobs in a file's documents, each with the ConfigMaps of its code.
 
     Raises ManifestError for any other object.
     """
@@ -56,16 +56,20 @@ def kept_in(documents: Iterable[object], source: str) -> list[Kept]:
         else:
             others.append(each)
     found = [
-        Kept(job=job, source=source, config_map=code.get(_code_of(job)))
+        Kept(
+            job=job,
+            source=source,
+            config_maps=tuple(code[each] for each in _code_of(job) if each in code),
+        )
         for job in jobs_of(others, source)
     ]
-    if unused := code.keys() - {_code_of(each.job) for each in found}:
+    if unused := code.keys() - {name for each in found for name in _code_of(each.job)}:
         raise ManifestError(f"{source}: no DIJob there has ConfigMap {min(unused)} as its code")
     return found
 
 
 def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
-    """Create a job, and the ConfigMap of its code if it has one here; return the job.
+    """Create a job, and the ConfigMaps of its code if they are here; return the job.
 
     Args:
         dry_run: check the job and store nothing.
@@ -73,28 +77,31 @@ def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
     Raises:
         CommandError: it was refused.
     """
-    if kept.config_map is None or dry_run:
+    if not kept.config_maps or dry_run:
         namespace = mapping(kept.job.get("metadata")).get("namespace")
         return session.create_job(
             kept.job, namespace=namespace, source=kept.source, dry_run=dry_run
         )
     code = kept.job["spec"]["code"]
-    bundle = bundle_in(kept.config_map, str(code.get("sha256")))
+    bundle = bundle_in(kept.config_maps, str(code.get("sha256")))
     if bundle is None:
         raise CommandError(
-            f"{kept.source}: ConfigMap {_code_of(kept.job)} has no bundle with the hash in "
-            "spec.code.sha256",
+            f"{kept.source}: ConfigMap {', '.join(_code_of(kept.job))} has no bundle with the hash "
+            "in spec.code.sha256",
             where="nothing was submitted",
             remedy="di submit PROGRAM --dry-run client -o yaml writes both again",
         )
-    annotations = mapping(mapping(kept.config_map.get("metadata")).get("annotations"))
+    metadata = mapping(kept.config_maps[0].get("metadata"))
+    annotations = mapping(metadata.get("annotations"))
 
     def job(config_map: str) -> Object:
         spec = kept.job["spec"]
-        return {**kept.job, "spec": {**spec, "code": {**code, "configMap": config_map}}}
+        stored = {"configMap": config_map, **parts_of(bundle)}
+        others = {key: value for key, value in code.items() if key != "parts"}
+        return {**kept.job, "spec": {**spec, "code": {**others, **stored}}}
 
     return start(session, job, bundle, str(annotations.get(ANNOTATION_CODE_SOURCE) or FOLDER))
 
 
-def _code_of(job: Object) -> str:
-    return str(mapping(mapping(job.get("spec")).get("code")).get("configMap") or "")
+def _code_of(job: Object) -> list[str]:
+    return config_map_names(mapping(mapping(job.get("spec")).get("code")))

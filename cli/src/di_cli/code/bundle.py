@@ -11,18 +11,20 @@ import gzip
 import hashlib
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.names import CODE_BUNDLE_KEY, CODE_FALLBACK
+from di_api.names import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
 from di_cli.code.files import File
 from di_cli.errors import CommandError
 from di_unpack.program import BadBundle, members, unpacked
 
-MOST_PACKED: Final = 700 << 10
-"""Compressed bytes of a bundle: its ConfigMap stays below the API server's limit of 1 MiB."""
+PART: Final = 700 << 10
+"""Compressed bytes of a part: its ConfigMap stays below the API server's limit of 1 MiB."""
+MOST_PACKED: Final = MOST_CODE_PARTS * PART
+"""Compressed bytes of a bundle."""
 _SHOWN: Final = 5
 
 
@@ -31,12 +33,17 @@ class Bundle:
     """A compressed bundle.
 
     Attributes:
-        packed: for the ConfigMap.
+        packed: for the ConfigMaps.
         sha256: of the uncompressed archive, because compression differs between machines.
     """
 
     packed: bytes
     sha256: str
+
+    @property
+    def parts(self) -> list[bytes]:
+        """Return the bytes of each ConfigMap."""
+        return [self.packed[at : at + PART] for at in range(0, len(self.packed), PART)]
 
 
 def make(files: Mapping[str, File]) -> Bundle:
@@ -62,17 +69,22 @@ def make(files: Mapping[str, File]) -> Bundle:
     return Bundle(packed=packed, sha256=hashlib.sha256(plain).hexdigest())
 
 
-def bundle_in(config_map: Mapping[str, Any], sha256: str) -> Bundle | None:
-    """Return the bundle of a ConfigMap; None if it has none with this hash."""
-    text = mapping(config_map.get("binaryData")).get(CODE_BUNDLE_KEY)
+def bundle_in(config_maps: Sequence[Mapping[str, Any]], sha256: str) -> Bundle | None:
+    """Return the bundle of its ConfigMaps; None if they have none with this hash."""
     try:
-        packed = base64.b64decode(str(text), validate=True)
+        packed = packed_in(config_maps)
         plain = unpacked(packed)
         members(plain)
     except (binascii.Error, BadBundle):
         return None
     is_same = hashlib.sha256(plain).hexdigest() == sha256
     return Bundle(packed=packed, sha256=sha256) if is_same else None
+
+
+def packed_in(config_maps: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the compressed bytes in the ConfigMaps of a bundle. Raises binascii.Error."""
+    texts = (mapping(each.get("binaryData")).get(CODE_BUNDLE_KEY) for each in config_maps)
+    return b"".join(base64.b64decode(str(text), validate=True) for text in texts)
 
 
 def contents(packed: bytes) -> dict[str, bytes]:

@@ -1,22 +1,23 @@
 """Start of a job with its code, and new code for a job, at the API server.
 
-The order is: ConfigMap, job, owner of the ConfigMap. After a crash at any place the same command
+The order is: ConfigMaps, job, owner of the ConfigMaps. After a crash at any place the same command
 continues: an unowned ConfigMap is used again, and one whose job exists gets its owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.names import LABEL_CODE_OF
+from di_api.names import LABEL_CODE_OF, code_config_maps
 from di_cli.code.bundle import Bundle
 from di_cli.code.submission import (
     code_of,
-    config_map,
     config_map_name,
+    config_map_names,
+    config_maps,
     outdated,
     owner_of,
     owners,
@@ -28,10 +29,11 @@ from di_kube.resources import CONFIGMAPS, DIJOBS
 
 Object = dict[str, Any]
 _ATTEMPTS: Final = 10
+_BUNDLE: Final = ("configMap", "parts", "sha256", "requirements")
 
 
 def start(session: Session, make: Callable[[str], Object], bundle: Bundle, source: str) -> Object:
-    """Create the ConfigMap and the job that `make` returns for its name; return the job.
+    """Create the ConfigMaps and the job that `make` returns for their first name; return the job.
 
     Raises CommandError.
     """
@@ -39,7 +41,7 @@ def start(session: Session, make: Callable[[str], Object], bundle: Bundle, sourc
     name = str(_create(session, make("unknown"), dry_run=True)["metadata"]["name"])
     stored = _store(session, name, bundle, source)
     made = _create(session, make(stored))
-    _own(session, stored, owner_of(made))
+    _own(session, code_config_maps(stored, len(bundle.parts)), owner_of(made))
     return made
 
 
@@ -72,9 +74,9 @@ def push(
     before = mapping(mapping(job.get("spec")).get("code"))
     stored = _store(session, name, bundle, source, owner)
     code = code_of(stored, bundle, requirements=requirements, revision=revision)
-    if all(before.get(key) == code.get(key) for key in ("configMap", "sha256", "requirements")):
+    if all(before.get(key) == code.get(key) for key in _BUNDLE):
         return False
-    absent = {key: None for key in ("requirements", "revision") if key not in code}
+    absent = {key: None for key in ("parts", "requirements", "revision") if key not in code}
     session.client.patch(DIJOBS, name, {"spec": {"code": {**code, **absent}}}, session.namespace)
     _forget(session, name, stored, str(owner["uid"]))
     return any(before.get(key) != code.get(key) for key in ("sha256", "requirements"))
@@ -83,26 +85,15 @@ def push(
 def _store(
     session: Session, job: str, bundle: Bundle, source: str, owner: Object | None = None
 ) -> str:
-    """Create the ConfigMap of a bundle, or find the one of an earlier try; return its name.
+    """Create the ConfigMaps of a bundle, or find those of an earlier try; return the first name.
 
-    A ConfigMap of an earlier job with the same name is about to be deleted, so another name is
+    A ConfigMap of an earlier job with the same name is about to be deleted, so other names are
     chosen beside it.
     """
-    uids = {str(owner["uid"])} if owner else set()
     for attempt in range(_ATTEMPTS):
         name = config_map_name(job, bundle.sha256, attempt)
-        body = config_map(name, job, bundle, source, owner)
-        try:
-            session.client.create(CONFIGMAPS, body, session.namespace)
-        except AlreadyExists:
-            with suppress(NotFound):
-                found = session.client.get(CONFIGMAPS, name, session.namespace)
-                if owner and not owners(found):
-                    _own(session, name, owner)
-                    return name
-                if owners(found) <= uids and not found["metadata"].get("deletionTimestamp"):
-                    return name
-        else:
+        bodies = config_maps(name, job, bundle, source, owner)
+        if all(_is_stored(session, body, owner) for body in bodies):
             return name
     raise CommandError(
         f"the ConfigMaps {job}-code-* of this code belong to earlier jobs",
@@ -110,20 +101,40 @@ def _store(
     )
 
 
-def _own(session: Session, name: str, owner: Object) -> None:
-    """Make a job the owner of a ConfigMap, so that it is deleted with the job."""
-    session.client.patch(
-        CONFIGMAPS, name, {"metadata": {"ownerReferences": [owner]}}, session.namespace
-    )
+def _is_stored(session: Session, body: Object, owner: Object | None) -> bool:
+    """Create a ConfigMap, or find the one of an earlier try; return False if the name is another
+    job's.
+    """
+    name = str(body["metadata"]["name"])
+    try:
+        session.client.create(CONFIGMAPS, body, session.namespace)
+    except AlreadyExists:
+        try:
+            found = session.client.get(CONFIGMAPS, name, session.namespace)
+        except NotFound:
+            return False
+        if owner and not owners(found):
+            _own(session, [name], owner)
+            return True
+        uids = {str(owner["uid"])} if owner else set()
+        return owners(found) <= uids and not found["metadata"].get("deletionTimestamp")
+    return True
+
+
+def _own(session: Session, names: Iterable[str], owner: Object) -> None:
+    """Make a job the owner of ConfigMaps, so that they are deleted with the job."""
+    patch = {"metadata": {"ownerReferences": [owner]}}
+    for name in names:
+        session.client.patch(CONFIGMAPS, name, patch, session.namespace)
 
 
 def _finish(session: Session, name: str) -> None:
-    """Give the ConfigMap of a job its owner, if an earlier try ended before that."""
+    """Give the ConfigMaps of a job their owner, if an earlier try ended before that."""
     with suppress(ApiError):
         job = session.job(name)
-        code = mapping(mapping(job.get("spec")).get("code")).get("configMap")
-        if code and not owners(session.client.get(CONFIGMAPS, str(code), session.namespace)):
-            _own(session, str(code), owner_of(job))
+        for each in config_map_names(mapping(mapping(job.get("spec")).get("code"))):
+            if not owners(session.client.get(CONFIGMAPS, each, session.namespace)):
+                _own(session, [each], owner_of(job))
 
 
 def _forget(session: Session, job: str, current: str, uid: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import items, mapping
-from di_cli.code.bundle import Bundle, contents
+from di_cli.code.bundle import Bundle, contents, packed_in
 from di_unpack.program import BadBundle
 
 KEPT: Final = 5
@@ -17,6 +18,7 @@ KEPT: Final = 5
 FOLDER: Final = "."
 """Value of the annotation of a ConfigMap for a folder; else it is the name of the program."""
 _DIGITS: Final = 12
+_PART: Final = re.compile(r"\.\d+$")
 
 Object = dict[str, Any]
 
@@ -27,34 +29,52 @@ def config_map_name(job: str, sha256: str, attempt: int = 0) -> str:
     return f"{name}-{attempt}" if attempt else name
 
 
-def config_map(
+def config_maps(
     name: str, job: str, bundle: Bundle, source: str, owner: Object | None = None
-) -> Object:
-    """Return the ConfigMap of a bundle, with the job as its owner if the job exists."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": name,
-            "labels": {names.LABEL_CODE_OF: job},
-            "annotations": {names.ANNOTATION_CODE_SOURCE: source},
-            **({"ownerReferences": [owner]} if owner else {}),
-        },
-        "immutable": True,
-        "binaryData": {names.CODE_BUNDLE_KEY: base64.b64encode(bundle.packed).decode()},
-    }
+) -> list[Object]:
+    """Return the ConfigMaps of a bundle, with the job as their owner if the job exists."""
+    parts = bundle.parts
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": each,
+                "labels": {names.LABEL_CODE_OF: job},
+                "annotations": {names.ANNOTATION_CODE_SOURCE: source},
+                **({"ownerReferences": [owner]} if owner else {}),
+            },
+            "immutable": True,
+            "binaryData": {names.CODE_BUNDLE_KEY: base64.b64encode(part).decode()},
+        }
+        for each, part in zip(names.code_config_maps(name, len(parts)), parts, strict=True)
+    ]
+
+
+def config_map_names(code: Mapping[str, Any]) -> list[str]:
+    """Return the names of the ConfigMaps of a `spec.code`; empty if it names none."""
+    first, parts = code.get("configMap"), code.get("parts")
+    count = parts if isinstance(parts, int) and 1 <= parts <= names.MOST_CODE_PARTS else 1
+    return names.code_config_maps(str(first), count) if first else []
 
 
 def code_of(
     name: str, bundle: Bundle, *, requirements: str | None, revision: str | None
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Return the value of `spec.code`."""
     return {
         "configMap": name,
+        **parts_of(bundle),
         "sha256": bundle.sha256,
         **({"requirements": requirements} if requirements else {}),
         **({"revision": revision} if revision else {}),
     }
+
+
+def parts_of(bundle: Bundle) -> dict[str, int]:
+    """Return the field of `spec.code` with the number of ConfigMaps; none for one."""
+    count = len(bundle.parts)
+    return {"parts": count} if count > 1 else {}
 
 
 def owner_of(job: Mapping[str, Any]) -> Object:
@@ -77,11 +97,10 @@ def owners(found: Mapping[str, Any]) -> set[str]:
     return {str(mapping(each).get("uid")) for each in references}
 
 
-def files_in(found: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the user's files in a ConfigMap; empty if they cannot be read."""
-    text = mapping(found.get("binaryData")).get(names.CODE_BUNDLE_KEY)
+def files_in(found: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    """Return the user's files in the ConfigMaps of a bundle; empty if they cannot be read."""
     try:
-        return contents(base64.b64decode(str(text), validate=True))
+        return contents(packed_in(found))
     except (binascii.Error, BadBundle):
         return {}
 
@@ -105,8 +124,29 @@ def started_files(job: Mapping[str, Any], known: Mapping[str, bytes]) -> set[str
 
 
 def outdated(found: Sequence[Mapping[str, Any]], current: str, uid: str) -> list[str]:
-    """Return the ConfigMaps of a job that are no longer kept: all but the latest."""
-    own = [each for each in found if owners(each) == {uid}]
-    others = [each for each in own if mapping(each.get("metadata")).get("name") != current]
-    others.sort(key=lambda each: str(mapping(each.get("metadata")).get("creationTimestamp")))
-    return [str(each["metadata"]["name"]) for each in others[: max(0, len(others) - KEPT)]]
+    """Return the ConfigMaps of a job that are no longer kept.
+
+    Kept are those of the current bundle, and of the latest ones before it: `KEPT` at most, and no
+    more ConfigMaps than one bundle can have.
+    """
+    bundles: dict[str, list[Mapping[str, Any]]] = {}
+    for each in found:
+        if owners(each) == {uid}:
+            bundles.setdefault(_first_name(each["metadata"]["name"]), []).append(each)
+    others = [parts for first, parts in bundles.items() if first != current]
+    others.sort(key=lambda parts: max(map(_created, parts)), reverse=True)
+    forgotten, count = [], 0
+    for number, parts in enumerate(others):
+        count += len(parts)
+        if number >= KEPT or (number and count > names.MOST_CODE_PARTS):
+            forgotten += [str(each["metadata"]["name"]) for each in parts]
+    return forgotten
+
+
+def _first_name(name: str) -> str:
+    """Return the name of the first ConfigMap of a bundle for that of any."""
+    return _PART.sub("", name)
+
+
+def _created(found: Mapping[str, Any]) -> str:
+    return str(mapping(found.get("metadata")).get("creationTimestamp"))

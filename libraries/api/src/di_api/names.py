@@ -312,6 +312,8 @@ CODE_BUNDLE_DIR: Final = "/var/run/di-code"
 """Directory of the bundle in CODE_CONTAINER."""
 CODE_BUNDLE_KEY: Final = "bundle.tar.gz"
 """Key of the bundle in the ConfigMap's `binaryData`."""
+MOST_CODE_PARTS: Final = 12
+"""ConfigMaps of one bundle."""
 CODE_PACKAGES: Final = ".di-packages"
 """Directory below `spec.code.path` on PYTHONPATH, for what pip installs and the fallbacks."""
 CODE_FALLBACK: Final = ".di-fallback"
@@ -366,6 +368,11 @@ _STANDBY: Final = "standby"
 def service_name(job: str) -> str:
     """Return the name of the job's headless Service, the subdomain of its pods."""
     return f"{_SERVICE_PREFIX}{job}"
+
+
+def code_config_maps(first: str, parts: int | None) -> list[str]:
+    """Return the ConfigMaps of a bundle in order of its parts."""
+    return [first, *(f"{first}.{number}" for number in range(2, (parts or 1) + 1))]
 
 
 def nodes_config_map_name(job: str) -> str:

@@ -27,6 +27,8 @@ DIRECTORY = "DI_CODE_DIRECTORY"
 """Variable with the directory to write to, which exists."""
 REQUIREMENTS = "DI_CODE_REQUIREMENTS"
 """Variable with the file of requirements, relative to the directory; absent: none."""
+COUNT = "DI_CODE_PARTS"
+"""Variable with the number of files that have the bundle, one after another; absent: one."""
 REPORT = "/dev/termination-log"
 PACKAGES = ".di-packages"
 """Directory of Python packages, below the directory of the code."""
@@ -35,8 +37,11 @@ FALLBACK = ".di-fallback"
 PARTS = ".di-part"
 """Directory of files that are not yet whole, below the directory of the code."""
 
-MOST_PACKED = 1 << 20
-"""Bytes of a bundle; a ConfigMap has no more."""
+MOST_OF_PART = 1 << 20
+"""Bytes of a part of a bundle; a ConfigMap has no more."""
+MOST_PARTS = 12
+MOST_PACKED = MOST_PARTS * MOST_OF_PART
+"""Bytes of a bundle."""
 MOST_BYTES = 64 << 20
 """Bytes of an uncompressed bundle."""
 MOST_FILES = 10_000
@@ -54,8 +59,7 @@ def main() -> int:
     """Unpack the bundle that the variables name; return the exit code."""
     try:
         directory = os.environ[DIRECTORY]
-        with open(os.environ[BUNDLE], "rb") as opened:
-            packed = opened.read(MOST_PACKED + 1)
+        packed = joined(os.environ[BUNDLE], int(os.environ.get(COUNT, "1")))
         count = unpack(packed, os.environ[SHA256], directory)
         install(directory, os.environ.get(REQUIREMENTS, ""))
         complete(directory)
@@ -65,6 +69,24 @@ def main() -> int:
         return _failed(f"requirements not installed: pip ended with exit code {error.returncode}")
     print(f"di-code: {count} files in {directory}", flush=True)
     return 0
+
+
+def joined(path: str, parts: int) -> bytes:
+    """Return the bundle in a file and those with `.2`, `.3` and so on behind its name.
+
+    Raises:
+        BadBundle: there are too many, or one is too long.
+        OSError: one cannot be read.
+    """
+    if parts > MOST_PARTS:
+        raise BadBundle(f"it has more than {MOST_PARTS} parts")
+    found = []
+    for number in range(1, parts + 1):
+        with open(path if number == 1 else f"{path}.{number}", "rb") as opened:
+            found.append(opened.read(MOST_OF_PART + 1))
+        if len(found[-1]) > MOST_OF_PART:
+            raise BadBundle(f"its part {number} has more than {MOST_OF_PART} bytes")
+    return b"".join(found)
 
 
 def unpack(packed: bytes, sha256: str, directory: str) -> int:

@@ -60,8 +60,8 @@ def test_a_bundle_above_the_limit_names_the_largest_files() -> None:
     with pytest.raises(CommandError) as refused:
         make({**FILES, **large, ".di-fallback/a": File(b"x")})
     what, *where = refused.value.lines()
-    assert "KiB when compressed, and a bundle has 700 KiB at most" in what
-    assert where[:2] == ["  700 KiB data/a.bin", "  2 KiB b.bin"]
+    assert "KiB when compressed, and a bundle has 8400 KiB at most" in what
+    assert where[:2] == ["  8400 KiB data/a.bin", "  2 KiB b.bin"]
     assert "  1 KiB compressed of di_orchestrator and what it imports" in where
     assert ".diignore" in where[-1]
 

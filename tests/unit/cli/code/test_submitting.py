@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import yaml
 
 from di_api.defaults import with_defaults
 from di_api.validation import validate_job
-from di_cli.code.bundle import contents
+from di_cli.code.bundle import PART, contents, packed_in
+from di_cli.code.submission import outdated
 from di_cli.exit_codes import ExitCode
 from di_cli.views.describe import head
 from di_cli.views.followed import state_of
@@ -79,6 +81,61 @@ def test_the_config_map_comes_first_and_gets_its_owner_last(di: Di, folder: Path
     assert writes(di) == ["POST configmaps", "POST dijobs", "PATCH configmaps"]
     (owner,) = stored(di, "configmaps")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("DIJob", "train")
+
+
+@pytest.mark.proves("own-code.md#size")
+def test_a_large_folder_is_stored_in_several_config_maps(di: Di, folder: Path) -> None:
+    data = os.urandom(2 * PART)
+    (folder / "data.bin").write_bytes(data)
+    assert di("submit", ".").code == 0
+    code = stored(di)["spec"]["code"]
+    first = code["configMap"]
+    assert code["parts"] == 3
+    maps = [di.world.objects[f"{MAPS}/{name}"] for name in (first, f"{first}.2", f"{first}.3")]
+    assert contents(packed_in(maps))["data.bin"] == data
+    assert all(each["metadata"]["ownerReferences"] for each in maps)
+    assert not validate_job(with_defaults(stored(di)))
+    (folder / "data.bin").unlink()
+    di.world.objects[f"{JOBS}/cartpole"]["status"] = {}
+    assert di("push", "cartpole").out == "dijob/cartpole restarts with new code: data.bin\n"
+    code = stored(di)["spec"]["code"]
+    assert "parts" not in code or code["parts"] is None
+    # The bundle before stays for a rollback.
+    assert f"{MAPS}/{first}.3" in di.world.objects
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_kept_manifest_has_all_parts_of_its_code(di: Di, folder: Path, missing: int) -> None:
+    (folder / "data.bin").write_bytes(os.urandom(PART))
+    text = di("submit", ".", "--dry-run", "client").out
+    job, *maps = yaml.safe_load_all(text)
+    assert len(maps) == 2
+    kept = folder / "kept.yaml"
+    kept.write_text(yaml.safe_dump_all([job, maps[2 - missing]]))
+    said = di("submit", "kept.yaml")
+    assert (said.code, "has no bundle with the hash" in said.err) == (1, True)
+    kept.write_text(text)
+    assert di("submit", "kept.yaml", "--name", "two").code == 0
+    assert stored(di)["spec"]["code"]["parts"] == 2
+
+
+def test_bundles_are_forgotten_with_all_their_parts() -> None:
+    def found(number: int, part: int) -> dict[str, Any]:
+        name = f"j-code-{number:012x}" + (f".{part}" if part > 1 else "")
+        about = {"ownerReferences": [{"uid": "u"}], "creationTimestamp": f"2026-01-0{number}"}
+        return {"metadata": {"name": name, **about}}
+
+    small = [found(number, 1) for number in range(1, 9)]
+    assert outdated(small, "j-code-000000000008", "u") == [
+        "j-code-000000000002",
+        "j-code-000000000001",
+    ]
+    # Together the earlier ones have no more than one bundle can have, but for the latest.
+    large = [found(number, part) for number in (1, 2, 3) for part in range(1, 8)]
+    assert outdated(large, "j-code-000000000003", "u") == [
+        each["metadata"]["name"] for each in large[:7]
+    ]
+    assert outdated(large, "j-code-000000000003", "other") == []
 
 
 def test_a_refused_job_leaves_no_config_map(di: Di, folder: Path) -> None:

@@ -13,7 +13,7 @@ from di_cli.actions.program import Program, is_program, prepared
 from di_cli.actions.submit import Kept, kept_in
 from di_cli.actions.submit import submit as create
 from di_cli.code.start import start
-from di_cli.code.submission import config_map, config_map_name
+from di_cli.code.submission import config_map_name, config_maps
 from di_cli.commands.observe.logs import follow_job
 from di_cli.commands.options import Context, Namespace
 from di_cli.edits.manifests import (
@@ -175,7 +175,7 @@ def _submit_program(
         raise _not_submitted(error) from error
     if dry_run is DryRun.CLIENT:
         stored = config_map_name(name, found.bundle.sha256)
-        whole = [job(stored), config_map(stored, name, found.bundle, found.source)]
+        whole = [job(stored), *config_maps(stored, name, found.bundle, found.source)]
         print_manifests(whole, as_json=output is Manifest.JSON)
         return None
     with open_session(namespace, context) as session:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from di_api.names import MOST_CODE_PARTS
 from di_api.spec.declared import Declared
-from di_api.spec.kinds import Text
+from di_api.spec.kinds import Text, Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,16 @@ class Code:
             may_change=True,
         ),
     ]
+    parts: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, MOST_CODE_PARTS),
+            about="Number of ConfigMaps that have the bundle, one after another: `configMap`, then "
+            "`configMap` with `.2`, `.3` and so on behind its name.",
+            absent="one",
+            may_change=True,
+        ),
+    ] = None
     path: Annotated[
         str,
         Declared(

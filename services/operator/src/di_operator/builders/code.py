@@ -36,14 +36,10 @@ def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
     own = main_container(containers)
     if own is not None:
         own.setdefault("workingDir", code.path)
-    bundle = {
-        "name": code.config_map,
-        "items": [{"key": names.CODE_BUNDLE_KEY, "path": names.CODE_BUNDLE_KEY}],
-    }
     volumes = [
         *(spec.get("volumes") or ()),
         {"name": names.CODE_VOLUME, "emptyDir": {}},
-        {"name": names.CODE_BUNDLE_VOLUME, "configMap": bundle},
+        {"name": names.CODE_BUNDLE_VOLUME, **_bundle(code)},
     ]
     return {
         **body,
@@ -63,6 +59,7 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
         "DI_CODE_BUNDLE": file,
         "DI_CODE_SHA256": code.sha256,
         "DI_CODE_DIRECTORY": code.path,
+        **({"DI_CODE_PARTS": str(code.parts)} if (code.parts or 1) > 1 else {}),
         **({"DI_CODE_REQUIREMENTS": code.requirements} if code.requirements else {}),
     }
     return {
@@ -83,6 +80,22 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
             },
         ],
     }
+
+
+def _bundle(code: Code) -> dict[str, Any]:
+    """Return the source of the bundle's volume: a file for each part, `KEY`, `KEY.2` and so on."""
+    key = names.CODE_BUNDLE_KEY
+    first, *others = (
+        {"name": name, "items": [{"key": key, "path": path}]}
+        for name, path in zip(
+            names.code_config_maps(code.config_map, code.parts),
+            names.code_config_maps(key, code.parts),
+            strict=True,
+        )
+    )
+    if not others:
+        return {"configMap": first}
+    return {"projected": {"sources": [{"configMap": each} for each in (first, *others)]}}
 
 
 def _reading(container: Object, code: Code) -> dict[str, Any]:
