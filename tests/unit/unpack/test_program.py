@@ -116,7 +116,7 @@ def test_a_bundle_of_several_parts_is_joined_in_their_order(
     assert program.joined(bundle, 3) == whole
     with pytest.raises(BadBundle, match="its end is missing"):
         program.unpacked(program.joined(bundle, 2))
-    with pytest.raises(OSError, match="bundle.4"):
+    with pytest.raises(OSError, match=r"bundle\.4"):
         program.joined(bundle, 4)
     with pytest.raises(BadBundle, match="more than 12 parts"):
         program.joined(bundle, 13)
