@@ -106,7 +106,8 @@ async def register(client: KubeClient, host: str) -> None:
     jobs, aggregators = definition("dijobs"), definition("aggregatorconfigs")
     await apply(client, CRDS, with_conversion(jobs, client_config(host, "/convert", authority)))
     await apply(client, CRDS, aggregators)
-    await apply(client, CRDS, definition("dijobtasks"))
+    for name in ("dijobtasks", "dijobtemplates", "clusterdijobtemplates"):
+        await apply(client, CRDS, definition(name))
     for resource, body in configurations(host, authority).items():
         await apply(client, resource, body)
 

@@ -20,6 +20,7 @@ VALUES = CHART / "values.yaml"
 _OFF = {"scheduling.gangSchedulers": [], "scheduling.provisioningRequests": False}
 _OFF |= {"operator.sweeps": False}
 _OFF |= {"operator.allocator.kindLabel": "", "operator.allocator.binding": "Scheduler"}
+_OFF |= {"rbac.clusterTemplates": False}
 
 
 def declared(owner: type = JobSpec) -> dict[str, Field]:

@@ -206,8 +206,12 @@ def test_pod_annotations_and_labels_are_strings(chart: Chart, component: str) ->
     assert metadata["labels"]["team"] == "rl"
 
 
-DIJOBS, AGGREGATORS, TASKS = (
-    f"{n}.diengine.opendilab.org" for n in ("dijobs", "aggregatorconfigs", "dijobtasks")
+DIJOBS, AGGREGATORS, TASKS, TEMPLATES, OF_CLUSTER = (
+    f"{n}.diengine.opendilab.org"
+    for n in (
+        *("dijobs", "aggregatorconfigs", "dijobtasks"),
+        *("dijobtemplates", "clusterdijobtemplates"),
+    )
 )
 SERVICE = {"name": "di-webhook", "namespace": "di-system", "path": "/convert", "port": 443}
 
@@ -222,7 +226,7 @@ def file_of(name: str) -> Object:
 
 
 @pytest.mark.proves("operations.md#values/crds-keep", "operations.md#uninstall-and-reinstall")
-@pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS, TASKS])
+@pytest.mark.parametrize("name", [DIJOBS, AGGREGATORS, TASKS, TEMPLATES, OF_CLUSTER])
 def test_a_crd_stays_on_uninstall(chart: Chart, name: str) -> None:
     found = crd(chart, name)
     assert found["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}

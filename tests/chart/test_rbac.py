@@ -274,6 +274,8 @@ def test_view_and_edit_roles_include_jobs(chart: Chart) -> None:
                 f"dijobs/status.{group}": "get list watch",
                 f"aggregatorconfigs.{group}": "get list watch",
                 f"dijobtasks.{group}": "get list watch",
+                f"dijobtemplates.{group}": "get list watch",
+                f"clusterdijobtemplates.{group}": "get list watch",
                 f"dijobs/scale.{group}": "get",
                 f"dijobtasks/scale.{group}": "get",
             },
@@ -283,11 +285,27 @@ def test_view_and_edit_roles_include_jobs(chart: Chart) -> None:
             {
                 DIJOBS: changes,
                 f"aggregatorconfigs.{group}": changes,
+                f"dijobtemplates.{group}": changes,
                 f"dijobs/scale.{group}": "update",
                 f"dijobtasks/scale.{group}": "update patch",
             },
         ),
     }
+
+
+@pytest.mark.proves("job-templates.md#two-kinds/clusterdijobtemplate")
+def test_every_user_can_read_templates_of_the_cluster_if_switched_on(chart: Chart) -> None:
+    name = "di-di-orchestrator-templates"
+    assert name not in chart.render().of_kind("ClusterRole")
+    rendered = chart.render("rbac.clusterTemplates=true")
+    (rule,) = rendered.one("ClusterRole", name)["rules"]
+    assert (rule["resources"], rule["verbs"]) == (
+        ["clusterdijobtemplates"],
+        ["get", "list", "watch"],
+    )
+    (subject,) = rendered.one("ClusterRoleBinding", name)["subjects"]
+    assert subject["name"] == "system:authenticated"
+    assert rendered.one("ClusterRoleBinding", name)["roleRef"]["name"] == name
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 _COLLECTIONS = (
-    *("/dijobs", "/pods", "/events", "/nodes", "/deployments", "/leases", "/resourcequotas"),
+    *(
+        "/dijobs",
+        "/dijobtemplates",
+        "/clusterdijobtemplates",
+        "/pods",
+        "/events",
+        "/nodes",
+        "/deployments",
+        "/leases",
+        "/resourcequotas",
+    ),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
     *("/workloads", "/configmaps", "/limitranges"),
 )

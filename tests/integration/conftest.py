@@ -103,7 +103,16 @@ def sweeps(kube_config: KubeConfig) -> None:
 
 
 @pytest.fixture(scope="session")
-def known_state(kube_config: KubeConfig, crd: str, job_tasks: None, sweeps: None) -> KnownState:
+def job_templates(kube_config: KubeConfig) -> None:
+    """The definitions of both kinds of templates, installed and served."""
+    for name in ("dijobtemplates-crd", "clusterdijobtemplates-crd"):
+        asyncio.run(install_crd(kube_config, definition(name)))
+
+
+@pytest.fixture(scope="session")
+def known_state(
+    kube_config: KubeConfig, crd: str, job_tasks: None, job_templates: None, sweeps: None
+) -> KnownState:
     """The cluster-scoped objects before the first test."""
 
     async def take() -> KnownState:

@@ -75,6 +75,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "port-forward": ("kubectl", "port_forward"),
     },
     "See the cluster": {
+        "templates": ("observe.templates", "templates"),
         "queue": ("observe.queue", "queue"),
         "allocation": ("observe.allocation", "allocation"),
         "dashboard": ("observe.dashboard", "dashboard"),

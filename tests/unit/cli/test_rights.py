@@ -27,6 +27,7 @@ WORDS: Final = {
     "wait": ["wait", "x", "--timeout", "1"],
     "submit": ["submit", "job.yaml"],
     "submit PROGRAM": ["submit", "train.py"],
+    "templates": ["templates"],
     "push": ["push", "coded"],
     "scale": ["scale", "x", "collector=3"],
     "set": ["set", "x", "priority=high"],
@@ -59,7 +60,7 @@ _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
     *("selfsubjectrulesreviews", "selfsubjectaccessreviews", "workloads", "configmaps"),
-    "limitranges",
+    *("limitranges", "dijobtemplates", "clusterdijobtemplates"),
 )
 
 

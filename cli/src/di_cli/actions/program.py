@@ -11,9 +11,10 @@ from typing import Any, Final
 from di_api.names import job_name_of
 from di_cli.code.bundle import Bundle, make
 from di_cli.code.files import Taken, packages, take
-from di_cli.code.job import Wanted, job_of
+from di_cli.code.job import DEFAULT_IMAGE, Wanted, job_of, with_default_image
 from di_cli.code.local_imports import left_behind
 from di_cli.code.submission import FOLDER, code_of
+from di_cli.edits.job_templates import with_template
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import note
@@ -24,7 +25,11 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The options of `di submit` about a program or a folder."""
+    """The options of `di submit` about a program or a folder.
+
+    Attributes:
+        template: the DIJobTemplate that the job gets; it can have the image.
+    """
 
     path: Path
     arguments: Sequence[str]
@@ -33,6 +38,7 @@ class Program:
     counts: Mapping[str, int]
     gpus: int
     name: str | None
+    template: Object | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +81,18 @@ def prepared(program: Program) -> Prepared:
         arguments=program.arguments,
         counts=program.counts,
         gpus=program.gpus,
+        image=DEFAULT_IMAGE if program.template is None else None,
     )
     code = partial(code_of, bundle=bundle, requirements=requirements, revision=taken.revision)
     return Prepared(
         bundle=bundle,
         source=FOLDER if path.is_dir() else path.name,
-        job=lambda config_map: job_of(wanted, code(config_map)),
+        job=lambda config_map: _complete(job_of(wanted, code(config_map)), program.template),
     )
+
+
+def _complete(job: Object, template: Object | None) -> Object:
+    return job if template is None else with_default_image(with_template(job, template))
 
 
 def bundle_of(taken: Taken) -> Bundle:

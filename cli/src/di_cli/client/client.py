@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from typing_extensions import override
 
+from di_cli.actions.job_templates import template
 from di_cli.actions.manifest import documents_of
 from di_cli.actions.program import Program, is_program, prepared
 from di_cli.actions.submit import kept_in
@@ -28,7 +29,9 @@ from di_cli.client.options import (
 from di_cli.client.place import Place
 from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.code.start import start
+from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import ManifestError, changed
+from di_cli.session import Session
 
 Object = dict[str, Any]
 J = TypeVar("J", bound=Job)
@@ -80,6 +83,7 @@ class Client:
             evaluators: number of evaluators.
             gpus: of each learner.
             replicas: of tasks by name, for a manifest.
+            template: name of the DIJobTemplate with the job's defaults.
         """
         if isinstance(program, Mapping):
             return self._create([dict(program)], "the manifest", options)
@@ -144,6 +148,7 @@ class Client:
                     counts=counts_of(options),
                     gpus=options.get("gpus", 0),
                     name=options.get("name"),
+                    template=_template(session, options),
                 )
             )
             changes = changes_of(options)
@@ -162,17 +167,27 @@ class Client:
     def _create(self, documents: builtins.list[Any], source: str, options: ClusterOptions) -> Job:
         check_manifest(options)
         try:
-            jobs = [
-                kept.changed(lambda job: changed(job, changes_of(options)))
-                for kept in kept_in(documents, source)
-            ]
+            jobs = kept_in(documents, source)
         except ManifestError as error:
             raise not_submitted(error) from error
         if len(jobs) != 1:
             raise BadCall(f"{source} has {len(jobs)} DIJobs, and submit() takes one")
         with self._place.session() as session:
-            made = create(session, jobs[0])
+            found = _template(session, options)
+            kept = jobs[0]
+            if found is not None:
+                kept = kept.changed(lambda job: with_template(job, found))
+            try:
+                kept = kept.changed(lambda job: changed(job, changes_of(options)))
+            except ManifestError as error:
+                raise not_submitted(error) from error
+            made = create(session, kept)
         return Job(self._place.of(_namespace(made)), made)
+
+
+def _template(session: Session, options: ClusterOptions) -> Object | None:
+    name = options.get("template")
+    return None if name is None else template(session, name)
 
 
 def _namespace(job: Mapping[str, Any]) -> str:

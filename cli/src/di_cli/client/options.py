@@ -40,6 +40,7 @@ class ClusterOptions(ProgramOptions, total=False):
 
     image: str | Mapping[str, str] | None
     replicas: Mapping[str, int] | None
+    template: str | None
 
 
 DEFAULTS: Final[ClusterOptions] = {
@@ -53,6 +54,7 @@ DEFAULTS: Final[ClusterOptions] = {
     "evaluators": 0,
     "gpus": 0,
     "replicas": None,
+    "template": None,
 }
 
 

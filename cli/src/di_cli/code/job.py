@@ -22,6 +22,7 @@ class Wanted:
         arguments: of the program.
         counts: replicas by task type; a type with 0 has no task.
         gpus: of each learner.
+        image: of all tasks; None: a template has it, or `with_default_image` adds it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Wanted:
     arguments: Sequence[str]
     counts: Mapping[str, int]
     gpus: int = 0
+    image: str | None = DEFAULT_IMAGE
 
 
 def job_of(wanted: Wanted, code: Object) -> Object:
@@ -52,6 +54,23 @@ def job_of(wanted: Wanted, code: Object) -> Object:
     }
 
 
+def with_default_image(job: Object) -> Object:
+    """Return the job with the default image in each main container without one."""
+    tasks = []
+    for task in job["spec"]["tasks"]:
+        pod = task["template"]["spec"]
+        containers = [
+            {**each, "image": DEFAULT_IMAGE}
+            if each.get("name") == DI_CONTAINER and not each.get("image")
+            else each
+            for each in pod["containers"]
+        ]
+        tasks.append(
+            {**task, "template": {**task["template"], "spec": {**pod, "containers": containers}}}
+        )
+    return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+
 def _pod(wanted: Wanted, kind: str) -> Object:
     # The kernel ignores SIGTERM for process 1 without a handler, and such a program would take its
     # whole grace period to end at each push. Here process 1 is the pod's own.
@@ -64,7 +83,7 @@ def _container(wanted: Wanted, kind: str) -> Object:
     gpus = wanted.gpus if kind == "learner" else 0
     return {
         "name": DI_CONTAINER,
-        "image": DEFAULT_IMAGE,
+        **({"image": wanted.image} if wanted.image else {}),
         "command": [*start, *wanted.arguments],
         # Lines appear in the logs as they are printed.
         "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],

@@ -92,6 +92,19 @@ DIJOB_TASKS = Resource(
 DISWEEPS = Resource(
     group=names.GROUP, version=names.VERSION, plural=names.SWEEP_PLURAL, kind=names.SWEEP_KIND
 )
+JOB_TEMPLATES = Resource(
+    group=names.GROUP,
+    version=names.VERSION,
+    plural=names.JOB_TEMPLATE_PLURAL,
+    kind=names.JOB_TEMPLATE_KIND,
+)
+CLUSTER_JOB_TEMPLATES = Resource(
+    group=names.GROUP,
+    version=names.VERSION,
+    plural=names.CLUSTER_JOB_TEMPLATE_PLURAL,
+    kind=names.CLUSTER_JOB_TEMPLATE_KIND,
+    namespaced=False,
+)
 AGGREGATOR_CONFIGS = Resource(
     group=names.GROUP,
     version=names.COORDINATED_VERSIONS[0],

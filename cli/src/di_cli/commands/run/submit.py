@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from di_cli.actions.job_templates import template as read_template
 from di_cli.actions.manifest import complete_manifest, documents_of
 from di_cli.actions.program import Program, is_program, prepared
 from di_cli.actions.submit import Kept, kept_in
@@ -16,6 +17,7 @@ from di_cli.code.start import start
 from di_cli.code.submission import config_map_name, config_maps
 from di_cli.commands.observe.logs import follow_job
 from di_cli.commands.options import Context, Namespace
+from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import (
     Changes,
     ManifestError,
@@ -27,6 +29,8 @@ from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_manifests, say, suggest
 from di_cli.session import Session, open_session
+
+Object = dict[str, Any]
 
 
 class DryRun(StrEnum):
@@ -75,6 +79,13 @@ def submit(
     collectors: Annotated[int, typer.Option(min=0, help="Collectors of a program.")] = 0,
     evaluators: Annotated[int, typer.Option(min=0, help="Evaluators of a program.")] = 0,
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each learner of a program.")] = 0,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Defaults from a DIJobTemplate of the namespace or cluster; see di templates.",
+        ),
+    ] = None,
     dry_run: Annotated[
         DryRun,
         typer.Option(
@@ -101,6 +112,7 @@ def submit(
     changes = _changes(name, image, replicas)
     if follow and dry_run is not DryRun.NONE:
         raise CommandError("--follow goes without --dry-run", code=ExitCode.USAGE)
+    found = None if template is None else _read_template(template, namespace, context)
     if is_program(files, entry):
         program = Program(
             path=Path(files[0]),
@@ -110,6 +122,7 @@ def submit(
             counts={"learner": learners, "collector": collectors, "evaluator": evaluators},
             gpus=gpus,
             name=name,
+            template=found,
         )
         submitted = _submit_program(
             program,
@@ -129,7 +142,7 @@ def submit(
         )
     try:
         jobs = [
-            kept.changed(lambda job: changed(job, changes))
+            kept.changed(lambda job: changed(_merged(job, found), changes))
             for file in files
             for kept in kept_in(documents_of(file), file)
         ]
@@ -152,6 +165,15 @@ def submit(
     if dry_run is DryRun.NONE:
         own = (jobs[0].job.get("metadata") or {}).get("namespace")
         _after(names[0], own or namespace, context, follow=follow)
+
+
+def _read_template(name: str, namespace: str | None, context: str | None) -> Object:
+    with open_session(namespace, context) as session:
+        return read_template(session, name)
+
+
+def _merged(job: Object, template: Object | None) -> Object:
+    return job if template is None else with_template(job, template)
 
 
 def _submit_program(

@@ -78,6 +78,7 @@ def _schema(name: str, template: Schema) -> dict[str, Any]:
     specs = {
         "AggregatorConfigSpec": schemas.aggregator_config,
         "JobTaskSpec": schemas.job_task,
+        "JobTemplateSpec": schemas.job_template,
         "OlderSpec": schemas.older,
         "Spec": schemas.newest,
         "SweepSpec": schemas.sweep,

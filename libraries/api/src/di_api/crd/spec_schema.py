@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from di_api.base_template import ABOUT, BASE
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
@@ -44,6 +44,14 @@ _OF_JOB_TASK: Final[Rule] = {
     "message": "replicas must be between minReplicas and maxReplicas",
     "fieldPath": ".replicas",
 }
+LONGEST_DESCRIPTION: Final = 1024
+ABOUT_BASE: Final = "Base of the templates of all tasks of a job, as core/v1 PodTemplateSpec."
+_NOT_IN_TEMPLATES: Final = ("code", "coordinated", "restartedAt")
+"""Fields of a single job."""
+_OF_WHOLE_OBJECTS: Final = (
+    *("required", "default", "x-kubernetes-validations"),
+    *("x-kubernetes-list-type", "x-kubernetes-list-map-keys"),
+)
 _ANYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 # Without an enumeration: the webhook accepts older spellings and has better messages.
 _OLDER_POLICY: Final[Schema] = {
@@ -107,6 +115,42 @@ class SpecSchemas:
         """
         about = "The trials to run. Changes of the parameters apply to later trials."
         return {"type": "object", "description": about, **self._object(SweepSpec)}
+
+    def job_template(self) -> Schema:
+        """Return the schema of the spec of a DIJobTemplate and a ClusterDIJobTemplate.
+
+        Its `job` is checked as the spec of a job, but nothing is required, and pod templates can
+        have any content.
+        """
+        declared = fields_of(JobSpec).values()
+        fields = [each for each in declared if each.name not in _NOT_IN_TEMPLATES]
+        job = _partial({each.name: self._field(each) for each in fields})
+        job["volumes"]["items"] = _ANYTHING
+        job["tasks"]["items"]["properties"][BASE] = _ANYTHING
+        texts = {"type": "object", "additionalProperties": {"type": "string"}}
+        metadata = {
+            "labels": {**texts, "description": "Labels of the jobs."},
+            "annotations": {**texts, "description": "Annotations of the jobs."},
+        }
+        return {
+            "type": "object",
+            "description": "What jobs are made with. A job that exists does not change with it.",
+            "required": ["job"],
+            "properties": {
+                "description": {
+                    "type": "string",
+                    "maxLength": LONGEST_DESCRIPTION,
+                    "description": "What the template is for, as di templates shows it.",
+                },
+                "metadata": {"type": "object", "properties": metadata},
+                "job": {
+                    "type": "object",
+                    "description": "A part of the spec of a DIJob. The job's own fields replace "
+                    "those of the template. An item of tasks is for all tasks of its type or name.",
+                    "properties": {**job, BASE: {"description": ABOUT_BASE, **_ANYTHING}},
+                },
+            },
+        }
 
     def _object(self, owner: type, rules: Sequence[Rule] = ()) -> Schema:
         declared = fields_of(owner).values()
@@ -173,6 +217,23 @@ def _base_schema() -> Schema:
     containers = {"type": "array", "items": {**_ANYTHING, "properties": {"ports": ports}}}
     both = {"containers": containers, "initContainers": containers}
     return {**_ANYTHING, "properties": {"spec": {**_ANYTHING, "properties": both}}}
+
+
+def _partial(node: Any) -> Any:
+    """Return a part of a schema without what only a whole object has: required fields, defaults,
+    rules, and lists whose items have keys.
+    """
+    if isinstance(node, list):
+        return [_partial(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: _partial(each) for name, each in value.items()}
+        if key == "properties"
+        else _partial(value)
+        for key, value in node.items()
+        if key not in _OF_WHOLE_OBJECTS
+    }
 
 
 def _companion_schema() -> Schema:

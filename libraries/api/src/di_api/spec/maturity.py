@@ -77,6 +77,13 @@ FEATURES: Final = (
         switch="`import di_orchestrator`",
     ),
     Feature(
+        name="Templates of jobs",
+        stage=Stage.ALPHA,
+        page="how-to/job-templates.md",
+        switch="`di submit --template`; `rbac.clusterTemplates` for those of the cluster",
+        values=("rbac.clusterTemplates",),
+    ),
+    Feature(
         name="Data shards",
         stage=Stage.BETA,
         page="reference/sdk.md#data-shards",
