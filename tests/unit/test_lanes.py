@@ -150,9 +150,13 @@ def test_tests_that_fail_of_one_cause_are_one_line(tmp_path: Path) -> None:
         (b"collecting ...\n", ""),
         (b"tests/unit/test_a.py .....", "tests/unit/test_a.py"),
         (b"tests/a/test_a.py ..  [  9%]\ntests/a/test_b.py .", "9% tests/a/test_b.py"),
+        (b"a line\n[  9%] 9 of 100 plans, 3:20 left\nanother", "9% 9 of 100 plans, 3:20 left"),
+        (b"[ 61.5 s] API server is ready\n", ""),
     ],
 )
-def test_progress_is_read_from_what_pytest_prints(log: bytes, where: str, tmp_path: Path) -> None:
+def test_progress_is_read_from_what_a_program_prints(
+    log: bytes, where: str, tmp_path: Path
+) -> None:
     (tmp_path / "log").write_bytes(log)
     assert run.where(tmp_path / "log") == where
 

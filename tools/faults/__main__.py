@@ -1,6 +1,7 @@
 """All plans, or those asked for: `python -m tools.faults`.
 
-Prints a progress bar and writes a report to out/faults.
+Shows a progress bar, or a line of progress twice a minute where the output is no terminal, and
+writes a report to out/faults.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,8 +22,18 @@ from tools.faults import trace
 from tools.faults.generate import generate, part_of_day, sample
 from tools.faults.plan import Plan
 from tools.faults.report import write_report
-from tools.faults.session import LANES, Verdict, api_server, api_server_with_kueue, carry_out
+from tools.faults.session import (
+    CLEAN_RUNS,
+    LANES,
+    Count,
+    Verdict,
+    api_server,
+    api_server_with_kueue,
+    carry_out,
+    workloads_of,
+)
 from tools.faults.workloads import QUEUED, STORIES, WORKLOADS
+from tools.lanes.progress import shown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,25 +65,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shutil.rmtree(out, ignore_errors=True)
     started = time.monotonic()
     serve = api_server_with_kueue if options.queued else api_server
-    with serve(out) as config, _progress() as progress:
-        bar = progress.add_task("plans", total=len(plans), bugs=0)
-        bugs = 0
+    console = Console()
+    with serve(out) as config:
+        count = Count(plans=len(plans), clean=CLEAN_RUNS * len(workloads_of(plans)))
 
         def on_verdict(verdict: Verdict) -> None:
-            nonlocal bugs
             if verdict.wrong:
-                bugs += 1
-                progress.console.print(
-                    f"[red]{verdict.run.plan}[/]", *verdict.wrong[:4], sep="\n  "
-                )
-            progress.update(bar, advance=1, bugs=bugs)
+                console.print(f"[red]{verdict.run.plan}[/]", *verdict.wrong[:4], sep="\n  ")
+            count.judged(found=bool(verdict.wrong))
 
-        results = carry_out(config, out, plans, lanes=options.lanes, on_verdict=on_verdict)
+        with _shown(count, console):
+            results = carry_out(
+                config,
+                out,
+                plans,
+                lanes=options.lanes,
+                on_clean=count.cleaned,
+                on_verdict=on_verdict,
+            )
     if options.record:
         trace.save({**trace.load(STORIES), **results.traces})
     file = write_report(results, out, seconds=time.monotonic() - started)
-    print(f"{len(plans)} plans, {bugs} found something: {file}")
-    return 1 if bugs else 0
+    print(f"{len(plans)} plans, {count.bugs} found something: {file}")
+    return 1 if count.bugs else 0
 
 
 def _chosen(workloads: Collection[str], options: argparse.Namespace) -> tuple[Plan, ...]:
@@ -88,14 +104,24 @@ def _clean_runs(workloads: Collection[str], only: str) -> tuple[Plan, ...]:
     return tuple(Plan(workload=name) for name in workloads if only in name)
 
 
-def _progress() -> Progress:
-    return Progress(
+@contextmanager
+def _shown(count: Count, console: Console) -> Iterator[None]:
+    """Show how far the plans are: a bar on a terminal, else lines."""
+    if not console.is_terminal:
+        with shown(count.state):
+            yield
+        return
+    bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[bugs]} found something"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
     )
+    with bar:
+        task = bar.add_task("runs", total=count.total, bugs=0)
+        count.on_change = lambda: bar.update(task, completed=count.done, bugs=count.bugs)
+        yield
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from di_cluster.cluster import Cluster
@@ -23,6 +24,7 @@ from tools.faults.run import Run, run
 from tools.faults.scene import Scene, scene
 from tools.faults.testbed import prepared
 from tools.faults.trace import Trace
+from tools.lanes.progress import State, remaining
 
 CLEAN_RUNS = 3
 # Runs mostly wait: for pods, for pauses, for quiet.
@@ -50,6 +52,61 @@ class Results:
     clean_writes: Mapping[str, frozenset[Request]]
     """By workload: what was written in any of its clean runs."""
     verdicts: tuple[Verdict, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Count:
+    """The runs of a session that have ended, of all of them.
+
+    Attributes:
+        plans: how many there are.
+        clean: how many clean runs come before them.
+        clock: seconds that only grow.
+        on_change: called after each end.
+    """
+
+    plans: int
+    clean: int
+    clock: Callable[[], float] = time.monotonic
+    on_change: Callable[[], None] = lambda: None
+    bugs: int = 0
+    """Plans that found something."""
+    _clean_done: int = 0
+    _plans_done: int = 0
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    @property
+    def total(self) -> int:
+        return self.clean + self.plans
+
+    @property
+    def done(self) -> int:
+        return self._clean_done + self._plans_done
+
+    def cleaned(self) -> None:
+        """Count a clean run."""
+        self._clean_done += 1
+        self.on_change()
+
+    def judged(self, *, found: bool) -> None:
+        """Count a plan, and whether it found something."""
+        self._plans_done += 1
+        self.bugs += found
+        self.on_change()
+
+    def state(self) -> State:
+        """How far the session is."""
+        share = self.done / max(1, self.total)
+        clean = f"{self._clean_done} of {self.clean} clean runs"
+        plans = f"{self._plans_done} of {self.plans} plans, {self.bugs} found something"
+        return State(
+            share=share,
+            text=plans if self._clean_done >= self.clean else clean,
+            left=remaining(share, self.clock() - self._began),
+        )
 
 
 @contextmanager
@@ -98,10 +155,18 @@ def carry_out(
     plans: Iterable[Plan],
     *,
     lanes: int = LANES,
+    on_clean: Callable[[], None] = lambda: None,
     on_verdict: Callable[[Verdict], None] = lambda _: None,
 ) -> Results:
-    """Run clean runs of the plans' workloads, then the plans."""
-    return asyncio.run(_carry_out(config, folder, tuple(plans), lanes, on_verdict))
+    """Run clean runs of the plans' workloads, then the plans; each end is reported."""
+    return asyncio.run(
+        _carry_out(config, folder, tuple(plans), lanes, on_clean=on_clean, on_verdict=on_verdict)
+    )
+
+
+def workloads_of(plans: Iterable[Plan]) -> list[str]:
+    """Return the workloads of plans; each has `CLEAN_RUNS` clean runs."""
+    return list(dict.fromkeys(plan.workload for plan in plans))
 
 
 async def _carry_out(
@@ -109,6 +174,8 @@ async def _carry_out(
     folder: Path,
     plans: tuple[Plan, ...],
     lanes: int,
+    *,
+    on_clean: Callable[[], None],
     on_verdict: Callable[[Verdict], None],
 ) -> Results:
     async with prepared(config, folder / _RUNS) as testbed:
@@ -121,9 +188,11 @@ async def _carry_out(
 
         async def one(plan: Plan) -> Run:
             async with free_lanes:
-                return await run(testbed, plan, lambda _: True)
+                found = await run(testbed, plan, lambda _: True)
+            on_clean()
+            return found
 
-        workloads = list(dict.fromkeys(plan.workload for plan in plans))
+        workloads = workloads_of(plans)
         cleans = dict(zip(workloads, await asyncio.gather(*map(clean, workloads)), strict=True))
         baselines = {workload: Baseline.of(runs) for workload, runs in cleans.items()}
 

@@ -3,7 +3,8 @@
     python -m tools.fuzz [--seconds 600] [--runs 1000000] [--only admission,rest] [--lanes 2]
 
 Each target gets as many seconds, or as many inputs, whichever comes first. Logs, inputs that broke
-something and a report are written to out/fuzz; prints a line a target and one at the end.
+something and a report are written to out/fuzz; prints a line a target and one at the end, and
+twice a minute how far all targets are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tools.fuzz import campaign, rest
 from tools.fuzz.campaign import Limits
 from tools.fuzz.outcome import Outcome
 from tools.fuzz.targets import TARGETS
+from tools.fuzz.turns import Turns
+from tools.lanes.progress import shown
 
 REST = "rest"
 LONG_SECONDS = 3600
@@ -35,11 +38,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = Limits(seconds=options.seconds, runs=options.runs)
     out: Path = options.out.absolute()
     started = time.monotonic()
-    with ThreadPoolExecutor(1) as aside:
-        served = aside.submit(_fuzz_rest, options.seconds, out) if REST in names else None
-        targets = [TARGETS[name] for name in names if name != REST]
+    targets = [TARGETS[name] for name in names if name != REST]
+    turns = Turns(
+        targets=[target.name for target in targets],
+        aside=[each for each in names if each == REST],
+        seconds=options.seconds,
+        lanes=options.lanes,
+    )
+
+    def on_outcome(outcome: campaign.Fed) -> None:
+        _tell(outcome)
+        turns.end(outcome.target)
+
+    with shown(turns.state), ThreadPoolExecutor(1) as aside:
+        served = aside.submit(_fuzz_rest, options.seconds, out, turns) if REST in names else None
         found: list[Outcome] = [
-            *campaign.run(targets, limits, out, lanes=options.lanes, on_outcome=_tell),
+            *campaign.run(
+                targets,
+                limits,
+                out,
+                lanes=options.lanes,
+                on_start=lambda target: turns.start(target.name),
+                on_outcome=on_outcome,
+            ),
             *(served.result() if served else ()),
         ]
     wrong = sum(len(each.wrong) for each in found)
@@ -66,15 +87,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _fuzz_rest(seconds: int, out: Path) -> list[rest.Asked]:
+def _fuzz_rest(seconds: int, out: Path, turns: Turns) -> list[rest.Asked]:
     with (
         api_server_with_crd("fuzz") as (cluster, config),
         fresh_namespace(config) as namespace,
     ):
         kubectl = cluster.binary("kubectl")
-        return rest.run(
+        turns.start(REST)
+        found = rest.run(
             cluster.kubeconfig, kubectl, namespace, out, seconds=seconds, on_outcome=_tell
         )
+        turns.end(REST)
+        return found
 
 
 def _tell(outcome: Outcome) -> None:

@@ -67,11 +67,13 @@ def run(
     out: Path,
     *,
     lanes: int,
+    on_start: Callable[[Target], None] = lambda _: None,
     on_outcome: Callable[[Fed], None] = lambda _: None,
 ) -> list[Fed]:
     """Feed each target until its limits; the folder gets logs, corpora and findings."""
 
     def one(target: Target) -> Fed:
+        on_start(target)
         outcome = _run_one(target, limits, out / target.name)
         on_outcome(outcome)
         return outcome

@@ -26,7 +26,8 @@ from typing import Final
 
 from tools.lanes import page, table
 from tools.lanes.lane import Lane, Outcome, version
-from tools.lanes.run import Runner, clock
+from tools.lanes.progress import clock
+from tools.lanes.run import Runner
 from tools.prepare import cold
 from tools.prepare.__main__ import prepare
 from tools.prepare.items import Group

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.lanes.lane import Lane, Outcome
-from tools.lanes.run import clock
+from tools.lanes.progress import clock
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tools.lanes.run import clock
+from tools.lanes.progress import clock
 
 OUT: Final = Path("out/repeat")
 _CGROUPS: Final = Path("/sys/fs/cgroup")

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from tools.lanes import progress
 from tools.lanes.lane import Lane, Outcome, outcome
+from tools.lanes.progress import clock
 
-_LINE_SECONDS: Final = 30.0
-"""Between two lines of progress where the output is no terminal."""
 _CAUSES: Final = 20
 """Messages of failed tests that are shown for a lane."""
 _TAIL: Final = 4096
@@ -163,7 +163,7 @@ class Runner:
 
         def line(ended: int) -> None:
             nonlocal last
-            if time.monotonic() - last >= _LINE_SECONDS:
+            if time.monotonic() - last >= progress.EVERY_SECONDS:
                 last = time.monotonic()
                 self.show("; ".join(f"{name} {text}" for name, text in states(ended)))
 
@@ -171,18 +171,15 @@ class Runner:
 
 
 def where(log: Path) -> str:
-    """How far the pytest is that writes this log, such as ``43% tests/unit/test_a.py``."""
+    """How far the program is that writes this log, such as ``43% tests/unit/test_a.py``."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
             tail = file.read()
     except OSError:
         return ""
+    if steps := progress.LINE.findall(tail):
+        return " ".join(each.decode(errors="replace") for each in steps[-1])
     found = [pattern.findall(tail)[-1:] for pattern in (_PERCENT, _FILE)]
     (percent, name) = (each[0].decode() if each else "" for each in found)
     return f"{percent + '% ' if percent else ''}{name}"
-
-
-def clock(seconds: float) -> str:
-    """Minutes and seconds, such as 3:07."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

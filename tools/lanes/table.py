@@ -135,7 +135,8 @@ ALL: Final[Sequence[Lane]] = (
     ),
     Lane(
         name="fuzz",
-        what="any input through every reader, and di-server's OpenAPI document, for five minutes",
+        what="any input through every reader, and di-server's OpenAPI document: five minutes each, "
+        "two readers at a time",
         arguments=["-m", "tools.fuzz", "--seconds", "300"],
         needs=["control plane"],
     ),

@@ -2,7 +2,8 @@
 
     python -m tools.soak [--seconds 3600] [--admissions 50000] [--requests 100000]
 
-Ends when all is asked or the time is over. Writes a report to out/soak and prints one line.
+Ends when all is asked or the time is over. Prints a line of progress twice a minute, writes a
+report to out/soak and prints one line.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ def carry_out(plan: Plan, folder: Path) -> dict[str, Any]:
                 api_server=cluster,
                 namespaces=(release, jobs),
                 folder=folder,
-                say=lambda text: print(text, file=sys.stderr, flush=True),
             )
         )
 

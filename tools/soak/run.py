@@ -19,6 +19,7 @@ from di_kube.client import KubeClient
 from di_kube.config import KubeConfig
 from di_kube.resources import DIJOBS
 from tests.integration.conftest import ApiServer
+from tools.lanes.progress import State, remaining, shown
 from tools.soak import linear
 from tools.soak.admissions import Admissions
 from tools.soak.load import paced
@@ -49,9 +50,8 @@ async def soak(
     api_server: ApiServer,
     namespaces: tuple[str, str],
     folder: Path,
-    say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Carry a plan out and report.
+    """Carry a plan out, with a line of progress twice a minute, and report.
 
     Args:
         plan: the load.
@@ -59,7 +59,6 @@ async def soak(
         api_server: one with `stage.ROUTING`.
         namespaces: of the services, and of the jobs.
         folder: for logs and certificates.
-        say: told how far it is.
     """
     program = await asyncio.to_thread(linear.checker)
     release, jobs = namespaces
@@ -74,10 +73,13 @@ async def soak(
             await client.create(DIJOBS, _scaled(name), jobs)
         admissions = Admissions(stage=here, config=config, session=to_api_server)
         scalings = Scalings(stage=here, session=to_servers, rng=Random(plan.seed))
-        until, done = time.monotonic() + plan.seconds, asyncio.Event()
+        began, done = time.monotonic(), asyncio.Event()
 
         def goes_on() -> bool:
-            return time.monotonic() < until and not done.is_set()
+            return time.monotonic() < began + plan.seconds and not done.is_set()
+
+        def state() -> State:
+            return _state(plan, time.monotonic() - began, here, admissions, scalings)
 
         loads = asyncio.gather(
             paced(
@@ -98,13 +100,13 @@ async def soak(
             ),
         )
         try:
-            for turn in _turns(here, plan.rounds):
-                if loads.done() or not goes_on():
-                    break
-                await turn()
-                say(_progress(here, admissions, scalings))
-            done.set()
-            await loads
+            with shown(state):
+                for turn in _turns(here, plan.rounds):
+                    if loads.done() or not goes_on():
+                        break
+                    await turn()
+                done.set()
+                await loads
         finally:
             loads.cancel()
         histories = {
@@ -132,12 +134,21 @@ def _turns(here: Stage, rounds: int | None) -> Iterator[Callable[[], Awaitable[N
     return itertools.cycle(turns) if rounds is None else iter(turns * rounds)
 
 
-def _progress(here: Stage, admissions: Admissions, scalings: Scalings) -> str:
+def _state(
+    plan: Plan, elapsed: float, here: Stage, admissions: Admissions, scalings: Scalings
+) -> State:
+    """How far the load is: it ends with its time, or when all is asked."""
     kills = sum(len(each.spans) for each in here.kills.values())
-    return (
-        f"{len(admissions.tally.seconds)} admissions, {len(scalings.tally.seconds)} requests, "
-        f"{here.graceful.total()} rolled, {kills} killed, {here.rotations} rotations; "
-        f"{len(admissions.tally.failed) + len(scalings.tally.failed)} failed"
+    admitted, asked = len(admissions.tally.seconds), len(scalings.tally.seconds)
+    share = max(elapsed / plan.seconds, min(admitted / plan.admissions, asked / plan.requests))
+    return State(
+        share=share,
+        text=(
+            f"{admitted} of {plan.admissions} admissions, {asked} of {plan.requests} requests, "
+            f"{here.graceful.total()} rolled, {kills} killed, {here.rotations} rotations; "
+            f"{len(admissions.tally.failed) + len(scalings.tally.failed)} failed"
+        ),
+        left=remaining(share, elapsed),
     )
 
 
