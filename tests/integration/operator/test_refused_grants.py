@@ -79,10 +79,20 @@ async def contended(testbed: Testbed, other: str, scope: str = "") -> AsyncItera
         await testbed.submit(job("v", devices(testbed, "learner", 16), preemptible=True))
         await testbed.until(runs_on(testbed, "v", n1=8, n2=8), "the victim to run")
         await limit(testbed, other, 0, scope)
+        if scope != BEST_EFFORT:
+            await knows_the_quota(testbed, other)
         for name in ("h1", "h2"):
             body = job(name, devices(testbed, "learner", 8), preemptible=True, priority="high")
             await testbed.client.create(DIJOBS, body, other)
         yield
+
+
+async def knows_the_quota(testbed: Testbed, namespace: str) -> None:
+    """Wait until the operator's own watch has the quota: a gang evicts no other job."""
+    body = job("probe", devices(testbed, "learner", 1), scheduling={"gang": True})
+    await testbed.client.create(DIJOBS, body, namespace)
+    await waits_for(testbed, namespace, "probe", "QueueQuotaExceeded")
+    await testbed.client.delete(DIJOBS, "probe", namespace)
 
 
 async def waits_for(testbed: Testbed, namespace: str, name: str, reason: str) -> str:
