@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Final
 
-from tools.lanes import page, table
+from tools.lanes import branches, page, table
 from tools.lanes.lane import Lane, Outcome, version
 from tools.lanes.progress import clock
 from tools.lanes.run import Runner
@@ -34,10 +33,6 @@ from tools.prepare.items import Group
 
 _LINES: Final = 150
 """How many of the last lines of a failed lane's log are shown."""
-
-
-class CoverageFailed(Exception):
-    """What the lanes measured cannot be combined or shown."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,7 +69,8 @@ def _run(arguments: Sequence[str]) -> int:
     out.mkdir(parents=True)
     measured = everything and not asked.no_coverage
     title = f"make {name}, Python {version(Path(sys.executable))}"
-    results, coverage = out / "index.html", None
+    results = out / "index.html"
+    coverage: branches.Branches | None = None
     unready = [_without(broken, lane, out) for lane in lanes if lane not in ready]
 
     def write(ended: Sequence[Outcome]) -> None:
@@ -95,8 +91,8 @@ def _run(arguments: Sequence[str]) -> int:
     uncounted = ""
     if measured:
         try:
-            coverage = _coverage(out)
-        except CoverageFailed as error:
+            coverage = branches.combine(out)
+        except branches.CoverageFailed as error:
             uncounted = str(error)
     write(ran)
     ended = [*unready, *ran]
@@ -119,31 +115,6 @@ def _without(broken: Set[Group], lane: Lane, out: Path) -> Outcome:
     log.write_text(f"not run: what it needs could not be fetched or built ({missing})\n")
     print(f"FAILED: {lane.name}, {log.read_text().strip()}", flush=True)
     return Outcome(lane=lane, code=1, seconds=0.0, log=log)
-
-
-def _coverage(out: Path) -> Path | None:
-    """Combine what the lanes measured; returns the page, relative to the folder.
-
-    Raises:
-        CoverageFailed: coverage could not combine or report it, and printed why.
-    """
-    command = [sys.executable, "-m", "coverage"]
-    data = f"--data-file={out / 'coverage'}"
-    parts = [str(each) for each in out.glob("coverage.*")]
-    if not parts:
-        return None
-    for arguments in (
-        ["combine", data, "--quiet", *parts],
-        ["html", data, "--quiet", f"--directory={out / 'coverage-pages'}"],
-        ["report", data, "--skip-covered", "--sort=cover"],
-    ):
-        done = subprocess.run(
-            [*command, *arguments], stdout=subprocess.PIPE, text=True, check=False
-        )
-        if done.returncode:
-            raise CoverageFailed(f"coverage {arguments[0]} (exit code {done.returncode})")
-    (out / "coverage.txt").write_text(done.stdout)
-    return Path("coverage-pages/index.html")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from tools.lanes.branches import ENOUGH, EXPLAINED, Branches, Part
 from tools.lanes.lane import Lane, Outcome
 from tools.lanes.progress import clock
 
@@ -24,7 +25,11 @@ pre { white-space: pre-wrap; margin: 0 }
 
 
 def write(
-    file: Path, title: str, lanes: Sequence[Lane], ended: Sequence[Outcome], coverage: Path | None
+    file: Path,
+    title: str,
+    lanes: Sequence[Lane],
+    ended: Sequence[Outcome],
+    coverage: Branches | None,
 ) -> None:
     """Write the page as it stands: lanes that have not ended are shown as waiting.
 
@@ -33,7 +38,7 @@ def write(
         title: the command and its Python.
         lanes: all that were asked for.
         ended: how those that have ended did.
-        coverage: the page of branch coverage, if there is one.
+        coverage: what the lanes have measured; None: nothing, or not yet.
     """
     found = {each.lane.name: each for each in ended}
     rows = [_row(lane, found.get(lane.name)) for lane in lanes]
@@ -48,8 +53,6 @@ def write(
         *rows,
         "</table>",
     ]
-    if coverage:
-        parts.append(f'<p><a href="{escape(str(coverage))}">Branch coverage by file</a></p>')
     if failed:
         parts += ["<h2>Failed</h2><table><tr><th>Lane<th>Test</tr>"]
         parts += [
@@ -65,7 +68,33 @@ def write(
             for seconds, name in slowest
         ]
         parts.append("</table>")
+    parts += _coverage(coverage) if coverage else []
     file.write_text("\n".join([*parts, "</html>", ""]))
+
+
+def _coverage(found: Branches) -> list[str]:
+    """Lines and branches that ran, by package, and the files where too few did."""
+    pages = escape(str(found.lines))
+    return [
+        "<h2>Lines and branches that ran</h2>",
+        f'<p><a href="{pages}">Every file and line</a>. Lanes that did not run count for nothing.',
+        "<table><tr><th>Package<th>Ran<th>Of<th>Share</tr>",
+        *(f"<tr><td>{_share(each)}</tr>" for each in found.areas),
+        f"</table><h2>Files below {ENOUGH:.0%}</h2>",
+        "<table><tr><th>File<th>Ran<th>Of<th>Share<th>Why</tr>",
+        *(
+            f"<tr><td>{_share(each)}<td>{escape(EXPLAINED.get(each.name, 'to be tested'))}</tr>"
+            for each in found.below
+        ),
+        "</table>",
+    ]
+
+
+def _share(part: Part) -> str:
+    return (
+        f"{escape(part.name)}<td class=number>{part.ran}<td class=number>{part.total}"
+        f"<td class=number>{100 * part.share:.1f} %"
+    )
 
 
 def _row(lane: Lane, ended: Outcome | None) -> str:
