@@ -43,6 +43,13 @@ def test_a_queued_job_has_at_most_its_admitted_replicas(
     assert (task.min_replicas, task.replicas, task.max_replicas) == sizes
 
 
+def test_a_queued_job_without_a_minimum_has_as_few_as_one_admitted_replica() -> None:
+    body = job()["spec"]
+    del body["tasks"][0]["minReplicas"]
+    (task,) = within_admitted(load_leniently(body), {"work": 1}).tasks
+    assert (task.min_replicas, task.replicas, task.max_replicas) == (None, 1, 1)
+
+
 def test_a_changed_admission_is_news() -> None:
     news = News(monotonic=lambda: 0.0)
     assert news.on_job("ADDED", job({"work": 2}))
