@@ -77,3 +77,17 @@ def test_a_guaranteed_resource_that_no_node_has_bars_a_gang_that_asks_for_it() -
         "b/x": f"it cannot start: other namespaces are guaranteed too much of the 0 {FPGA} on the"
         " nodes that it can use"
     }
+
+
+def test_gangs_after_one_that_fits_no_node_are_barred_as_well() -> None:
+    nowhere = job("b/first", task(1, gpu=9), preemptible=False, gang=True, age=9.0)
+    queues = read_queues({"a": {"guarantee": {GPU: 4}}})
+    jobs = by_key(nowhere, gang("b/second", 5))
+    assert barred(bar_gangs(jobs, {}, nodes(8, gpu=1), queues, {})).keys() == {"b/second"}
+
+
+@pytest.mark.parametrize(("cpu", "is_barred"), [(4.0, False), (4.001, True)])
+def test_guarantees_hold_to_a_thousandth(*, cpu: float, is_barred: bool) -> None:
+    queues = read_queues({"a": {"guarantee": {"cpu": 4}}})
+    one = job("b/x", task(1, cpu=cpu), preemptible=False, gang=True)
+    assert bool(barred(bar_gangs(by_key(one), {}, nodes(1, cpu=8), queues, {}))) is is_barred

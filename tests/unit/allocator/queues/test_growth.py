@@ -11,7 +11,7 @@ from di_operator.allocator.grants.checked_plan import Change, make_plan
 from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
 from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from tests.unit.allocator.worlds import by_key, job, nodes, task
+from tests.unit.allocator.worlds import by_key, counts, job, nodes, task
 
 POLICIES = pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
 
@@ -99,3 +99,14 @@ def test_a_job_does_not_grow_past_one_that_is_not_overtaken(policy: Any, backfil
     jobs = by_key(asks("p/x", 1, 9, age=9, ends=10.0), large)
     answer = policy(backfill=backfill).optimize(jobs, nodes(1, slot=8), {"p/x": has(1, 2)})
     assert sizes(answer) == (1, 2)
+
+
+@POLICIES
+def test_a_job_that_its_nodes_do_not_let_grow_keeps_what_it_has(policy: Any) -> None:
+    """By shares it is entitled to three replicas of two devices, but two nodes of three devices
+    take one each."""
+    grows = job("a/x", task(3, minimum=1, maximum=3, gpu=2))
+    waits = job("b/gang", task(2, gpu=2), preemptible=False, gang=True)
+    held = {"a/x": NodeList.of({"learner": ("n000",)})}
+    answer = policy(shares={"a": 1}).optimize(by_key(grows, waits), nodes(2, gpu=3), held)
+    assert counts(answer) == {"a/x": 1, "b/gang": 0}
