@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from di_operator.allocator.grants.checked_plan import Change, make_plan
-from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo
+from di_operator.allocator.model.job import Account, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
-from tests.unit.allocator.worlds import by_key, counts, job, nodes, task
+from tests.unit.allocator.worlds import amounts, by_key, counts, job, nodes, task
 
 POLICIES = pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
 
@@ -110,3 +110,12 @@ def test_a_job_that_its_nodes_do_not_let_grow_keeps_what_it_has(policy: Any) -> 
     held = {"a/x": NodeList.of({"learner": ("n000",)})}
     answer = policy(shares={"a": 1}).optimize(by_key(grows, waits), nodes(2, gpu=3), held)
     assert counts(answer) == {"a/x": 1, "b/gang": 0}
+
+
+@POLICIES
+def test_jobs_grow_within_the_quota_of_their_namespace(policy: Any) -> None:
+    account = Account(quota=amounts(slot=8))
+    jobs = by_key(asks("p/x", 1, 4, age=9, account=account), asks("p/y", 1, 4, account=account))
+    held = {"p/x": has(1, 1), "p/y": has(1, 1)}
+    answer = policy().optimize(jobs, nodes(1, slot=20), held)
+    assert (sizes(answer), sizes(answer, "p/y")) == ((1, 4), (1, 2))
