@@ -107,6 +107,48 @@ def test_a_job_that_ends_before_the_reservation_may_use_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARENTS)
+@pytest.mark.parametrize(("longest", "starts"), [(90.0, 1), (91.0, 0)])
+def test_a_reservation_waits_for_as_many_ends_as_it_needs(
+    name: str, longest: float, starts: int
+) -> None:
+    """Two of the jobs with slots have to end: the later of them after 90 seconds."""
+    running = held(x="n000", y="n000", z="n000", other="n000")
+    jobs = by_key(
+        small("x", ends=90.0),
+        small("y", ends=60.0),
+        small("z", ends=99.0),
+        job("other", task(1, cpu=1), ends=30.0),
+        job("big", task(1, slot=3), age=9.0),
+        small("s", longest=longest),
+    )
+    room = nodes(1, slot=4, cpu=4)
+    answer = PARENTS[name](backfill="reserve").optimize(jobs, room, running)
+    assert counts(answer)["s"] == starts
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_where_no_end_is_known_the_node_with_the_least_missing_is_reserved(name: str) -> None:
+    running = held(x="n000 n000 n000 n000 n000 n000", y="n001 n001")
+    big = job("big", task(1, slot=8), age=9.0)
+    for size, starts in ((2, 1), (4, 0)):
+        jobs = by_key(small("x", 6), small("y", 2), big, job("s", task(1, slot=size)))
+        answer = PARENTS[name](backfill="reserve").optimize(jobs, nodes(2, slot=8), running)
+        assert counts(answer)["s"] == starts
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_what_is_missing_is_compared_as_a_part_of_what_is_needed(name: str) -> None:
+    """An eighth of the slots is more than a 16th of the processors."""
+    running = held(x="n000", y="n001 n001 n001 n001")
+    big = job("big", task(1, slot=8, cpu=64), age=9.0)
+    for slots, starts in ((7, 1), (8, 0)):
+        jobs = by_key(small("x"), job("y", task(4, cpu=1)), big, job("s", task(1, slot=slots)))
+        room = nodes(2, slot=8, cpu=64)
+        answer = PARENTS[name](backfill="reserve").optimize(jobs, room, running)
+        assert counts(answer)["s"] == starts
+
+
+@pytest.mark.parametrize("name", PARENTS)
 def test_a_job_that_never_fits_reserves_nothing(name: str) -> None:
     jobs = by_key(job("huge", task(1, slot=9), age=9.0), small("s", 4))
     answer = PARENTS[name](backfill="reserve").optimize(jobs, nodes(1, slot=4), {})
