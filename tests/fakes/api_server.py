@@ -198,6 +198,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         obj = deepcopy(self._world.objects[path])
         if isinstance(body, list):
+            # Patches begin with the version that was read, or with a test of another field.
+            version = {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": obj["metadata"]["resourceVersion"],
+            }
+            if body[0]["op"] == "replace" and body[0] != version:
+                message = "the object has been modified; please apply your changes to the latest"
+                self._answer(409, {"code": 409, "reason": "Conflict", "message": message})
+                return
             for operation in body[1:]:
                 *parents, last = operation["path"].strip("/").split("/")
                 owner: Any = obj

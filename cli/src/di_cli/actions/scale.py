@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from di_cli.access.credentials import Login, login_for
 from di_cli.access.rest import scale_by_rest
-from di_cli.edits.scaling import ScalingError, Wish, scaling
+from di_cli.actions.patch_job import patch_job
+from di_cli.edits.scaling import Scaling, ScalingError, Wish, scaling
 from di_cli.errors import CommandError
 from di_cli.session import Session
-from di_kube.errors import Conflict
-from di_kube.resources import DIJOBS
-from di_kube.wire import JSON_PATCH
-
-_TRIES = 5
 
 
 def scale(session: Session, name: str, wish: Wish) -> str:
@@ -35,18 +33,15 @@ def _scale(session: Session, name: str, wish: Wish) -> str:
     login = login_for(session.access.config.server, session.namespace, datetime.now(UTC))
     if login is not None:
         return _by_server(session, login, name, wish)
-    for attempt in range(_TRIES):
-        found = scaling(session.job(name), wish)
-        try:
-            session.client.patch(
-                DIJOBS, name, found.patch, session.namespace, content_type=JSON_PATCH
-            )
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return _told(f"{found.task} {found.before} -> {found.after}", found.warning)
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    found: Scaling
+
+    def operations(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+        nonlocal found
+        found = scaling(job, wish)
+        return found.patch
+
+    patch_job(session, name, operations)
+    return _told(f"{found.task} {found.before} -> {found.after}", found.warning)
 
 
 def _by_server(session: Session, login: Login, name: str, wish: Wish) -> str:

@@ -11,6 +11,7 @@ import pytest
 from di_operator.allocator.admission.guarantees import bar_gangs
 from di_operator.allocator.model.job import JobInfo, NodeList
 from di_operator.allocator.model.node import Constraints
+from di_operator.allocator.model.resources import UNIT
 from di_operator.allocator.sharing.queues import read_queues
 from tests.unit.allocator.queues.test_shares import wants
 from tests.unit.allocator.worlds import GPU, by_key, job, node, nodes, task
@@ -69,7 +70,7 @@ def test_only_running_jobs_that_never_move_count_against_guarantees(*, moves: bo
 
 
 def test_a_guaranteed_resource_that_no_node_has_bars_a_gang_that_asks_for_it() -> None:
-    both = (task(1, gpu=1), task(1, name="collector", **{FPGA: 1}))
+    both = (task(1, gpu=1), replace(task(1, name="collector"), resources={FPGA: UNIT}))
     large = job("b/x", *both, preemptible=False, gang=True)
     queues = read_queues({"a": {"guarantee": {FPGA: 1}}})
     found = bar_gangs(by_key(large, gang("b/y", 8)), {}, nodes(8, gpu=1), queues, {})

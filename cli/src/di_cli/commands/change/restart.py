@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from di_cli.actions.patch_job import patch_job
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.edits.restarting import RestartError, asks_for, restarting
 from di_cli.errors import CommandError
 from di_cli.output import say, suggest
 from di_cli.session import Session, open_session
-from di_kube.errors import Conflict
-from di_kube.resources import DIJOBS
-from di_kube.wire import JSON_PATCH
-
-_TRIES = 5
 
 
 def restart(
@@ -39,19 +36,14 @@ def restart(
 
 
 def _ask(session: Session, name: str, task: str | None) -> None:
-    for attempt in range(_TRIES):
-        operations = restarting(session.job(name), task, session.now())
-        try:
-            found: dict[str, Any] = session.client.patch(
-                DIJOBS, name, operations, session.namespace, content_type=JSON_PATCH
-            )
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            if not asks_for(found, operations):
-                raise RestartError(
-                    "the cluster's version of DIJob has no restartedAt",
-                    remedy="di suspend {job}; di resume {job}",
-                )
-            return
+    asked: list[dict[str, Any]] = []
+
+    def operations(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+        asked[:] = restarting(job, task, session.now())
+        return asked
+
+    if not asks_for(patch_job(session, name, operations), asked):
+        raise RestartError(
+            "the cluster's version of DIJob has no restartedAt",
+            remedy="di suspend {job}; di resume {job}",
+        )

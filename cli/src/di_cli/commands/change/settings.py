@@ -6,17 +6,13 @@ from typing import Annotated
 
 import typer
 
+from di_cli.actions.patch_job import patch_job
 from di_cli.commands.options import Context, JobName, Local, Namespace
 from di_cli.edits.assignments import AssignmentError, fields, patch
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import print_lines, say, suggest
 from di_cli.session import open_session
-from di_kube.errors import Conflict
-from di_kube.resources import DIJOBS
-from di_kube.wire import JSON_PATCH
-
-_TRIES = 5
 
 
 def set_fields(
@@ -35,23 +31,14 @@ def set_fields(
         print_lines(fields())
         return
     with open_session(namespace, context, job=name, local=local) as session:
-        for attempt in range(_TRIES):
-            try:
-                operations = patch(session.job(name), assignments)
-                session.client.patch(
-                    DIJOBS, name, operations, session.namespace, content_type=JSON_PATCH
-                )
-            except AssignmentError as error:
-                raise CommandError(
-                    f"dijob/{name} was not changed",
-                    where=str(error),
-                    remedy=f"di set {name}",
-                    code=ExitCode.USAGE,
-                ) from error
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                break
+        try:
+            patch_job(session, name, lambda job: patch(job, assignments))
+        except AssignmentError as error:
+            raise CommandError(
+                f"dijob/{name} was not changed",
+                where=str(error),
+                remedy=f"di set {name}",
+                code=ExitCode.USAGE,
+            ) from error
         say(f"dijob/{name} changed: {', '.join(assignments)}")
         suggest(f"di describe {name}")
