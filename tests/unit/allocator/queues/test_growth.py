@@ -48,6 +48,7 @@ def change(
     ("asked", "before", "slots", "expected"),
     [
         ((1, 6), (1, 2), 9, ((1, 6), Change.SCALE)),
+        ((1, 3), (1, 2), 9, ((1, 3), Change.SCALE)),
         ((1, 6), (1, 2), 5, ((1, 4), Change.SCALE)),
         ((1, 6), (1, 2), 3, ((1, 2), None)),
         ((4, 1), (2, 1), 5, ((4, 1), Change.RESTART)),
@@ -58,6 +59,7 @@ def change(
     ],
     ids=[
         "collectors to all",
+        "collectors by one",
         "collectors as far as it is free",
         "nothing is free",
         "learners to all",
@@ -119,3 +121,53 @@ def test_jobs_grow_within_the_quota_of_their_namespace(policy: Any) -> None:
     held = {"p/x": has(1, 1), "p/y": has(1, 1)}
     answer = policy().optimize(jobs, nodes(1, slot=20), held)
     assert (sizes(answer), sizes(answer, "p/y")) == ((1, 4), (1, 2))
+
+
+@POLICIES
+def test_quota_that_a_job_cannot_grow_by_is_left_to_the_next(policy: Any) -> None:
+    """Three learners more would be a restart for less than twice as many."""
+    account = Account(quota=amounts(slot=12))
+    learners = job("p/x", task(9, minimum=1, maximum=9), age=9, account=account)
+    jobs = by_key(learners, asks("p/y", 1, 6, account=account))
+    held = {"p/x": NodeList.of({"learner": ("n000",) * 5}), "p/y": has(1, 2)}
+    answer = policy().optimize(jobs, nodes(1, slot=11), held)
+    assert (sizes(answer), sizes(answer, "p/y")) == ((5, 0), (1, 5))
+
+
+@POLICIES
+def test_a_running_gang_keeps_no_other_job_from_growing(policy: Any) -> None:
+    gang = job("p/gang", task(1), preemptible=False, gang=True, age=99)
+    jobs = by_key(gang, asks("p/x", 1, 4))
+    held = {"p/gang": NodeList.of({"learner": ("n000",)}), "p/x": has(1, 1)}
+    assert sizes(policy().optimize(jobs, nodes(1, slot=9), held)) == (1, 4)
+
+
+@POLICIES
+def test_by_shares_of_two_resources_only_jobs_below_their_size_restart(policy: Any) -> None:
+    """A job that has all that it asks for stays where it is, though another node is fuller."""
+    jobs = by_key(
+        job("a/grows", task(4, minimum=1, maximum=4, gpu=1)),
+        job("a/stays", task(1, gpu=1)),
+        job("b/cpu", task(1, cpu=1)),
+    )
+    held = {
+        "a/grows": NodeList.of({"learner": ("n000", "n000")}),
+        "a/stays": NodeList.of({"learner": ("n001",)}),
+        "b/cpu": NodeList.of({"learner": ("n001",)}),
+    }
+    room = nodes(2, gpu=4, cpu=4)
+    answer = policy(shares={"a": 1}).optimize(jobs, room, held)
+    assert counts(answer) == {"a/grows": 4, "a/stays": 1, "b/cpu": 1}
+    assert {key: answer[key] for key in ("a/stays", "b/cpu")} == {
+        key: held[key] for key in ("a/stays", "b/cpu")
+    }
+
+
+@POLICIES
+def test_a_gang_whose_node_is_gone_leaves_its_quota_to_others(policy: Any) -> None:
+    account = Account(quota=amounts(slot=4))
+    gang = job("p/gang", task(3), preemptible=False, gang=True, account=account)
+    jobs = by_key(gang, job("p/x", task(4), age=9, account=account))
+    held = {"p/gang": NodeList.of({"learner": ("gone",) * 3})}
+    answer = policy().optimize(jobs, nodes(1, slot=9), held)
+    assert counts(answer) == {"p/gang": 0, "p/x": 4}
