@@ -11,7 +11,9 @@ import pytest
 
 from di_cluster.builds.fingerprint import fingerprint
 from di_cluster.builds.images import ImageStore, Source, base_reference
+from di_cluster.errors import ClusterError, CommandFailed
 from di_cluster.reporter import Reporter
+from di_cluster.workfolder import lock_file
 
 DOCKERFILE = """\
 # A comment.
@@ -132,27 +134,49 @@ class Buildah:
 
     def __init__(self) -> None:
         self.builds = self.asked_for_python = 0
-        self.id = "sha256:0"
+        self.names: dict[str, str] = {}
+        """The id of the image that has each name."""
+        self.ids: set[str] = set()
 
     def __call__(self, argv: Sequence[str | Path], **_: object) -> str:
-        if argv[0] == "apt-cache":
+        words = [str(each) for each in argv]
+        if words[0] == "apt-cache":
             self.asked_for_python += 1
             return "Version: 3.11.2-1\n"
-        if "bud" in argv:
-            self.builds += 1
-            self.id = f"sha256:{self.builds}"
-        if "--no-trunc" in argv and "--format" in argv:
-            return f"<none>:<none> sha256:0\nlocalhost/di-x:dev {self.id}\n"
-        if "push" in argv:
-            Path(str(argv[-1]).split(":")[1]).touch()
-        return base_reference("3.11") if "--format" in argv else self.id
+        match words[7:]:
+            case ["bud", *_, reference, _]:
+                self.builds += 1
+                self.ids.add(str(self.builds))
+                self.names[reference] = str(self.builds)
+            case ["tag", image, reference]:
+                self.names[reference] = image
+            case ["push", *_, to]:
+                Path(to.split(":")[1]).touch()
+            case ["images", "-q", "--no-trunc", reference]:
+                return f"sha256:{self.names[reference]}\n"
+            case ["images", "--no-trunc", "--format", "{{.ID}}"]:
+                return "".join(f"sha256:{each}\n" for each in self.ids)
+            case ["images", "--format", _]:
+                return base_reference("3.11")
+            case ["images", *_, image] if image in self.ids:
+                names = [name for name, one in self.names.items() if one == image]
+                return "\n".join(names or ["<none>:<none>"])
+            case _:
+                raise CommandFailed(
+                    command="buildah", reason="exit code 125", output="image not known"
+                )
+        return ""
 
 
-def test_an_image_is_built_once_for_the_same_inputs(
-    context: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buildah, said = Buildah(), io.StringIO()
-    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
+@pytest.fixture
+def buildah(monkeypatch: pytest.MonkeyPatch) -> Buildah:
+    found = Buildah()
+    monkeypatch.setattr("di_cluster.builds.images.run", found)
+    return found
+
+
+def test_an_image_is_built_once_for_the_same_inputs(context: Path, buildah: Buildah) -> None:
+    said = io.StringIO()
 
     def build() -> str:
         store = ImageStore(context / "cache", reporter=Reporter(said))
@@ -162,21 +186,45 @@ def test_an_image_is_built_once_for_the_same_inputs(
     assert "image localhost/di-x:dev is built of the same" in said.getvalue()
     (context / "more.txt").write_text("less")
     assert [build(), build()] == ["2", "2"]
-    # Somebody has built another one under its name.
-    buildah.id = "sha256:other"
-    assert build() == "3"
-    (record,) = (context / "cache/built").iterdir()
-    record.write_text("{")
+    # Another program has removed the image.
+    buildah.ids.remove("2")
+    assert [build(), build()] == ["3", "3"]
+    for record in (context / "cache/built").iterdir():
+        record.write_text("{")
     assert build() == "4"
     (context / "Dockerfile").write_text(f"{DOCKERFILE}ADD x /x\n")
     assert [build(), build()] == ["5", "6"]
 
 
-def test_an_image_is_missing_until_it_is_built_and_archived(
-    context: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_trees_that_build_one_name_keep_their_images(context: Path, buildah: Buildah) -> None:
+    store = ImageStore(context / "cache", reporter=Reporter(None))
+    for _ in range(2):
+        for text, image in (("more", "1"), ("less", "2")):
+            (context / "more.txt").write_text(text)
+            assert store.build(context, tag="di-x:dev").image_id == image
+            assert store.find("di-x:dev").image_id == image
+    assert buildah.builds == 2
+
+
+def test_what_is_built_waits_for_no_other_build(
+    context: Path, buildah: Buildah, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buildah = Buildah()
-    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
+    """Another checkout may hold the lock for half an hour."""
+    store = ImageStore(context / "cache", reporter=Reporter(None))
+    image = store.build(context, tag="di-x:dev")
+    archive = store.archive(image)
+    monkeypatch.setattr("di_cluster.builds.images._LOCK_SECONDS", 0)
+    with lock_file(context / "cache/.lock", seconds=0):
+        assert store.build(context, tag="di-x:dev") == image
+        assert store.archive(image) == archive
+        (context / "more.txt").write_text("less")
+        with pytest.raises(ClusterError, match=r"holds .* for over 0 s"):
+            store.build(context, tag="di-x:dev")
+
+
+def test_an_image_is_missing_until_it_is_built_and_archived(
+    context: Path, buildah: Buildah
+) -> None:
     store = ImageStore(context / "cache", reporter=Reporter(None))
     source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
     assert store.missing([source]) == [source]
@@ -184,19 +232,18 @@ def test_an_image_is_missing_until_it_is_built_and_archived(
     assert store.missing([source]) == [source]
     store.archive(image)
     assert store.missing([source]) == []
-    buildah.id = "sha256:other"
+    buildah.ids.remove(image.image_id)
     assert store.missing([source]) == [source]
-    buildah.id = f"sha256:{image.image_id}"
+    buildah.ids.add(image.image_id)
     (context / "more.txt").write_text("less")
     assert store.missing([source]) == [source]
 
 
 def test_the_package_sources_are_asked_for_python_when_they_have_changed(
-    context: Path, monkeypatch: pytest.MonkeyPatch
+    context: Path, buildah: Buildah, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buildah, lists = Buildah(), context / "lists"
+    lists = context / "lists"
     lists.mkdir()
-    monkeypatch.setattr("di_cluster.builds.images.run", buildah)
     monkeypatch.setattr("di_cluster.builds.images._APT_SOURCES", (lists,))
     source = Source(context=context, tag="di-x:dev", dockerfile=context / "Dockerfile")
     store = ImageStore(context / "cache", reporter=Reporter(None))

@@ -91,19 +91,23 @@ class ImageStore:
         """
         arguments = dict(build_args or {})
         reference = full_reference(tag)
+        pull, inputs = "--pull", None
+        packages: tuple[str, ...] = ()
+        if "BASE_IMAGE" not in arguments:
+            file = dockerfile or context / "Dockerfile"
+            packages = base_packages(file)
+            arguments["BASE_IMAGE"] = base_reference(self._python_version(), packages)
+            inputs = fingerprint(context, file, arguments)
+            pull = "--pull-never"
+        # Without the lock: another checkout may build for half an hour.
+        if (known := self._known(reference, inputs)) is not None:
+            return known
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
-            pull, inputs = "--pull", None
-            if "BASE_IMAGE" not in arguments:
-                file = dockerfile or context / "Dockerfile"
-                packages = base_packages(file)
-                arguments["BASE_IMAGE"] = base_reference(self._python_version(), packages)
-                inputs = fingerprint(context, file, arguments)
-                known = self._known(reference, inputs)
-                if known is not None:
-                    self._reporter.say(f"image {reference} is built of the same")
-                    return known
+            # The one that held the lock may have built it.
+            if (known := self._known(reference, inputs)) is not None:
+                return known
+            if pull == "--pull-never":
                 self._ensure_base(arguments["BASE_IMAGE"], packages)
-                pull = "--pull-never"
             with self._reporter.step(f"built image {reference}"):
                 try:
                     self._buildah(
@@ -121,7 +125,7 @@ class ImageStore:
                     raise ClusterError(f"image {reference} cannot be built\n{error}") from error
             image = self.find(reference)
             if inputs is not None:
-                write_json(self._built_path(reference), _record(image, inputs))
+                write_json(self._built_path(reference, inputs), _record(image, inputs))
             return image
 
     def missing(self, sources: Iterable[Source]) -> list[Source]:
@@ -133,23 +137,20 @@ class ImageStore:
             ClusterError: `base-packages.txt` beside a Dockerfile is wrong.
         """
         try:
-            listing = self._buildah(
-                "images", "--no-trunc", "--format", "{{.Name}}:{{.Tag}} {{.ID}}"
-            )
+            listing = self._buildah("images", "--no-trunc", "--format", "{{.ID}}")
             python = self._python_version()
         except CommandFailed:
             return list(sources)
-        built = dict(line.rsplit(maxsplit=1) for line in listing.splitlines())
+        built = {line.removeprefix("sha256:") for line in listing.split()}
 
         def is_there(source: Source) -> bool:
             reference = full_reference(source.tag)
             base = base_reference(python, base_packages(source.dockerfile))
             inputs = fingerprint(source.context, source.dockerfile, {"BASE_IMAGE": base})
-            image = Image(
-                reference=reference, image_id=built.get(reference, "").removeprefix("sha256:")
+            image = self._recorded(reference, inputs)
+            return (
+                image is not None and image.image_id in built and self._archive_path(image).exists()
             )
-            recorded = inputs is not None and self._recorded(reference) == _record(image, inputs)
-            return recorded and self._archive_path(image).exists()
 
         return [source for source in sources if not is_there(source)]
 
@@ -186,22 +187,25 @@ class ImageStore:
     def archive(self, image: Image) -> Path:
         """The image as a docker-archive; written once for each content."""
         path = self._archive_path(image)
+        if path.exists():
+            return path
         with lock_file(self._folder / ".lock", seconds=_LOCK_SECONDS):
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                for old in path.parent.glob(f"{_slug(image.reference)}@*"):
-                    # Another build of that name, of another source tree, may be loading it now.
-                    if time.time() - old.stat().st_mtime > _ARCHIVE_SECONDS:
-                        old.unlink()
-                temporary = path.with_suffix(".part")
-                # buildah refuses to write to what a killed run has left.
-                temporary.unlink(missing_ok=True)
-                self._buildah(
-                    *("push", "-q", image.image_id),
-                    f"docker-archive:{temporary}:{image.reference}",
-                    seconds=_BUILD_SECONDS,
-                )
-                temporary.replace(path)
+            if path.exists():
+                return path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for old in path.parent.glob(f"{_slug(image.reference)}@*"):
+                # Another build of that name, of another source tree, may be loading it now.
+                if time.time() - old.stat().st_mtime > _ARCHIVE_SECONDS:
+                    old.unlink()
+            temporary = path.with_suffix(".part")
+            # buildah refuses to write to what a killed run has left.
+            temporary.unlink(missing_ok=True)
+            self._buildah(
+                *("push", "-q", image.image_id),
+                f"docker-archive:{temporary}:{image.reference}",
+                seconds=_BUILD_SECONDS,
+            )
+            temporary.replace(path)
         return path
 
     def node_images(self) -> tuple[Path, dict[str, str]]:
@@ -247,26 +251,36 @@ class ImageStore:
         return self._folder / "archives" / f"{slug}@{image.image_id[:16]}.tar"
 
     def _known(self, reference: str, inputs: str | None) -> Image | None:
-        """The image of that name if it is still the one that was built of these inputs."""
-        recorded = self._recorded(reference)
-        if inputs is None or recorded is None:
+        """The image that was built of these inputs, if it still exists; it gets the name again
+        that another source tree's build of the name may have taken.
+        """
+        image = self._recorded(reference, inputs)
+        if image is None:
             return None
         try:
-            image = self.find(reference)
-        except ClusterError:
+            names = self._buildah(
+                *("images", "--no-trunc", "--format", "{{.Name}}:{{.Tag}}", image.image_id)
+            )
+            if reference not in names.split():
+                self._buildah("tag", image.image_id, reference)
+        except CommandFailed:
+            return None
+        self._reporter.say(f"image {reference} is built of the same")
+        return image
+
+    def _recorded(self, reference: str, inputs: str | None) -> Image | None:
+        """The image that was noted when these inputs were built; None if none was."""
+        if inputs is None:
+            return None
+        try:
+            recorded = json.loads(self._built_path(reference, inputs).read_text())
+            image = Image(reference=reference, image_id=str(recorded["imageId"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         return image if recorded == _record(image, inputs) else None
 
-    def _recorded(self, reference: str) -> object:
-        """What was noted when an image was built; None if nothing was."""
-        try:
-            recorded: object = json.loads(self._built_path(reference).read_text())
-        except (OSError, ValueError):
-            return None
-        return recorded
-
-    def _built_path(self, reference: str) -> Path:
-        return self._folder / "built" / f"{_slug(reference)}.json"
+    def _built_path(self, reference: str, inputs: str) -> Path:
+        return self._folder / "built" / f"{_slug(reference)}@{inputs[:16]}.json"
 
     def _ensure_base(self, reference: str, packages: Sequence[str]) -> None:
         """Make the local base image with these packages on first use."""
