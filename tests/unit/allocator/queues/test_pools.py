@@ -11,6 +11,7 @@ from di_operator.allocator.model.job import JobInfo, NodeList
 from di_operator.allocator.model.node import Constraints, NodeInfo
 from di_operator.allocator.policies.best_fit import FitPolicy
 from di_operator.allocator.policies.binpack import BinpackPolicy
+from di_operator.allocator.sharing.queues import read_queues
 from tests.unit.allocator.worlds import by_key, counts, job, node, task
 
 POLICIES = pytest.mark.parametrize("policy", [FitPolicy, BinpackPolicy])
@@ -49,3 +50,13 @@ def test_a_job_that_waits_holds_back_only_jobs_of_its_pool(policy: Any) -> None:
     found = policy(backfill=False).optimize(jobs, pool("a", 2) | pool("b", 1), before)
 
     assert counts(found) == {"p/r": 4, "p/0": 0, "p/1": 0, "p/2": 2}
+
+
+@POLICIES
+def test_a_guarantee_that_is_used_in_one_pool_is_none_in_the_next(policy: Any) -> None:
+    queues = {"a": {"guarantee": {"slot": 4}}}
+    of_a = (kept("a/x", "a", 4, age=9.0), kept("a/y", "b", 4, age=8.0))
+    account = read_queues(queues).account("a", {})
+    jobs = by_key(*(replace(each, account=account) for each in of_a), kept("b/z", "b", 4))
+    answer = policy(queues=queues).optimize(jobs, pool("a", 1) | pool("b", 1), {})
+    assert counts(answer) == {"a/x": 4, "a/y": 2, "b/z": 2}
