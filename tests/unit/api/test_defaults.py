@@ -109,4 +109,6 @@ def test_defaults_are_removed_and_given_values_stay(given: dict[str, Any]) -> No
     filled = with_defaults(given)
     assert without_defaults(filled) == given
     assert without_defaults({**filled, "priorityClassName": None}) == given
+    # A program may write the fields in any order.
+    assert without_defaults(dict(reversed(filled.items()))) == given
     assert with_defaults(without_defaults(filled)) == filled

@@ -91,6 +91,18 @@ def test_a_job_with_the_default_policy_is_accepted() -> None:
     assert given(new) == {}
 
 
+@pytest.mark.parametrize("name", [7, None, ["learner"]])
+def test_a_task_whose_name_is_no_text_gets_no_rule(name: object) -> None:
+    nameless = limited("none", replicas=2)
+    nameless["name"] = name
+    new = job(limited("learner", replicas=2), nameless)
+    assert given(new)["/spec/failurePolicy"]["rules"] == [
+        IGNORED,
+        grows("RestartTask", "learner"),
+        {"tasks": ["learner"], "action": "RestartTask"},
+    ]
+
+
 def test_a_job_that_has_or_had_a_policy_gets_no_other() -> None:
     assert given(job(task(), failurePolicy={})) == {}
     bare = job(task(), task("collector"))
