@@ -12,7 +12,7 @@ import pytest
 
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.exit_codes import ExitCode
-from di_cli.views.history import ended_pods, merged
+from di_cli.views.history import ended_pods, merged, timeline
 from tests.fakes.history import KEPT, Service, answering
 from tests.unit.cli.conftest import JOBS, Di, job
 
@@ -317,3 +317,27 @@ def _roll(di: Di, service: Service) -> None:
     earlier = job("cartpole", "Running")["spec"]
     earlier["tasks"][1]["replicas"] = 1
     service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": earlier}
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (
+            {
+                "kind": "allocation",
+                "before": {},
+                "after": {"learner": {"n2": 1, "n1": 2}, "collector": {"n1": 1}},
+            },
+            "nowhere -> 3 on n1, 1 on n2",
+        ),
+        ({"kind": "deleted", "expired": True}, "its ttlSecondsAfterFinished was over"),
+        (
+            {"kind": "gap", "changed": ["spec", "status"]},
+            "changed: spec, status",
+        ),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_an_entry_of_the_history_is_described_in_one_line(entry: dict[str, Any], text: str) -> None:
+    ((_, _, line),) = timeline({"timeline": [{"at": "2026-01-01T12:00:00.000Z", **entry}]})
+    assert text in line

@@ -293,6 +293,12 @@ def test_why_works_without_rights_to_pods_and_events(di: Di) -> None:
     )
 
 
+def test_top_of_a_job_without_pods_reports_that(di: Di) -> None:
+    di.job(phase="Pending")
+    said = di("top", "cartpole")
+    assert (said.code, said.lines) == (0, ["dijob/cartpole has no pods"])
+
+
 def test_top_shows_use_beside_requests(di: Di) -> None:
     di.job()
     name = di.pod("cartpole", "learner", 0, 0)

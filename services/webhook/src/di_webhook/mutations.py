@@ -153,7 +153,8 @@ def _add(path: str, value: object) -> Operation:
 def _with(job: Job, operations: Iterable[Operation]) -> Job:
     """Return a job with the changes of operations; the rest is shared with `job`."""
     result = dict(job)
-    copied: dict[int, Any] = {id(result): result}
+    # By id; they are kept here, so that no other object gets the id of one.
+    copied: dict[int, Any] = {}
     for operation in operations:
         *above, last = operation["path"].removeprefix("/").split("/")
         owner: Any = result
