@@ -62,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
             each.add_argument(
                 f"--{kind}s", type=int, metavar="N", default=int(one), help=f"of a program: {kind}s"
             )
+    each.add_argument(
+        "--folder",
+        type=Path,
+        metavar="DIRECTORY",
+        help="working directory of a manifest's programs; default: the folder of the manifest",
+    )
     each.add_argument("--name", help="name of the job for a program; default: the program's name")
     each.add_argument("--command", help="command of containers that have none")
     each.add_argument(

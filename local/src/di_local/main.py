@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -149,7 +150,9 @@ def _with_checkpoint(manifest: Manifest, arguments: argparse.Namespace) -> Manif
 
 def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
     if path.suffix in _MANIFESTS:
-        return read_manifest(path)
+        found = read_manifest(path)
+        folder = arguments.folder
+        return found if folder is None else replace(found, directory=folder.resolve())
     directory, name = Path.cwd(), job_name_of(path.stem)
     if path.is_dir():
         directory, name = path.resolve(), job_name_of(path.resolve().name)

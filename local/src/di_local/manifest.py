@@ -25,7 +25,8 @@ from di_kube.safe_yaml import BadYaml, load_documents
 
 Object = dict[str, Any]
 NAMESPACE: Final = "default"
-_MAX_BYTES: Final = 3 << 20
+_MAX_BYTES: Final = 16 << 20
+"""Maximum bytes of a file: a job, and all ConfigMaps of its code."""
 _BESIDE: Final = ("ConfigMap", "Secret")
 IMAGE: Final = "none"
 """Image of jobs that are built from flags: their containers have commands and no image."""
@@ -58,7 +59,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise BadManifest(f"{path}: larger than {_MAX_BYTES} bytes, which no API server takes")
+            raise BadManifest(f"{path}: larger than {_MAX_BYTES >> 20} MiB")
         documents = [each for each in load_documents(path.read_text()) if each is not None]
     except (OSError, UnicodeDecodeError, BadYaml) as error:
         raise BadManifest(f"{path}: {error}") from error

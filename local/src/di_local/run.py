@@ -171,8 +171,7 @@ async def run(
             directory=here.directory,
             cannot_start=watched.cannot_start,
         )
-        status = {**(watched.job.get("status") or {}), "phase": outcome.phase}
-        runs.keep(here.directory, {**watched.job, "status": status})
+        runs.keep(here.directory, watched.last_job(outcome.phase, datetime.now(UTC)))
     if outcome.phase == Phase.FAILED and options.show_logs is None:
         watched.explain()
     return outcome

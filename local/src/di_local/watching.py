@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.text import Text
 
 from di_api.names import ANNOTATION_RANK
 from di_api.phase import Phase
+from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
 from di_local.api.objects import Change, Object
 from di_local.logs import last_lines
@@ -54,11 +56,31 @@ class Watched:
         self._ranks: dict[str, int] = {}
         self._failed: tuple[str, Path] | None = None
         self.cannot_start = ""
+        self._cause = ""
 
     @property
     def phase(self) -> str:
         """Return the job's phase; empty before it has one."""
         return str((self.job.get("status") or {}).get("phase") or "")
+
+    def last_job(self, phase: str, now: datetime) -> Object:
+        """Return the job as it is kept when the run is over.
+
+        A job whose program cannot start gets the condition that the operator has for a failed
+        one, which it did not live to write.
+        """
+        status = {**(self.job.get("status") or {}), "phase": phase}
+        if self.cannot_start:
+            failed = {
+                "type": Phase.FAILED,
+                "status": "True",
+                "reason": "JobFailed",
+                "message": self._cause,
+                "lastTransitionTime": format_time(now),
+            }
+            others = [each for each in status.get("conditions") or () if not _is_failed(each)]
+            status["conditions"] = [*others, failed]
+        return {**self.job, "status": status}
 
     def on_change(self, change: Change) -> None:
         """Process a change of the store."""
@@ -103,16 +125,21 @@ class Watched:
                 path = self._kubelet.log(pod, container["name"])
                 if ended.get("exitCode") and path is not None:
                     self._failed = metadata["name"], path
-                    self._judge_start(metadata["name"], path)
+                    self._judge_start(metadata["name"], path, int(ended["exitCode"]))
 
-    def _judge_start(self, pod: str, path: Path) -> None:
+    def _judge_start(self, pod: str, path: Path, code: int) -> None:
         """End the run if a program fails to import before the job's first report."""
         has_reported = bool((self.job.get("status") or {}).get("profilings"))
         error = start_error(last_lines(path, 1))
         if error and not has_reported and not self.cannot_start:
             self.cannot_start = error
+            self._cause = f"1 pod failed, {pod} first: exit code {code}; its last lines: {error}"
             self._say(Text(f"{pod} cannot start, and is not restarted: {error}", "red"))
             self.ended.set()
+
+
+def _is_failed(condition: Mapping[str, Any]) -> bool:
+    return bool(condition.get("type") == Phase.FAILED)
 
 
 def start_error(last: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -132,13 +133,52 @@ def test_a_run_ends_with_the_process_that_started_it(folder: Path) -> None:
     assert not list(watchdog.marked(done.stdout.strip()))
 
 
+@pytest.mark.proves("from-python.md#on-this-machine")
+def test_a_manifest_as_a_dict_runs_here_with_changes(folder: Path) -> None:
+    (folder / "train.py").write_text("import os\nprint(os.environ['DI_RANK'], open('here').read())")
+    (folder / "here").write_text("found")
+    container = {"name": "di-container", "image": "none", "command": ["python3", "train.py"]}
+    task = {"type": "learner", "template": {"spec": {"containers": [container]}}}
+    body = {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": "own"},
+        "spec": {"tasks": [task]},
+    }
+    job = jobs.local().submit(body, replicas={"learner": 2}, name="two").wait()
+    assert (job.name, job.phase) == ("two", "Succeeded")
+    assert [line.split()[1:] for line in job.logs()] == [["0", "found"], ["1", "found"]]
+    # The programs of a file start in its folder, with changes as well.
+    (folder / "jobs").mkdir()
+    for name in ("train.py", "here"):
+        (folder / name).rename(folder / "jobs" / name)
+    (folder / "jobs/job.json").write_text(json.dumps(body))
+    assert jobs.local().submit("jobs/job.json", name="three").wait().logs() == ["0 found"]
+
+
+def test_why_names_the_import_that_a_program_lacks(folder: Path) -> None:
+    (folder / "train.py").write_text("import nosuchmodule\n")
+    job = jobs.local().submit("train.py")
+    with pytest.raises(jobs.EndedOtherwise):
+        job.wait()
+    why = job.why()
+    assert why.summary == (
+        "train failed: the program of train-learner-0 failed (exit code 1): "
+        "ModuleNotFoundError: No module named 'nosuchmodule'"
+    )
+    assert "nosuchmodule" in why.remedy
+
+
 def test_what_cannot_run_here_is_refused_with_its_reason(folder: Path) -> None:
     (folder / "job.yaml").write_text("kind: Pod\nmetadata: {name: a}\n")
-    with pytest.raises(jobs.JobsError, match="0 documents of kind DIJob, and one can run"):
+    with pytest.raises(jobs.BadCall, match="nothing was submitted") as refused:
         jobs.local().submit("job.yaml")
+    assert "job.yaml: document 1 is a Pod, and no DIJob" in str(refused.value)
     with pytest.raises(jobs.JobsError, match="there is no such file"):
         jobs.local().submit("nowhere.py")
-    with pytest.raises(jobs.BadCall, match="needs a file"):
+    with pytest.raises(jobs.BadCall, match="nothing was submitted"):
         jobs.local().submit({"kind": "DIJob"})
+    with pytest.raises(jobs.BadCall, match="are for a program, folder or function"):
+        jobs.local().submit({"kind": "DIJob"}, collectors=2)
     with pytest.raises(jobs.NotFound, match="no job train has run on this machine"):
         jobs.local().get("train")

@@ -6,11 +6,13 @@ Each job is a process `di run`, which ends with the process that started it.
 from __future__ import annotations
 
 import atexit
+import builtins
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +27,7 @@ from di_api.explain import Facts, explain
 from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_cli.access.local_runs import known_runs
+from di_cli.actions.manifest import documents_of
 from di_cli.actions.program import is_program
 from di_cli.actions.wait import not_reached
 from di_cli.client.client import Jobs
@@ -34,11 +37,14 @@ from di_cli.client.options import (
     LocalOptions,
     check_manifest,
     counts_of,
+    local_changes_of,
     requirements_of,
     takes,
 )
 from di_cli.client.place import CONNECTIONS, Place
-from di_cli.client.submission import What, words_of, written
+from di_cli.client.submission import What, not_submitted, words_of, written
+from di_cli.documents import numbered
+from di_cli.edits.manifests import ManifestError, changed, jobs_of
 from di_cli.errors import from_clone
 from di_cli.output import note
 from di_cli.session import open_run
@@ -235,28 +241,28 @@ class LocalClient:
         """Run a job here; return it. The parameters are those of `Client.submit`.
 
         Args:
-            program: a program or folder, a function, or a manifest's file.
+            program: a program or folder, a function, a manifest's file or the manifest, or the name
+                of an example. The programs of a manifest without a file start in the working
+                directory.
             image: run in containers of this image; absent: as processes.
             requirements: has no effect, because processes use the packages of this machine.
             gpus: has no effect, because every process sees all GPUs.
         """
         arguments = options.get("args", ())
         if isinstance(program, Mapping):
-            raise BadCall("a job on this machine needs a file: its folder is that of the programs")
+            return _of_manifest([dict(program)], "the manifest", Path.cwd(), options)
         if callable(program):
-            # The pods read it, so it stays until this process ends.
-            folder = TemporaryDirectory(prefix="di-jobs-")
-            atexit.register(folder.cleanup)
-            path = written(program, arguments, Path(folder.name))
+            path = written(program, arguments, _kept_folder())
             return _started([str(path), *_words(options)])
         path = Path(program)
         if is_program([str(program)], options.get("entry")):
             return _started([str(path), *_words(options), "--", *words_of(arguments)])
-        check_manifest(options)
-        if options.get("name") is not None:
-            raise BadCall("a manifest has its own name on this machine")
-        image = options.get("image")
-        return _started([str(path), *(["--image", image] if image else [])])
+        try:
+            documents = documents_of(str(program))
+        except ManifestError as error:
+            raise not_submitted(error) from error
+        folder = path.resolve().parent if path.is_file() else Path.cwd()
+        return _of_manifest(documents, str(program), folder, options)
 
     def get(self, name: str) -> LocalJob:
         """Return the last job of that name that ran here. Raises NotFound."""
@@ -273,6 +279,41 @@ class LocalClient:
 def local() -> LocalClient:
     """Return the jobs of this machine, which run as processes of it, without a cluster."""
     return LocalClient()
+
+
+def _of_manifest(
+    documents: Iterable[Any], source: str, folder: Path, options: LocalOptions
+) -> LocalJob:
+    """Run the job of a manifest with the changes that the options are. Raises JobsError."""
+    check_manifest(options)
+    try:
+        jobs, others = _divided(documents)
+        found = [changed(job, local_changes_of(options)) for job in jobs_of(jobs, source)]
+    except ManifestError as error:
+        raise not_submitted(error) from error
+    if len(found) != 1:
+        raise BadCall(f"{source} has {len(found)} DIJobs, and submit() takes one")
+    path = _kept_folder() / f"{source}.json".rpartition("/")[2]
+    path.write_text("\n---\n".join(json.dumps(each) for each in (*found, *others)))
+    image = options.get("image")
+    return _started([str(path), "--folder", str(folder), *(["--image", image] if image else [])])
+
+
+def _divided(documents: Iterable[Any]) -> tuple[builtins.list[Any], builtins.list[Any]]:
+    """Return the documents that are jobs, or are wrong, and the ConfigMaps and Secrets."""
+    jobs: builtins.list[Any] = []
+    others: builtins.list[Any] = []
+    for _, each in numbered(documents):
+        is_other = isinstance(each, Mapping) and each.get("kind") in ("ConfigMap", "Secret")
+        (others if is_other else jobs).append(each)
+    return jobs, others
+
+
+def _kept_folder() -> Path:
+    """Return a new folder that stays until this process ends, because pods read its files."""
+    folder = TemporaryDirectory(prefix="di-jobs-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def _words(options: LocalOptions) -> list[str]:

@@ -33,6 +33,7 @@ class LocalOptions(ProgramOptions, total=False):
     """The options of a job on this machine."""
 
     image: str | None
+    replicas: Mapping[str, int] | None
 
 
 class ClusterOptions(ProgramOptions, total=False):
@@ -96,6 +97,11 @@ def requirements_of(options: ProgramOptions) -> str | None:
     """Return the path of the file for pip; None without one."""
     found = options.get("requirements")
     return None if found is None else str(found)
+
+
+def local_changes_of(options: LocalOptions) -> Changes:
+    """Return the changes of a manifest on this machine, where the image is that of containers."""
+    return Changes(name=options.get("name"), replicas=options.get("replicas") or {})
 
 
 def changes_of(options: ClusterOptions) -> Changes:

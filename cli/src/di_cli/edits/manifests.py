@@ -11,8 +11,8 @@ from di_api.field_error import items, mapping
 from di_api.names import API_VERSION, COORDINATED_VERSIONS, DI_CONTAINER, GROUP, KIND
 from di_cli.documents import numbered
 
-MOST_BYTES: Final = 8 << 20
-"""Maximum bytes of one file; an API server accepts a fifth of that."""
+MOST_BYTES: Final = 16 << 20
+"""Maximum bytes of one file: a job, and all ConfigMaps of its code."""
 _VERSIONS: Final = frozenset({API_VERSION, *(f"{GROUP}/{v}" for v in COORDINATED_VERSIONS)})
 
 Object = dict[str, Any]

@@ -245,6 +245,6 @@ def test_an_unknown_option_of_submit_is_refused() -> None:
         jobs.submit("train.py", learner=2)  # type: ignore[call-arg]  # a user's mistake
 
 
-def test_a_job_on_this_machine_has_no_replicas_by_task() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'replicas'"):
-        jobs.local().submit("job.yaml", replicas={"learner": 1})  # type: ignore[call-arg]  # same
+def test_a_job_on_this_machine_has_no_template() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'template'"):
+        jobs.local().submit("job.yaml", template="gpu")  # type: ignore[call-arg]  # same
