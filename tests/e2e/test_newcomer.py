@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.clones import environment, run
+from tests.clones import ROOT, environment, run
 from tests.e2e.kubectl import Kubectl
 
-PROGRAM = """
-import math, random, time
-import di_orchestrator as di
-
-random.seed(1)
-chances, wishes = [0.1, 0.3, 0.5, 0.9], [0.0] * 4
-with di.training(total_steps=20) as training:
-    for step in range(1, 21):
-        won = 0
-        for _ in range(100):
-            shares = [math.exp(wish) for wish in wishes]
-            arm = random.choices(range(4), shares)[0]
-            reward = random.random() < chances[arm]
-            won += reward
-            for each in range(4):
-                chosen = (each == arm) - shares[each] / sum(shares)
-                wishes[each] += 0.01 * (reward - 0.5) * chosen
-        training.report(step, episodeReturn=won / 100)
-        time.sleep(0.5)
-"""
+PAGE = ROOT / "docs/tutorials/4-own-program.md"
+(PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 NOTEBOOK = """
 from di_orchestrator import jobs
 

@@ -200,6 +200,7 @@ def test_a_missing_program_is_named(
     assert not machine.ran
 
 
+@pytest.mark.proves("own-images.md#without-the-internet")
 def test_images_in_the_registry_are_not_built(di: Di, machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "bin/podman").unlink()
     assert di("install", "--registry", "r.example.org", "--no-build").code == 0
