@@ -193,4 +193,5 @@ def _registry(wanted: Wanted) -> str:
 def _values(wanted: Wanted) -> list[str]:
     tags = ",".join(f"{each}.image.tag={wanted.tag}" for each in wanted.components)
     ours = f"imageRegistry={_registry(wanted)},{tags}"
-    return ["--set-string", ours, *wanted.helm]
+    # Of the same kind as those of the user, which come later and win.
+    return ["--set", ours, *wanted.helm]
