@@ -63,7 +63,7 @@ try: $(TRY)/.ready ## CartPole trained by processes of this machine: no root, no
 	@PATH="$(CURDIR)/$(TRY)/bin:$$PATH" $(TRY)/bin/python -m examples.demo.local
 
 .PHONY: demo
-demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|paddle|tensorflow|xgboost|ray|share)
+demo: setup ## a cluster, the chart, a job (EXAMPLE=cartpole|coordinated|grpo|impala|di-engine[-dist|-elastic]|torch-ddp|jax|paddle|tensorflow|mpi|xgboost|ray|share)
 	@$(AS_ROOT) $(BIN)/python -m examples.demo --example $(EXAMPLE)
 
 .PHONY: down

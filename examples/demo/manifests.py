@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, Path] = {
     "jax": _FOLDER / "jax" / "job.yaml",
     "paddle": _FOLDER / "paddle" / "job.yaml",
     "tensorflow": _FOLDER / "tensorflow" / "job.yaml",
+    "mpi": _FOLDER / "mpi" / "job.yaml",
     "xgboost": _FOLDER / "xgboost" / "job.yaml",
     "ray": _FOLDER / "ray" / "job.yaml",
     "grpo": _FOLDER / "grpo" / "job.yaml",

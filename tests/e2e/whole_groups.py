@@ -87,6 +87,18 @@ while True:
     first = False
     look()
 """
+MPI: Final = f"""{_LOOK}
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+# The output of all processes goes to mpirun; this one goes to the log of the process's own pod.
+with open("/proc/1/fd/1", "w") as log:
+    print(f"met {{world.size}}", file=log, flush=True)
+while True:
+    assert world.allreduce(1) == world.size
+    look()
+"""
+MPIRUN: Final = ("mpirun",)
+"""Launcher of MPI."""
 
 
 class WholeGroup:
@@ -101,6 +113,7 @@ class WholeGroup:
         program: str,
         framework: str = "torch",
         command: tuple[str, ...] = ("python3", "-u", "/tmp/program.py"),
+        launcher: tuple[str, ...] = (),
     ) -> None:
         self._kubectl = kubectl
         self._namespace = namespace
@@ -108,7 +121,7 @@ class WholeGroup:
         learner |= {"processGroup": {"framework": framework}}
         (container,) = learner["template"]["spec"]["containers"]
         run = f'printf %s "$PROGRAM" > /tmp/program.py; exec {" ".join(command)}'
-        container["command"] = ["sh", "-c", run]
+        container["command"] = [*launcher, "sh", "-c", run]
         container["env"] = [{"name": "PROGRAM", "value": program}]
         container["resources"] = {"requests": {"cpu": "10m", _SLOT: "1"}, "limits": {_SLOT: "1"}}
         self._job = job(JOB, namespace=namespace, tasks=[learner], backoffLimit=99)

@@ -124,6 +124,13 @@ def cluster_of_tensorflow() -> ClusterModel:
     )
 
 
+def process_group_of_mpi() -> ClusterModel:
+    group: Object = {"framework": "mpi", "processesPerReplica": 2}
+    container: Object = {"name": "di-container", "image": "train:1", "command": ["mpirun", "train"]}
+    template: Object = {"spec": {"containers": [container]}}
+    return ClusterModel(job(task("learner", 2, template=template, processGroup=group)))
+
+
 def process_groups_of_paddle() -> ClusterModel:
     group: Object = {"framework": "paddle"}
     launched: Object = {**group, "processesPerReplica": 4}
@@ -326,7 +333,13 @@ KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
-        *(process_group_of_xgboost, cluster_of_tensorflow, process_groups_of_paddle, own_code),
+        *(
+            process_group_of_xgboost,
+            cluster_of_tensorflow,
+            process_groups_of_paddle,
+            own_code,
+            process_group_of_mpi,
+        ),
         *(task_services, drains, ports, replicas_of_several_pods, elastic_tier, standby),
         base_template,
         *(many_pods, coordinated, checkpoints_of_a_coordinator),

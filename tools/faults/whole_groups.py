@@ -32,7 +32,17 @@ from tests.e2e.deployments import is_admitted
 from tests.e2e.examples import load_image
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
-from tests.e2e.whole_groups import EVENTS, JAX, SOCKETS, TORCH, TORCHRUN, WholeGroup, members_only
+from tests.e2e.whole_groups import (
+    EVENTS,
+    JAX,
+    MPI,
+    MPIRUN,
+    SOCKETS,
+    TORCH,
+    TORCHRUN,
+    WholeGroup,
+    members_only,
+)
 from tests.failures.clusters import running
 from tests.waiting import wait_until
 
@@ -50,18 +60,21 @@ class Program:
         source: Python.
         example: whose image has its libraries; None: any image with Python.
         command: that runs the source.
+        launcher: that starts the command in all pods.
     """
 
     source: str
     framework: str = "torch"
     example: str | None = None
     command: tuple[str, ...] = ("python3", "-u", "/tmp/program.py")
+    launcher: tuple[str, ...] = ()
 
 
 PROGRAMS: Final = {
     "sockets": Program(source=SOCKETS),
     "torchrun": Program(source=TORCH, example="torch-ddp", command=TORCHRUN),
     "jax": Program(source=JAX, framework="jax", example="jax"),
+    "mpi": Program(source=MPI, framework="mpi", example="mpi", launcher=MPIRUN),
 }
 
 
@@ -126,30 +139,36 @@ def node(reporter: Reporter) -> Iterator[tuple[Cluster, Kubectl, str]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; return the exit code of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", choices=sorted(PROGRAMS), default="sockets")
+    parser.add_argument("--program", default="sockets", help="one or more, with commas")
     parser.add_argument("--times", type=int, default=10, help="of each event")
     parser.add_argument("--events", default=",".join(EVENTS), help="of these, with commas")
     options = parser.parse_args(arguments)
     events = options.events.split(",")
     if unknown := sorted(set(events) - set(EVENTS)):
         parser.error(f"no such event: {', '.join(unknown)}; there are {', '.join(EVENTS)}")
-    program = PROGRAMS[options.program]
+    names = options.program.split(",")
+    if unknown := sorted(set(names) - set(PROGRAMS)):
+        parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
+    halves = 0
     with node(Reporter(sys.stderr)) as (cluster, kubectl, python_image):
-        image = load_image(cluster, program.example) if program.example else python_image
-        with fresh_namespace(kubectl) as namespace, members_only(kubectl, namespace):
-            group = WholeGroup(
-                kubectl,
-                namespace,
-                image=image,
-                program=program.source,
-                framework=program.framework,
-                command=program.command,
-            )
-            found = []
-            for event in events:
-                found.append(tally(group, event, options.times, clock=time.monotonic))
-                print(json.dumps(found[-1].line()), flush=True)
-    return 1 if any(each.halves for each in found) else 0
+        for name in names:
+            program = PROGRAMS[name]
+            image = load_image(cluster, program.example) if program.example else python_image
+            with fresh_namespace(kubectl) as namespace, members_only(kubectl, namespace):
+                group = WholeGroup(
+                    kubectl,
+                    namespace,
+                    image=image,
+                    program=program.source,
+                    framework=program.framework,
+                    command=program.command,
+                    launcher=program.launcher,
+                )
+                for event in events:
+                    found = tally(group, event, options.times, clock=time.monotonic)
+                    halves += found.halves
+                    print(json.dumps({"program": name, **found.line()}), flush=True)
+    return 1 if halves else 0
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ ALL: Final[Sequence[Lane]] = (
     ),
     _pytest(
         "frameworks",
-        "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, Ray and DI-engine on a real node",
+        "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node",
         "tests/frameworks",
         needs=_NODE,
     ),

@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, Command]] = {
     "grpo": "all",
     "impala": "all",
     "jax": "all",
+    "mpi": "all",
     "paddle": "all",
     "ray": "all",
     "share": "all",

@@ -10,6 +10,7 @@ from di_api.field_error import items, mapping
 from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE, is_dns_label
 from di_api.spec.coordinated import Role
 from di_api.spec.job import JobSpec
+from di_api.spec.process_group import Framework
 from di_api.spec.task import Task
 from di_api.spec.task_service import Protocol
 from di_local.addresses import MAX_NAMES
@@ -51,6 +52,8 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
             for place, port in enumerate(ports)
             if port.protocol is not Protocol.TCP
         ]
+        if task.process_group is not None and task.process_group.framework is Framework.MPI:
+            found.append(f"{path}.processGroup.framework: a group of mpi {_OF_CLUSTERS}")
         for template in _templates(task):
             found += _of_pod(mapping(template.get("spec")), f"{path}.template.spec", machine)
     for role, pods in _roles(spec):

@@ -346,7 +346,7 @@ class _CurrentPod:
         a pod's first process does, in the first pods of the job.
         """
         here = job()
-        if here.rank >= MOST_PODS or here.environment.get("LOCAL_RANK", "0") != "0":
+        if here.rank >= MOST_PODS or not here.is_first_in_pod:
             return None
         with self._lock:
             if self._heartbeats is None or self._heartbeats.is_closed:

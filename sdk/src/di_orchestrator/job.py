@@ -14,6 +14,14 @@ PORT = 22270
 """Number of `di-port` in every pod, unless its template sets another."""
 HOLE = "localhost"
 """Placeholder in the lists for a missing pod."""
+_RANKS = (
+    ("WORLD_SIZE", "RANK", "LOCAL_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"),
+)
+"""Variables of a process: the size of its group, its rank, and its rank in its pod. The first are
+the operator's or torchrun's, the others those that OpenMPI, and MPICH and Intel's MPI set.
+"""
 
 
 @dataclass(frozen=True)
@@ -213,11 +221,12 @@ class Job:
             return ProcessGroup(address, int(port), size, rank)
         if "MASTER_ADDR" not in self.environment:
             return None
+        own_size, own_rank, _ = self._ranks
         return ProcessGroup(
             read.text("MASTER_ADDR"),
             read.number("MASTER_PORT"),
-            read.number("WORLD_SIZE") if "WORLD_SIZE" in self.environment else None,
-            read.number("RANK") if "RANK" in self.environment else None,
+            read.number(own_size) if own_size in self.environment else None,
+            read.number(own_rank) if own_rank in self.environment else None,
         )
 
     @property
@@ -232,6 +241,15 @@ class Job:
         if group is None or group.rank is None:
             return self.is_leader
         return group.rank == 0 and not (self.replica_leader and self.replica_index)
+
+    @property
+    def is_first_in_pod(self) -> bool:
+        """Return whether this is the first of the group's processes in this pod."""
+        return self.environment.get(self._ranks[2], "0") == "0"
+
+    @property
+    def _ranks(self) -> tuple[str, str, str]:
+        return next((names for names in _RANKS if names[1] in self.environment), _RANKS[0])
 
     def world(self) -> World | None:
         """Return the present world of this pod's group from its file; None before the file exists.

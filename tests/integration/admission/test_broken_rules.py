@@ -243,6 +243,10 @@ BROKEN: dict[str, tuple[Object, str]] = {
         second(replicas=257, processGroup={"framework": "paddle"}),
         "spec.tasks[1].replicas",
     ),
+    "spec.tasks[].replicas: must be at most 256, a variable of mpi": (
+        second(replicas=257, processGroup={"framework": "mpi"}),
+        "spec.tasks[1].replicas",
+    ),
     "spec.tasks[].podsPerReplica: must be 1, the tasks of a job": (
         tasks(cluster("worker", podsPerReplica=2)),
         "spec.tasks[1].podsPerReplica",

@@ -303,7 +303,7 @@ spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 6
 spec.progressPolicy.tasks[0]: "critic": no task of this job has that name
 spec.progressPolicy.tasks: []: must name a task, or be left out
 spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax,
-  tensorflow, paddle, xgboost, none
+  tensorflow, paddle, xgboost, mpi, none
 spec.tasks[0].processGroup.processesPerReplica: 0: must be 1 or more
 spec.tasks[0].processGroup.lastCallSeconds: -1: must be 0 or more
 spec.tasks[0].service.ports: []: must hold at least one port

@@ -153,6 +153,22 @@ def test_a_trainer_of_paddle_in_each_pod_needs_no_launcher() -> None:
     assert several == {**launcher, "PADDLE_NPROC_PER_NODE": "4"}
 
 
+@pytest.mark.proves(
+    "process-groups.md#variables/mpi-master-addr-master-port",
+    "process-groups.md#variables/mpi-di-mpi-hosts-di-mpi-slots-di-mpi-index",
+    "dijob.md#spec-tasks/processgroup-framework",
+)
+def test_a_host_file_of_mpi_has_all_pods_with_their_slots() -> None:
+    assert variables(framework=Framework.MPI, processes_per_replica=4, deadline_seconds=90) == {
+        **MASTER,
+        "DI_MPI_HOSTS": ",".join(NODES),
+        "DI_MPI_SLOTS": "4",
+        "DI_MPI_INDEX": "1",
+        "DI_MPI_PORT": "10314",
+        "DI_MPI_WAIT_SECONDS": "90",
+    }
+
+
 def members(*ports: Any, **sizes: int) -> dict[str, dict[str, str]]:
     """The variables of all pods of a cluster of TensorFlow, by pod; ports are those of workers."""
     group = ProcessGroup(framework=Framework.TENSORFLOW)

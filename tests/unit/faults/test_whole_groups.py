@@ -59,5 +59,5 @@ def test_a_half_is_counted_and_the_next_event_has_a_new_job() -> None:
 
 
 def test_every_program_and_event_of_the_tests_is_known() -> None:
-    assert {"sockets", "torchrun", "jax"} == PROGRAMS.keys()
+    assert {"sockets", "torchrun", "jax", "mpi"} == PROGRAMS.keys()
     assert {"evict", "delete", "drain", "preempt", "grow", "shrink", "kill"} <= {*EVENTS}

@@ -33,6 +33,7 @@ def _volume(**source: Any) -> Any:
 
 POD = "spec.tasks[0].template.spec"
 REFUSED: dict[str, Any] = {
+    "spec.tasks[0].processGroup.framework": {"task": {"processGroup": {"framework": "mpi"}}},
     f"{POD}.containers[0].command": {"container": {"command": []}},
     f"{POD}.containers[0]: 'stay'": {"container": {"command": ["stay"]}},
     f"{POD}.containers[0].envFrom": {

@@ -108,6 +108,26 @@ def test_ports_and_services_are_read_by_name() -> None:
         job.port("metrics")
 
 
+@pytest.mark.proves("sdk.md#reference/is-first-in-pod-bool")
+@pytest.mark.parametrize(
+    "variables",
+    [
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        ("PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"),
+    ],
+)
+def test_ranks_of_mpi_are_those_that_mpi_sets(variables: tuple[str, str, str]) -> None:
+    master = {"MASTER_ADDR": "m", "MASTER_PORT": "10314"}
+    of_process = dict(zip(variables, ("4", "3", "1"), strict=True))
+    job = Job.of({**LEARNER, **master, **of_process})
+    assert job.process_group == ProcessGroup("m", 10314, 4, 3)
+    assert not job.is_first_process
+    assert not job.is_first_in_pod
+    first = Job.of({**LEARNER, **master, **dict(zip(variables, "400", strict=True))})
+    assert first.is_first_process
+    assert first.is_first_in_pod
+
+
 @pytest.mark.proves("sdk.md#reference/di-processgroup-master-address-str")
 @pytest.mark.proves("sdk.md#reference/process-group-processgroup-none")
 def test_a_process_group_is_read_for_each_framework() -> None:

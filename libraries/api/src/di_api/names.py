@@ -286,6 +286,8 @@ PREFIX_TORCHRUN: Final = "PET_"
 ENV_JAX_COORDINATOR: Final = "JAX_COORDINATOR_ADDRESS"
 ENV_JAX_PROCESSES: Final = "JAX_NUM_PROCESSES"
 ENV_JAX_PROCESS: Final = "JAX_PROCESS_ID"
+PREFIX_MPI: Final = "DI_MPI_"
+"""Prefix of the input of the script that starts a program of MPI."""
 
 ENV_GROUP_FILE: Final = "DI_GROUP_FILE"
 """Path of the file with the members of the pod's process group. It changes while the pod runs."""

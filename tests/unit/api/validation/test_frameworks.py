@@ -30,6 +30,7 @@ def refusals(framework: Framework, **group: Any) -> list[str]:
         (Framework.TENSORFLOW, False, True),
         (Framework.PADDLE, True, False),
         (Framework.XGBOOST, False, False),
+        (Framework.MPI, True, False),
         (Framework.NONE, True, True),
     ],
 )

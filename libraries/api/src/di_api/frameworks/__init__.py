@@ -9,6 +9,7 @@ from typing import Final
 
 from di_api.frameworks.declaration import Declaration, Listed, Member
 from di_api.frameworks.jax import JAX
+from di_api.frameworks.mpi import MPI
 from di_api.frameworks.none import NONE
 from di_api.frameworks.paddle import PADDLE
 from di_api.frameworks.tensorflow import TENSORFLOW
@@ -22,6 +23,7 @@ FRAMEWORKS: Final[Mapping[Framework, Declaration]] = {
     Framework.TENSORFLOW: TENSORFLOW,
     Framework.PADDLE: PADDLE,
     Framework.XGBOOST: XGBOOST,
+    Framework.MPI: MPI,
     Framework.NONE: NONE,
 }
 """Declarations by framework: a framework is a row here and a member of `Framework`."""

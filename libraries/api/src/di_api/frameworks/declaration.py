@@ -76,6 +76,8 @@ class Declaration:
     """Largest number of pods of a task; None: as many as a job can have."""
     roles: Roles | None = None
     """Roles of tasks; None: each task is a group of its own."""
+    starts_command: str | None = None
+    """Why the main container needs a `command`; None: that of its image is enough."""
 
 
 MOST_LISTED: Final = 256

@@ -246,12 +246,12 @@ FEATURES: Final = (
         fields=("Task.standby",),
     ),
     Feature(
-        name="Process groups of PaddlePaddle, TensorFlow and XGBoost",
+        name="Process groups of MPI, PaddlePaddle, TensorFlow and XGBoost",
         stage=Stage.ALPHA,
         page="how-to/process-groups.md#frameworks",
-        switch="`paddle`, `tensorflow` or `xgboost` as `tasks[].processGroup.framework`",
+        switch="`mpi`, `paddle`, `tensorflow` or `xgboost` as `tasks[].processGroup.framework`",
         options=tuple(
-            f"ProcessGroup.framework={each}" for each in ("paddle", "tensorflow", "xgboost")
+            f"ProcessGroup.framework={each}" for each in ("mpi", "paddle", "tensorflow", "xgboost")
         ),
     ),
     Feature(

@@ -21,6 +21,7 @@ class Framework(StrEnum):
     TENSORFLOW = "tensorflow"
     PADDLE = "paddle"
     XGBOOST = "xgboost"
+    MPI = "mpi"
     NONE = "none"
 
 

@@ -15,6 +15,7 @@ from di_operator.builders.companion import naming_companions
 from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
 from di_operator.builders.metadata import object_metadata
+from di_operator.builders.mpi import mpi_environment, with_mpi
 from di_operator.builders.node_check import check_container
 from di_operator.builders.nodes import NodeLists, Source
 from di_operator.builders.pinning import Binding, avoiding, placed
@@ -133,6 +134,7 @@ def pod_body(
     - a pod on the host network gets a DNS policy if the template sets none;
     - affinity is added to the pods that it has to be near, and against the nodes to avoid;
     - ``di-port`` is added if no container declares it;
+    - the command of the main container of a group of MPI is started by a script;
     - the container of a nodeCheck runs before all others.
 
     With ``node`` the pod is placed on the node that the allocator chose.
@@ -156,7 +158,9 @@ def pod_body(
         "subdomain": names.service_name(metadata["name"]),
         "restartPolicy": "OnFailure" if task.name in frame.in_place else "Never",
         "containers": with_ports(
-            [with_environment(c, env, mounts) for c in spec.get("containers") or ()],
+            with_mpi(
+                [with_environment(c, env, mounts) for c in spec.get("containers") or ()], task
+            ),
             # Without a rank the pod has only ports of scope Job.
             frame.ports.listened(task, rank or 0),
             on_host=spec.get("hostNetwork") is True,
@@ -268,6 +272,7 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str,
         **_group_file(frame, task),
         **frame.services,
         **frame.ports.environment(task, rank or 0),
+        **mpi_environment(task, frame.access.job_secret),
         **group_environment(
             task,
             place,

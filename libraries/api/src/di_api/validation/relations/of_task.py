@@ -7,7 +7,7 @@ from typing import Final
 from di_api.validation.relations.row import One, Relation
 from di_api.validation.task.drain import hook_in_the_way, wrong_drain
 from di_api.validation.task.elastic_tier import wrong_tier
-from di_api.validation.task.framework import RULES_OF_TASK
+from di_api.validation.task.framework import RULES_OF_TASK, missing_command
 from di_api.validation.task.pod_groups import lonely_leader
 from di_api.validation.task.ports import OURS, ports_of_containers, repeated_ports
 from di_api.validation.task.process_group import wrong_process_group
@@ -191,6 +191,7 @@ OF_TASK: Final[tuple[Relation[One], ...]] = (
         ),
     ),
     Relation(errors=lambda one: ports_of_containers(one.path, one.task), is_all=False),
+    Relation(errors=lambda one: missing_command(one.path, one.task), is_all=False),
     Relation(
         errors=lambda one: wrong_process_group(one.path, one.task),
         rules=(

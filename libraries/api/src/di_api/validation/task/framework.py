@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from di_api.field_error import FieldError, items, mapping
+from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.frameworks import FRAMEWORKS, Declaration
 from di_api.frameworks.declaration import Roles
 from di_api.frameworks.none import NONE
+from di_api.pods.main_container import main_container
 from di_api.spec.process_group import Framework
 from di_api.validation.size import pods_per_replica
 from di_api.validation.tasks import Tasks
@@ -30,6 +31,18 @@ def wrong_framework(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError(f"{path}.{field}", size, _too_many(name, declared.most_pods))
     if declared.roles is not None:
         yield from _wrong_role(path, task, name, declared.roles)
+
+
+def missing_command(path: str, task: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield the error for a main container without the command that the framework needs."""
+    name = _framework(task)
+    why = FRAMEWORKS[name].starts_command if name is not None else None
+    pod = mapping(mapping(task.get("template")).get("spec"))
+    containers = [mapping(each) for each in items(pod.get("containers"))]
+    main = main_container(containers)
+    if why and main is not None and not items(main.get("command")):
+        where = f"{path}.template.spec.containers[{containers.index(main)}].command"
+        yield FieldError(where, ABSENT, f"is required, {why}")
 
 
 def _wrong_role(
