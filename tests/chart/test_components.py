@@ -19,6 +19,7 @@ OWN_KEYS = {
     "webhook": {"timeoutSeconds", "hostNetwork"},
     "operator": {
         *("syncPeriodSeconds", "jobMetrics", "jobTasks", "sweeps"),
+        "suspectTaintPercent",
         *("kueue", "notifications", "allocator"),
     },
     "server": {"auth", "limits", "plainHTTP", "scaling", "tls"},

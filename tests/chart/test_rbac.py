@@ -118,6 +118,21 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     assert permissions(rendered, "di-webhook") == {}
 
 
+@pytest.mark.proves(
+    "operations.md#values/operator-suspecttaintpercent",
+    "security.md#permissions/operator-with-operator-suspecttaintpercent",
+)
+@pytest.mark.parametrize("policy", ["fit", ""])
+def test_nodes_can_be_changed_only_where_suspects_get_a_taint(chart: Chart, policy: str) -> None:
+    where = f"operator.allocator.policy={policy}"
+    assert "patch" not in permissions(chart.render(where), "di-operator")["*"].get("nodes", "")
+    rendered = chart.render(where, "operator.suspectTaintPercent=10")
+    verbs = "list patch watch" if policy else "list patch"
+    assert permissions(rendered, "di-operator")["*"]["nodes"] == verbs
+    data = rendered.one("ConfigMap", "di-operator")["data"]
+    assert data["DI_OPERATOR_SUSPECT_TAINT_PERCENT"] == "10"
+
+
 @pytest.mark.proves("operations.md#values/operator-kueue-enabled")
 def test_without_kueue_there_are_no_permissions_for_workloads(chart: Chart) -> None:
     rendered = chart.render("operator.kueue.enabled=false")

@@ -9,6 +9,9 @@ Combinations that the schema cannot judge and that would install but not work.
 {{- if and $namespaced .Values.server.enabled (eq .Values.server.auth.mode "required") }}
 {{- fail "watchNamespace with server.auth.mode=required: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or server.auth.mode=optional." }}
 {{- end }}
+{{- if and $namespaced .Values.operator.enabled .Values.operator.suspectTaintPercent }}
+{{- fail "watchNamespace with operator.suspectTaintPercent: changing nodes needs a ClusterRole. Set rbac.allowClusterRoles=true, or operator.suspectTaintPercent=0." }}
+{{- end }}
 {{- if and $namespaced .Values.history.enabled }}
 {{- fail "watchNamespace with history.enabled: checking tokens needs a ClusterRole. Set rbac.allowClusterRoles=true, or history.enabled=false." }}
 {{- end }}

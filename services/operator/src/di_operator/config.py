@@ -104,6 +104,8 @@ class Config:
     """The component that binds the pods of jobs that the allocator places."""
     companion_kinds: tuple[CompanionKind, ...]
     """Object kinds that jobs are allowed to bring along."""
+    suspect_taint_percent: int
+    """Largest share of the nodes that get a taint while they are suspect; 0: none gets it."""
     job_tasks: bool
     """Whether scalable tasks get a DIJobTask."""
     sweeps: bool
@@ -314,6 +316,12 @@ _SETTINGS: Final = (
         "sweeps",
         fields.Boolean(load_default=False),
         "true: DISweeps run, as jobs that they control; needs their definition",
+    ),
+    Setting(
+        "suspect_taint_percent",
+        fields.Integer(load_default=0, validate=validate.Range(min=0, max=50)),
+        "largest share of the nodes, in percent, that get a taint while several jobs avoid them; "
+        "0: none",
     ),
     Setting(
         "notification_targets",

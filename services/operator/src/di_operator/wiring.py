@@ -32,6 +32,7 @@ from di_operator.cluster.quotas import follow_quotas
 from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.cluster.server_presence import ServerPresence
 from di_operator.cluster.status_writer import StatusWriter
+from di_operator.cluster.suspect_taints import SuspectTaints
 from di_operator.cluster.watch_caches import WATCH_LIMITS, watch_caches
 from di_operator.config import Config
 from di_operator.job_secrets.key import SecretKey
@@ -205,6 +206,10 @@ def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapp
             client, namespace=namespace, name=name, template=template, clock=clock
         )
         found["aggregator config"] = default.run
+    if config.suspect_taint_percent:
+        found["suspect taints"] = SuspectTaints(
+            client, suspects=seen.suspects, most_percent=config.suspect_taint_percent, clock=clock
+        ).run
     settings = certificate_settings(config)
     if settings is not None:
         found["certificates"] = CertificateManager(client, settings=settings, clock=clock).run

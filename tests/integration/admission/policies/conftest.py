@@ -37,7 +37,8 @@ def accounts(
     asyncio.run(install_crd(kube_config, definition("aggregatorconfigs-crd")))
     with fresh_namespace(kube_config) as namespace:
         folder = tmp_path_factory.mktemp("accounts")
-        with installed_accounts(api_server, namespace, folder) as accounts:
+        value = "operator.suspectTaintPercent=10"
+        with installed_accounts(api_server, namespace, folder, value) as accounts:
             _fill(kube_config, namespace)
             yield accounts
 

@@ -218,6 +218,13 @@ FEATURES: Final = (
         values=("operator.notifications",),
     ),
     Feature(
+        name="Taints of suspect nodes",
+        stage=Stage.ALPHA,
+        page="reference/lifecycle.md#suspect-nodes",
+        switch="`operator.suspectTaintPercent`",
+        values=("operator.suspectTaintPercent",),
+    ),
+    Feature(
         name="Traces",
         stage=Stage.BETA,
         page="how-to/operations.md#traces",
