@@ -102,6 +102,35 @@ def test_a_checkpoint_of_an_earlier_job_is_not_restored(tmp_path: Path) -> None:
     assert of(tmp_path).restore() is None
 
 
+def in_pod(folder: Path, uid: str, step: str | None = None) -> Checkpoints:
+    """Those of a process in a pod of the job with that UID."""
+    told = {names.ENV_CHECKPOINT_DIR: str(folder), names.ENV_JOB_UID: uid}
+    return Checkpoints.of(told if step is None else {**told, names.ENV_RESTORE_STEP: step})
+
+
+@pytest.mark.proves("sdk.md#stopping-and-going-on")
+@pytest.mark.parametrize("by_library", [False, True])
+def test_a_process_restarted_in_its_pod_restores_what_its_job_saved(
+    tmp_path: Path, by_library: bool
+) -> None:
+    first = in_pod(tmp_path, "uid")
+    assert first.restore() is None
+    if by_library:
+        (tmp_path / "checkpoint-7").mkdir()
+        first.saved(7)
+    else:
+        first.save(7, lambda path: path.write_text("seven"))
+    again = in_pod(tmp_path, "uid")
+    assert (again.restored_step, again.step_of_restored) == (7, 7)
+    assert in_pod(tmp_path, "another").restore() is None
+    assert in_pod(tmp_path, "uid", "5").restored_step == 5
+
+
+def test_an_unreadable_claim_of_checkpoints_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".checkpoint.job").write_text("uid seven")
+    assert in_pod(tmp_path, "uid").restore() is None
+
+
 def test_without_a_directory_nothing_is_written() -> None:
     def never(path: Path) -> None:
         raise AssertionError(path)

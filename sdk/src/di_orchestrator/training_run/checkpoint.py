@@ -17,7 +17,8 @@ class Checkpoints:
 
     Attributes:
         folder: the directory, None without one.
-        restored_step: the step that the job has reported as saved, None at the first start.
+        restored_step: the step that the job has reported as saved, or that an earlier process in
+            the same pod has saved; None at the first start.
         saved_step: the step that this process saved last, None before.
         files: the checkpoints in the directory, None without one.
         is_asked: whether a checkpoint was requested, and not saved since.
@@ -32,13 +33,19 @@ class Checkpoints:
         *,
         every_seconds: float | None = None,
         name: str = "checkpoint",
+        job: str = "",
         clock: Clock = time.monotonic,
     ) -> None:
+        """`job` is the UID of the job."""
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise ValueError(f"name {name!r}: a checkpoint is called by letters, digits and _")
         self.folder = folder
         self.files = None if folder is None else CheckpointFiles(folder, name)
+        if restored_step is None and self.files is not None and job:
+            # A container that is restarted in its pod has the variables of the pod's start.
+            restored_step = self.files.claimed(job)
         self.restored_step = restored_step
+        self._job = job
         self.saved_step: int | None = None
         self._every = every_seconds
         self._name = name
@@ -74,6 +81,7 @@ class Checkpoints:
             restored,
             every_seconds=every_seconds,
             name=name,
+            job=environment.get("DI_JOB_UID", ""),
             clock=clock,
         )
 
@@ -104,7 +112,7 @@ class Checkpoints:
         if self.files is None:
             return False
         self.files.save(step, write)
-        self.saved_step = step
+        self.completed(step)
         return True
 
     def saved(self, step: int) -> None:
@@ -114,7 +122,13 @@ class Checkpoints:
             step: of the checkpoint; reported as saved from now on.
         """
         self.passed()
+        self.completed(step)
+
+    def completed(self, step: int) -> None:
+        """Record that the checkpoint of a step is complete."""
         self.saved_step = step
+        if self.files is not None and self._job:
+            self.files.claim(self._job, step)
 
     def passed(self) -> None:
         """Begin a new interval of `every_seconds`: another process of the group saves."""

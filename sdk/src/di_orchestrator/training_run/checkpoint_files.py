@@ -48,6 +48,27 @@ class CheckpointFiles:
         matches = ((form.fullmatch(path.name), path) for path in self._folder.iterdir())
         return sorted((int(match[1]), path) for match, path in matches if match)
 
+    # ------------------------------------------------------------ whose they are
+    def claim(self, job: str, step: int) -> None:
+        """Record the step that the job with this UID has saved."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # A name of its own: other processes of the job may do the same.
+        part = self._folder / f".{self._name}.job.{socket.gethostname()}.{os.getpid()}"
+        part.write_text(f"{job} {step}")
+        part.replace(self._claims)
+
+    def claimed(self, job: str) -> int | None:
+        """Return the step that the job with this UID has saved; None if it has saved none."""
+        try:
+            owner, step = self._claims.read_text().split()
+            return int(step) if owner == job else None
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def _claims(self) -> Path:
+        return self._folder / f".{self._name}.job"
+
     # ------------------------------------------------------------ of several processes
     def begin_shards(self, step: int) -> Path:
         """Return the empty folder in which all processes of a group write their parts."""

@@ -110,7 +110,7 @@ class Group:
             return _save_part(self._member, files, write)
         if not _save_first(self._member, files, step, write):
             return False
-        self._checkpoints.saved_step = step
+        self._checkpoints.completed(step)
         return True
 
     def _save_alone(self, step: int, write: Write) -> bool:
