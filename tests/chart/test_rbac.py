@@ -118,10 +118,7 @@ def test_permissions_in_the_whole_cluster(chart: Chart) -> None:
     assert permissions(rendered, "di-webhook") == {}
 
 
-@pytest.mark.proves(
-    "operations.md#values/operator-suspecttaintpercent",
-    "security.md#permissions/operator-with-operator-suspecttaintpercent",
-)
+@pytest.mark.proves("operations.md#values/operator-suspecttaintpercent")
 @pytest.mark.parametrize("policy", ["fit", ""])
 def test_nodes_can_be_changed_only_where_suspects_get_a_taint(chart: Chart, policy: str) -> None:
     where = f"operator.allocator.policy={policy}"

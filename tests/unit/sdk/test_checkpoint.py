@@ -108,7 +108,7 @@ def in_pod(folder: Path, uid: str, step: str | None = None) -> Checkpoints:
     return Checkpoints.of(told if step is None else {**told, names.ENV_RESTORE_STEP: step})
 
 
-@pytest.mark.proves("sdk.md#stopping-and-going-on")
+@pytest.mark.proves("sdk.md#stopping-and-going-on", "sdk.md#reference/completed-step-int-none")
 @pytest.mark.parametrize("by_library", [False, True])
 def test_a_process_restarted_in_its_pod_restores_what_its_job_saved(
     tmp_path: Path, by_library: bool

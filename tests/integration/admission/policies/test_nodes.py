@@ -29,7 +29,7 @@ def kube(kube_config: KubeConfig) -> Iterator[SyncKubeClient]:
         client.delete(NODES, NAME)
 
 
-@pytest.mark.proves("security.md#what-an-account-writes/operator-with-operator-suspecttaintpercent")
+@pytest.mark.proves("security.md#what-an-account-writes/operator-with-operator")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
