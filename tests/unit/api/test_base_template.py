@@ -68,7 +68,7 @@ MERGED = {
 }
 
 
-@pytest.mark.proves("dijob.md#one-template-for-all-tasks")
+@pytest.mark.proves("dijob.md#one-template-for-all-tasks", "dijob.md#spec/template")
 def test_the_template_of_each_task_is_merged_into_the_base() -> None:
     given = deepcopy(SPEC)
     assert with_base(given) == MERGED

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from di_api.base_template import ABOUT, BASE
 from di_api.crd.changes import may_change, may_change_before_start
 from di_api.spec.coordinated import Coordinated, Replica
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.failure import FailurePolicy, FailureRule
 from di_api.spec.job import JobSpec
-from di_api.spec.kinds import Struct
+from di_api.spec.kinds import PodTemplate, Struct
 from di_api.spec.task import Task
 from di_api.spec.task_service import ServicePort, TaskPort
 from di_api.spec.topology import Topology
@@ -40,6 +41,10 @@ def table(name: str) -> Iterator[str]:
     yield "| Field | Type | Default | Meaning |"
     yield "|---|---|---|---|"
     yield from _rows(_OBJECTS[name])
+    if _OBJECTS[name] is JobSpec:
+        # No field of a stored job, so nothing declares it.
+        about = f"{ABOUT} [How](#one-template-for-all-tasks)."
+        yield f"| `{BASE}` | {PodTemplate().type_name()} | | {about} |"
 
 
 def _rows(owner: type) -> Iterator[str]:

@@ -283,6 +283,7 @@ class Task:
             "failed pods, or `OnFailure` if a failure rule restarts in place. Keys of "
             "`diengine/` in labels and annotations are reserved.",
             more="`metadata` supports labels and annotations.",
+            absent="required, unless the job has `spec.template`",
         ),
     ]
 
