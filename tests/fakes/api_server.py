@@ -279,7 +279,7 @@ _COLLECTIONS = (
         "/resourcequotas",
     ),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
-    *("/workloads", "/configmaps", "/limitranges"),
+    *("/workloads", "/configmaps", "/limitranges", "/disweeps"),
 )
 
 

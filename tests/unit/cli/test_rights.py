@@ -9,9 +9,11 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 
 from di_cli.live.follow import follow
 from tests.unit.cli.conftest import EVENTS, JOBS, Di, install, queued
+from tests.unit.sweeps.sweeps import sweep
 
 DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 WORDS: Final = {
@@ -32,6 +34,7 @@ WORDS: Final = {
     "scale": ["scale", "x", "collector=3"],
     "set": ["set", "x", "priority=high"],
     "suspend": ["suspend", "x"],
+    "sweep": ["sweep", "-f", "sweep.yaml"],
     "delete": ["delete", "x"],
     "delete -l": ["delete", "-l", "team=a"],
     "exec": ["exec", "x"],
@@ -60,7 +63,7 @@ _COLLECTIONS: Final = (
     *("dijobs", "pods", "events", "nodes", "deployments", "leases", "resourcequotas"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
     *("selfsubjectrulesreviews", "selfsubjectaccessreviews", "workloads", "configmaps"),
-    *("limitranges", "dijobtemplates", "clusterdijobtemplates"),
+    *("limitranges", "dijobtemplates", "clusterdijobtemplates", "disweeps"),
 )
 
 
@@ -107,6 +110,7 @@ def test_a_command_uses_exactly_its_documented_rights(
     refused = "maximum cpu usage per Pod is 1, but limit is 2"
     di.world.put(f"{EVENTS}/e", {"metadata": {"name": "e"}, "message": refused, **about})
     (tmp_path / "train.py").write_text("print(1)")
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep()))
     _with_code(di)
     install(di)
     said = di(*WORDS[command])

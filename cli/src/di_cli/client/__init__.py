@@ -6,7 +6,9 @@ All calls block, because each is a request or a loop over changes: in an asynchr
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
 
 from di_cli.client.client import Client, Jobs
 from di_cli.client.comparison import ComparedJobs
@@ -24,6 +26,7 @@ from di_cli.client.job import Job, Logs, Why
 from di_cli.client.local import LocalClient, LocalJob, local
 from di_cli.client.options import ClusterOptions, takes
 from di_cli.client.submission import What
+from di_cli.client.sweep import Sweep
 
 __all__ = [
     "BadCall",
@@ -40,6 +43,7 @@ __all__ = [
     "Logs",
     "NotAllowed",
     "NotFound",
+    "Sweep",
     "TimedOut",
     "Unavailable",
     "Why",
@@ -48,6 +52,7 @@ __all__ = [
     "list",
     "local",
     "submit",
+    "sweep",
 ]
 
 
@@ -92,3 +97,14 @@ def compare(
     return Client(namespace, context).compare(
         *names, metric=metric, by=by, lowest=lowest, history=history
     )
+
+
+def sweep(
+    what: str | Path | Mapping[str, Any],
+    *,
+    parallelism: int | None = None,
+    namespace: str | None = None,
+    context: str | None = None,
+) -> Sweep:
+    """Create a sweep in the cluster, as `Client.sweep` does; return it."""
+    return Client(namespace, context).sweep(what, parallelism=parallelism)

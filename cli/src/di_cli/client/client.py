@@ -28,6 +28,7 @@ from di_cli.client.options import (
 )
 from di_cli.client.place import Place
 from di_cli.client.submission import What, not_submitted, words_of, written
+from di_cli.client.sweep import Sweep, created, found
 from di_cli.code.start import start
 from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import ManifestError, changed
@@ -112,8 +113,8 @@ class Client:
             selector: of labels, such as `team=rl`.
         """
         with self._place.session() as session:
-            found = session.jobs(all_namespaces=all_namespaces, selector=selector)
-        keyed = sorted(found, key=lambda job: (_namespace(job), str(job["metadata"]["name"])))
+            jobs = session.jobs(all_namespaces=all_namespaces, selector=selector)
+        keyed = sorted(jobs, key=lambda job: (_namespace(job), str(job["metadata"]["name"])))
         return Jobs(Job(self._place.of(_namespace(job)), job) for job in keyed)
 
     def compare(
@@ -137,9 +138,24 @@ class Client:
         with self._place.session() as session:
             return compare(session, names, metric=metric, by=by, lowest=lowest, history=history)
 
+    def sweep(
+        self, what: str | Path | Mapping[str, Any], *, parallelism: int | None = None
+    ) -> Sweep:
+        """Create a sweep; return it.
+
+        Args:
+            what: file of a manifest, or the manifest.
+            parallelism: trials at the same time, in place of the manifest's number.
+        """
+        return created(self._place, what, parallelism)
+
+    def get_sweep(self, name: str) -> Sweep:
+        """Return a sweep. Raises NotFound."""
+        return found(self._place, name)
+
     def _start(self, path: Path, words: builtins.list[str], options: ClusterOptions) -> Job:
         with self._place.session() as session:
-            found = prepared(
+            program = prepared(
                 Program(
                     path=path,
                     arguments=words,
@@ -153,14 +169,14 @@ class Client:
             )
             changes = changes_of(options)
             try:
-                changed(found.job("unknown"), changes)
+                changed(program.job("unknown"), changes)
             except ManifestError as error:
                 raise not_submitted(error) from error
             made = start(
                 session,
-                lambda config_map: changed(found.job(config_map), changes),
-                found.bundle,
-                found.source,
+                lambda config_map: changed(program.job(config_map), changes),
+                program.bundle,
+                program.source,
             )
         return Job(self._place, made)
 
