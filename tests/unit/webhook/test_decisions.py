@@ -79,6 +79,11 @@ def test_a_new_job_gets_a_success_policy_of_its_learners() -> None:
     critic = {**new["spec"]["tasks"][0], "name": "critic"}
     new["spec"]["tasks"].append(critic)
     assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner", "critic"]}
+    critic["onCompletion"] = "CompleteJob"
+    assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner", "critic"]}
+    critic["onCompletion"] = "RestartTask"
+    assert _patched(new)["successPolicy"] == {**policy, "tasks": ["learner"]}
+    del critic["onCompletion"]
     new["spec"]["tasks"] = [{**critic, "type": "collector"}]
     assert "successPolicy" not in _patched(new)
 
