@@ -52,7 +52,7 @@ def make() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         uv = Path(sys.executable).with_name("uv")
         run([uv, "venv", "--quiet", "--python", sys.executable, folder], seconds=_SECONDS)
-        to = ["--python", folder / "bin" / "python"]
+        to = ["--python", str(folder / "bin" / "python")]
         run([uv, "pip", "install", "--quiet", *to, *PACKAGES], seconds=_SECONDS)
         (folder / "ready").touch()
 

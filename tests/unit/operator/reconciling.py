@@ -8,6 +8,8 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
+from typing_extensions import override
+
 from di_api.companions import CompanionKind
 from di_api.names import API_VERSION, KIND
 from di_kube.errors import ApiError
@@ -17,6 +19,7 @@ from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Executor
 from di_operator.cluster.informer_state import transform_job
 from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.cluster.status_writer import StatusWriter
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.observed.pods import Pod, PodReader
@@ -35,16 +38,25 @@ from tests.unit.operator.virtual_time import VirtualClock
 KEY = JobKey("ns", "a")
 
 
+class Settled(SettledJobs):
+    """Keeps the times at which settled jobs are due."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[datetime | None] = []
+
+    @override
+    def record(self, job: Mapping[str, Any], due: datetime | None) -> None:
+        self.due.append(due)
+
+
 class Known:
     """A world that knows only what it was told: nothing but own writes and reads."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Any] = {}
         self.gone: set[str] = set()
-        self.settled: list[datetime | None] = []
-
-    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
-        self.settled.append(due)
+        self.settled = Settled()
 
     def observe(self, resource: Resource, body: Object, *, is_news: bool = False) -> None:
         kept: Mapping[str, Any] = body

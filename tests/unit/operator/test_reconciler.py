@@ -65,10 +65,10 @@ def test_only_a_finished_job_that_needs_nothing_is_settled(ttl: int | None) -> N
         bench.known.observe(PODS, succeeded)
     while bench.status["phase"] != "Succeeded":
         bench.reconcile()
-    assert bench.known.settled == []
+    assert bench.known.settled.due == []
     bench.settle()
     bench.settle()
-    assert [due is not None for due in bench.known.settled[:1]] == [ttl is not None]
+    assert [due is not None for due in bench.known.settled.due[:1]] == [ttl is not None]
 
 
 @pytest.mark.proves("lifecycle.md#reconciles-of-a-job")

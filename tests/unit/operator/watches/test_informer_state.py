@@ -269,7 +269,7 @@ def test_a_resync_wakes_no_settled_job_until_it_changes() -> None:
     jobs = {name: stored_job(name) for name in "ab"}
     for job in jobs.values():
         bench.caches[DIJOBS].deliver("ADDED", job)
-    bench.informers.record_settled(jobs["a"], None)
+    bench.informers.settled.record(jobs["a"], None)
     assert resynced(bench) == ["b"]
     assert resynced(bench) == ["b"]
     bench.caches[DIJOBS].deliver("MODIFIED", stored_job("a", version="2"))
@@ -279,14 +279,14 @@ def test_a_resync_wakes_no_settled_job_until_it_changes() -> None:
 def test_a_resync_wakes_a_settled_job_whose_time_has_come() -> None:
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", job := stored_job("a"))
-    bench.informers.record_settled(job, NOW + timedelta(minutes=1))
+    bench.informers.settled.record(job, NOW + timedelta(minutes=1))
     assert resynced(bench) == []
     assert resynced(bench, NOW + timedelta(minutes=1)) == ["a"]
 
 
 def test_a_job_of_a_settled_ones_name_is_woken() -> None:
     bench = Bench()
-    bench.informers.record_settled(stored_job("a"), None)
+    bench.informers.settled.record(stored_job("a"), None)
     job = stored_job("a")
     job["metadata"]["uid"] = "another"
     bench.caches[DIJOBS].deliver("ADDED", job)
@@ -296,7 +296,7 @@ def test_a_job_of_a_settled_ones_name_is_woken() -> None:
 def test_an_object_wrongly_taken_for_gone_unsettles_its_job() -> None:
     bench = Bench()
     bench.caches[DIJOBS].deliver("ADDED", job := stored_job("a"))
-    bench.informers.record_settled(job, None)
+    bench.informers.settled.record(job, None)
     bench.informers.reveal(["no such object"])
     assert resynced(bench) == []
     bench.caches[PODS].deliver("ADDED", kept := pod("a-work-0"))

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -50,6 +50,7 @@ from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Res
 from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
 from di_operator.cluster.packed import Packed, json_text
 from di_operator.cluster.pod_specs import node_in, of_others
+from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.lifecycle.observed.blockers import unprepared, unscheduled
 from di_operator.lifecycle.observed.pod_state import told_rank
 from di_operator.lifecycle.observed.pods import (
@@ -290,22 +291,12 @@ def index_value(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-class Settled(NamedTuple):
-    """A finished job whose reconcile found nothing to do."""
-
-    version: str
-    """The resourceVersion of the job then."""
-    due: datetime | None
-    """When its next reconcile is due, such as at the end of its time to live; None: never."""
-
-    def holds(self, job: Mapping[str, Any], now: datetime) -> bool:
-        """Return whether a reconcile would still find nothing to do."""
-        is_same = job["metadata"]["resourceVersion"] == self.version
-        return is_same and (self.due is None or now < self.due)
-
-
 class InformerState:
-    """The cached jobs and their objects; calls `wake(key, delay)` for each job to reconcile."""
+    """The cached jobs and their objects; calls `wake(key, delay)` for each job to reconcile.
+
+    Attributes:
+        settled: finished jobs that a resync does not wake.
+    """
 
     def __init__(
         self,
@@ -319,7 +310,7 @@ class InformerState:
         self._wake = wake
         self._read_pod = read_pod
         self._hidden: OrderedDict[str, None] = OrderedDict()
-        self._settled: dict[str, Settled] = {}
+        self.settled = SettledJobs()
         self._absorbing = False
         for resource, cache in caches.items():
             cache.subscribe(self._listener(resource))
@@ -415,29 +406,14 @@ class InformerState:
             if uid in self._hidden:
                 del self._hidden[uid]
                 # Of which job it is, no cache tells by its UID, and this is rare.
-                self._settled.clear()
-
-    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
-        """Record that this version of a finished job needs nothing until `due` (None: for good)
-        or until one of its objects changes.
-        """
-        metadata = job["metadata"]
-        self._settled[metadata["uid"]] = Settled(metadata["resourceVersion"], due)
+                self.settled.clear()
 
     def resync(self, now: datetime) -> None:
-        """Wake every job that is not settled.
-
-        A finished job depends on its own objects and on time alone, and the comparison with the API
-        server before this wakes it if the watches lost a change. Thousands of finished jobs would
-        otherwise be reconciled again every minute.
+        """Wake every job that is not settled; the comparison with the API server before this wakes
+        those of which the watches lost a change.
         """
-        jobs = {job["metadata"]["uid"]: job for job in self._caches[DIJOBS].items()}
-        self._settled = {
-            uid: settled
-            for uid, settled in self._settled.items()
-            if uid in jobs and settled.holds(jobs[uid], now)
-        }
-        self._wake_jobs(job for uid, job in jobs.items() if uid not in self._settled)
+        jobs = self._caches[DIJOBS].items()
+        self._wake_jobs([*self.settled.others(jobs, now)])
 
     def wake_all(self) -> None:
         """Wake every job, because something changed that any of them may depend on."""

@@ -19,6 +19,7 @@ from di_kube.resources import AGGREGATOR_CONFIGS, DIJOBS, PODS, Resource
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Writes
 from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.needs import Needs
 from di_operator.lifecycle.observed.placement import Grant
@@ -63,8 +64,9 @@ class InformerState(Writes, Protocol):
         """Return the ConfigMaps of the job, and of others under its name."""
         ...
 
-    def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
-        """Record that this version of a finished job needs nothing until `due`, None: for good."""
+    @property
+    def settled(self) -> SettledJobs:
+        """Finished jobs that a resync does not wake."""
         ...
 
     def recognise(self, resource: Resource, body: dict[str, Any]) -> Mapping[str, Any]:
@@ -161,7 +163,7 @@ class JobReader:
 
     def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
         """Record that this version of a finished job needs nothing until `due`, None: for good."""
-        self._informers.record_settled(job, due)
+        self._informers.settled.record(job, due)
 
     def has_cheap_spec(self, job: Mapping[str, Any]) -> bool:
         """Return whether the job's spec is already parsed, or small enough to parse on the event
