@@ -87,6 +87,8 @@ def test_no_manager_owns_the_tasks() -> None:
     # An object without any entry is owned by a manager before all others.
     body["metadata"]["managedFields"] = [entry("kubectl", **{"f:spec": tasks})]
     assert [each["manager"] for each in without_tasks(body) or ()] == ["di-webhook"]
+    managed = {"op": "add", "path": "/metadata/managedFields", "value": without_tasks(body)}
+    assert managed in patch_of(mutate(review(body)))
     body["metadata"]["managedFields"] = without_tasks(body)
     assert without_tasks(body) is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from di_api import names, strict_json
 from di_api.conversion.annotation import COMPRESSED, pack
+from di_api.defaults import with_defaults
 from di_webhook.admission import mutate, validate
 from di_webhook.conversion_review import answer
 from di_webhook.review import Answer, Outcome
@@ -92,6 +94,13 @@ def test_an_update_keeps_fields_that_the_version_does_not_have() -> None:
     assert "/spec" not in [
         each["path"] for each in patch_of(mutate(review(new, old=old, operation="UPDATE")))
     ]
+
+
+def test_an_update_that_hides_nothing_writes_neither_spec_nor_status_again() -> None:
+    old = coordinated(cleanPodPolicy="All") | {"status": {"phase": "Running"}}
+    old["spec"] = with_defaults(old["spec"])
+    patch = patch_of(mutate(review(deepcopy(old), old=old, operation="UPDATE", **OLDER)))
+    assert not {"/spec", "/status"} & {each["path"] for each in patch}
 
 
 def conversion(objects: Any, version: Any = f"{names.GROUP}/v1alpha1", **fields: Any) -> bytes:
