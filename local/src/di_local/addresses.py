@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from di_api.names import DEFAULT_SERVICE_DOMAIN, DNS_LABEL, SERVER_PORT, service_name
+from di_api.dns_names import DNS_LABEL
+from di_api.names import (
+    DEFAULT_SERVICE_DOMAIN,
+    SERVER_PORT,
+    service_name,
+)
 
 _NETWORKS: Final = range(64, 128)
 """Second bytes of the networks that are tried; few other programs use them."""

@@ -17,8 +17,11 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from di_api.dns_names import job_name_of
 from di_api.field_error import InvalidSpec, mapping
-from di_api.names import CHECKPOINT_VOLUME, job_name_of
+from di_api.names import (
+    CHECKPOINT_VOLUME,
+)
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
 from di_api.sweeps import trial_name

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from di_api.base_template import with_base
 from di_api.conversion.versions import VERSIONS, ConversionFailed, convert
+from di_api.dns_names import is_dns_label
 from di_api.field_error import items, mapping
 from di_api.names import (
     API_VERSION,
@@ -18,7 +19,6 @@ from di_api.names import (
     GROUP,
     KIND,
     SWEEP_KIND,
-    is_dns_label,
 )
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents

@@ -6,8 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from di_api.dns_names import is_dns_label
 from di_api.field_error import items, mapping
-from di_api.names import CHECKPOINT_VOLUME, GPU_RESOURCE, is_dns_label
+from di_api.names import (
+    CHECKPOINT_VOLUME,
+    GPU_RESOURCE,
+)
 from di_api.spec.coordinated import Role
 from di_api.spec.job import JobSpec
 from di_api.spec.process_group import Framework

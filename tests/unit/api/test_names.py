@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from di_api import names
+from di_api.validation.names import longest_job_name
 
 
 @pytest.mark.proves("dijob.md#names")
@@ -57,6 +58,6 @@ def test_the_longest_job_name_fits_and_one_more_character_does_not(
         made = [names.service_name(job)]
         return all(len(name) <= 63 for name in (*made, *last_pods(job)))
 
-    longest = names.longest_job_name(last_pods(""))
+    longest = longest_job_name(last_pods(""))
     assert fits(longest)
     assert not fits(longest + 1)

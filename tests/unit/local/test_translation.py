@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from di_api.names import job_name_of
+from di_api.dns_names import job_name_of
 from di_local.addresses import MAX_NAMES, Names, Network, NoAddress, take_network
 from di_local.images import BadImages, Images, read_images, short_name
 from di_local.manifest import BadManifest, read_manifest

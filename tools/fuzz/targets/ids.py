@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from di_api.coordinated import coordinator_name, job_of
-from di_api.names import MAX_LABEL
+from di_api.dns_names import MAX_LABEL
 from di_server import openapi
 from di_server.coordination import requests
 from di_server.model.references import JobRef

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from di_api.names import job_name_of
+from di_api.dns_names import job_name_of
 from di_cli.code.bundle import Bundle, make
 from di_cli.code.files import Taken, packages, take
 from di_cli.code.job import DEFAULT_IMAGE, Wanted, job_of, with_default_image

@@ -8,7 +8,7 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from di_api.names import job_name_of
+from di_api.dns_names import job_name_of
 from di_cli.client.errors import BadCall
 from di_cli.client.functions import program_of
 from di_cli.client.options import Arguments

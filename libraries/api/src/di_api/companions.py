@@ -9,8 +9,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from di_api.dns_names import DNS_LABEL, MAX_LABEL
 from di_api.field_error import mapping
-from di_api.names import DNS_LABEL, GROUP, JOB_PLACEHOLDER, MAX_LABEL
+from di_api.names import (
+    GROUP,
+    JOB_PLACEHOLDER,
+)
 
 COMPANION_NAME: Final = rf"\$\(JOB\)(-{DNS_LABEL})?"
 """Pattern of their names in the spec, without the length limit; the CRD has it too. A name that is

@@ -11,8 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from di_api.dns_names import MAX_LABEL
 from di_api.field_error import items, mapping
-from di_api.names import DI_CONTAINER, DI_PORT_NAME, MAX_LABEL
+from di_api.names import (
+    DI_CONTAINER,
+    DI_PORT_NAME,
+)
 from di_api.spec.coordinated import Role
 from di_api.spec.template import Template
 

@@ -5,8 +5,7 @@ deployed clients, so nothing here changes within an API version."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import Final
 
 # --- The resource: the CRD defines it, every component addresses it. ---
@@ -361,16 +360,8 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 
 # --- Cluster DNS and limits. ---
 DEFAULT_SERVICE_DOMAIN: Final = "svc.cluster.local"
-MAX_LABEL: Final = 63
-"""Longest DNS label (RFC 1123) and label value: pod, host, Service and task names."""
 _MAX_DIGITS: Final = 5
 """Maximum number of digits of an index in a pod's name: more than any job needs."""
-DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-"""Pattern of DNS labels, without the length limit; the CRD has it too."""
-PORT_NAME: Final = "([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*"
-"""Pattern of IANA service names (RFC 6335), which are the names of a container's ports, without the
-length limit; the CRD has it too."""
-LONGEST_PORT_NAME: Final = 15
 _SERVICE_PREFIX: Final = "di-"
 _STANDBY: Final = "standby"
 
@@ -497,34 +488,6 @@ def task_nodes_file_key(task: str) -> str:
 def group_file_key(task: str) -> str:
     """Return the key of a process group's data in the ConfigMap of node lists."""
     return f"groups.{task}"
-
-
-def longest_job_name(suffixes: Iterable[str]) -> int:
-    """Return the length of the longest job name whose Service and pod names fit MAX_LABEL.
-
-    `suffixes` are the names of the last pods that the tasks can reach, without the job's name. Zero
-    or less means that no job name fits: a task's own name is too long."""
-    longest = MAX_LABEL - len(service_name(""))
-    return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])
-
-
-def job_name_of(program: str) -> str:
-    """Return the name of the job for a program or a folder, given its name without suffix."""
-    name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:20].strip("-")
-    return name or "job"
-
-
-def is_dns_label(text: object) -> bool:
-    """Return whether `text` is a DNS label of RFC 1123, as pod and host names must be."""
-    # The length is checked first, so the expression never sees a long text.
-    return isinstance(text, str) and len(text) <= MAX_LABEL and bool(re.fullmatch(DNS_LABEL, text))
-
-
-def is_port_name(text: object) -> bool:
-    """Return whether `text` is a valid name of a container's port."""
-    if not isinstance(text, str) or len(text) > LONGEST_PORT_NAME:
-        return False
-    return bool(re.fullmatch(PORT_NAME, text))
 
 
 def _variable(name: str) -> str:

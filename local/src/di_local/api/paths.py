@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from di_api.dns_names import is_dns_label
 from di_api.field_error import items, mapping
-from di_api.names import is_dns_label
 from di_kube.resources import SECRETS
 
 Object = Mapping[str, Any]

@@ -6,7 +6,10 @@ import importlib.metadata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from di_api.names import COORDINATED_VERSIONS, MAX_LABEL
+from di_api.dns_names import MAX_LABEL
+from di_api.names import (
+    COORDINATED_VERSIONS,
+)
 from di_server.coordination import operations as coordination_operations
 from di_server.jobs.operations import OPERATIONS, PREFIX
 from di_server.members import operations as member_operations

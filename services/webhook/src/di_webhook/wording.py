@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from di_api.dns_names import DNS_LABEL
 from di_api.field_error import FieldError, items, mapping
-from di_api.names import DNS_LABEL
 from di_api.spec import CleanPodPolicy
 
 _COORDINATED: Final = "spec.coordinated."

@@ -21,7 +21,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from di_api.names import (
+from di_api.dns_names import (
     DNS_LABEL,
     LONGEST_PORT_NAME,
     MAX_LABEL,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from di_api.names import MAX_LABEL
+from di_api.dns_names import MAX_LABEL
 from di_api.spec.bounds import MAX_INT32
 from di_api.spec.declared import Declared
 from di_api.spec.free_values import Choice, Number

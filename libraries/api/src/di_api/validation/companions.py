@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from di_api import names
+from di_api import dns_names, names
 from di_api.companions import COMPANION_NAME, CompanionKind, may_be_allowed, with_job_name
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
 from di_api.spec.bounds import MAX_COMPANIONS
@@ -151,12 +151,12 @@ def _keys(path: str, given: object) -> Iterator[FieldError]:
 
 def _name_errors(path: str, name: str, job: str, identity: tuple[str, str]) -> Iterator[FieldError]:
     # The length is checked first, so the expression never sees a long text.
-    if len(name) > len(names.JOB_PLACEHOLDER) + names.MAX_LABEL or not _NAME.fullmatch(name):
+    if len(name) > len(names.JOB_PLACEHOLDER) + dns_names.MAX_LABEL or not _NAME.fullmatch(name):
         yield FieldError(path, name, _NAMED)
         return
     full = with_job_name(name, job)
-    if len(full) > names.MAX_LABEL:
-        message = f"is {full[:80]} then, {len(full)} characters; it may have {names.MAX_LABEL}"
+    if len(full) > dns_names.MAX_LABEL:
+        message = f"is {full[:80]} then, {len(full)} characters; it may have {dns_names.MAX_LABEL}"
         yield FieldError(path, name, message)
     elif identity == ("", "ConfigMap") and full == names.nodes_config_map_name(job):
         yield FieldError(path, name, f"is {full} then, the ConfigMap of the job's node lists")

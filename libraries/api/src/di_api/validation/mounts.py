@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from di_api import names
+from di_api import dns_names
 from di_api.field_error import FieldError, items, mapping
 from di_api.validation.repeated import names_of
 
-OBJECT_NAME_PATTERN: Final = rf"{names.DNS_LABEL}(\.{names.DNS_LABEL})*"
+OBJECT_NAME_PATTERN: Final = rf"{dns_names.DNS_LABEL}(\.{dns_names.DNS_LABEL})*"
 """Pattern of an object's name, a DNS subdomain of RFC 1123, without the length limit."""
 PATH_PATTERN: Final = "(/[^/:]+)+"
 """Pattern of a path that is absolute, not the root, and that container runtimes can mount at."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api import coordinated, names
+from di_api.dns_names import MAX_LABEL, is_dns_label
 from di_api.field_error import ABSENT, FieldError, items, mapping
-from di_api.names import is_dns_label
 from di_api.spec.bounds import MAX_PODS
 from di_api.spec.coordinated import Role
 from di_api.validation.size import pods_per_replica, reach, standby_pods
@@ -76,15 +76,15 @@ def name_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterato
         yield from _coordinated_name(path, name, added)
         return
     tasks = list(_largest_pods(spec))
-    longest = names.longest_job_name(each.suffix for each in tasks) - added
+    longest = longest_job_name(each.suffix for each in tasks) - added
     if longest < 1:
         yield from _tasks_without_room(len(name), added, tasks)
     elif len(name) > longest:
         suffix = max((each.suffix for each in tasks), key=len, default="")
         reason = (
-            f"its pod <name>{suffix} may have {names.MAX_LABEL}"
+            f"its pod <name>{suffix} may have {MAX_LABEL}"
             if len(suffix) > len(names.service_name(""))
-            else f"its Service {names.service_name('<name>')} may have {names.MAX_LABEL}"
+            else f"its Service {names.service_name('<name>')} may have {MAX_LABEL}"
         )
         yield FieldError(
             path,
@@ -133,7 +133,7 @@ def node_list_errors(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> It
     if not isinstance(name, str):
         return  # reported by `name_errors`
     job = name + "x" * added
-    where = namespace if isinstance(namespace, str) else "x" * names.MAX_LABEL
+    where = namespace if isinstance(namespace, str) else "x" * MAX_LABEL
     tasks = list(_largest_pods(spec))
     pods = sum(each.pods for each in tasks)
     if pods > MAX_PODS:
@@ -167,7 +167,7 @@ def _coordinated_name(path: str, name: str, added: int) -> Iterator[FieldError]:
         yield FieldError(
             path,
             name,
-            f"{len(name)} characters are too many, its pod {pod} may have {names.MAX_LABEL}; the "
+            f"{len(name)} characters are too many, its pod {pod} may have {MAX_LABEL}; the "
             f'longest name that fits has {longest}, such as "{name[:longest].rstrip("-.")}"',
         )
     elif not is_dns_label(name + "x" * added):
@@ -196,13 +196,22 @@ def _largest_pods(spec: Mapping[str, Any]) -> Iterator[_Largest]:
 
 def _tasks_without_room(length: int, added: int, tasks: list[_Largest]) -> Iterator[FieldError]:
     for each in tasks:
-        if len(each.suffix) + added < names.MAX_LABEL:
+        if len(each.suffix) + added < MAX_LABEL:
             continue
         rest = len(each.suffix) - len(each.task)
-        room = max(names.MAX_LABEL - rest - length - added, 1)
+        room = max(MAX_LABEL - rest - length - added, 1)
         yield FieldError(
             each.path,
             each.task,
             f"{len(each.task)} characters are too many, pods are named <job>{each.suffix} and may "
-            f"have {names.MAX_LABEL}; the longest name that fits has {room}",
+            f"have {MAX_LABEL}; the longest name that fits has {room}",
         )
+
+
+def longest_job_name(suffixes: Iterable[str]) -> int:
+    """Return the length of the longest job name whose Service and pod names fit MAX_LABEL.
+
+    `suffixes` are the names of the last pods that the tasks can reach, without the job's name. Zero
+    or less means that no job name fits: a task's own name is too long."""
+    longest = MAX_LABEL - len(names.service_name(""))
+    return min([longest, *(MAX_LABEL - len(suffix) for suffix in suffixes)])

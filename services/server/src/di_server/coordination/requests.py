@@ -8,7 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from di_api.coordinated import coordinator_name, job_of
-from di_api.names import GPU_RESOURCE, is_dns_label
+from di_api.dns_names import is_dns_label
+from di_api.names import (
+    GPU_RESOURCE,
+)
 from di_api.quantity import QuantityRangeError, format_quantity, parse_quantity
 from di_api.spec import MAX_REPLICAS
 from di_server.model.references import JobRef

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from di_api.dns_names import is_dns_label
 from di_api.field_error import mapping
-from di_api.names import is_dns_label
 from di_api.status.heartbeats import (
     FIELD,
     LEAST_SECONDS,

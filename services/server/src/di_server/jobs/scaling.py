@@ -10,9 +10,14 @@ from typing import Any
 from di_api.annotations import annotation_patch
 from di_api.changed_by import change_note
 from di_api.defaults import with_defaults
+from di_api.dns_names import MAX_LABEL
 from di_api.field_error import items, mapping
 from di_api.indexes.replicas import filled, indexes, left_vacant
-from di_api.names import ANNOTATION_TRACE, MAX_LABEL, pod_name, standby_name
+from di_api.names import (
+    ANNOTATION_TRACE,
+    pod_name,
+    standby_name,
+)
 from di_api.spec import MAX_VACANT, TaskType
 from di_api.validation import (
     node_list_errors,

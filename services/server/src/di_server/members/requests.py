@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from di_api.names import MAX_LABEL
+from di_api.dns_names import MAX_LABEL
 from di_kube.compact import compact
 from di_server.deadline import check_wait
 from di_server.members.entry import MAX_SAYS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from di_api.names import MAX_LABEL
+from di_api.dns_names import MAX_LABEL
 from di_server.model.references import JobRef
 from di_server.problems import Malformed
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from di_api.names import DNS_LABEL, LONGEST_PORT_NAME, MAX_LABEL, is_dns_label, is_port_name
+from di_api.dns_names import DNS_LABEL, LONGEST_PORT_NAME, MAX_LABEL, is_dns_label, is_port_name
 
 Check = Callable[[Any], str | None]
 
