@@ -60,7 +60,9 @@ def read_manifest(path: Path) -> Manifest:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise BadManifest(f"{path}: larger than {_MAX_BYTES >> 20} MiB")
-        documents = [each for each in load_documents(path.read_text()) if each is not None]
+        documents = [
+            each for each in load_documents(path.read_text(), most=_MAX_BYTES) if each is not None
+        ]
     except (OSError, UnicodeDecodeError, BadYaml) as error:
         raise BadManifest(f"{path}: {error}") from error
     for document in documents:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
 from di_local import watchdog
 from di_orchestrator import jobs
 from tests.waiting import wait_until
@@ -154,6 +156,23 @@ def test_a_manifest_as_a_dict_runs_here_with_changes(folder: Path) -> None:
         (folder / name).rename(folder / "jobs" / name)
     (folder / "jobs/job.json").write_text(json.dumps(body))
     assert jobs.local().submit("jobs/job.json", name="three").wait().logs() == ["0 found"]
+
+
+@pytest.mark.proves("own-code.md#a-manifest-to-keep")
+def test_a_kept_manifest_runs_here_with_code_in_several_config_maps(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = folder / "source"
+    source.mkdir()
+    (source / "data.bin").write_bytes(os.urandom(3 << 20))
+    (source / "train.py").write_text("print(len(open('data.bin', 'rb').read()))")
+    words = ("submit", str(source), "--entry", "train.py", "--name", "kept")
+    assert run([*words, "--dry-run", "client"]) == ExitCode.DONE
+    kept = folder / "kept.yaml"
+    kept.write_text(capsys.readouterr().out)
+    assert kept.read_text().count("kind: ConfigMap") > 2
+    job = jobs.local().submit("kept.yaml").wait()
+    assert job.logs(container="di-container") == [str(3 << 20)]
 
 
 def test_why_names_the_import_that_a_program_lacks(folder: Path) -> None:

@@ -33,7 +33,7 @@ MERGES = "\n".join(
         *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, LEVELS)),
     ]
 )
-LONG = f"a: &a {'x' * 10_000}\nb: [{', '.join(['*a'] * 1000)}]"
+LONG = f"a: &a {'x' * 10_000}\nb: [{', '.join(['*a'] * 2000)}]"
 CYCLE = "a: &a [*a]"
 DEEP = "[" * 5000
 BRACKETS = "a: " + "[" * 100_000

@@ -35,7 +35,7 @@ def documents_of(file: str) -> list[object]:
                 raw = opened.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise ManifestError(f"{file} is larger than {MOST_BYTES >> 20} MiB")
-        return load_documents(raw)
+        return load_documents(raw, most=MOST_BYTES)
     except FileNotFoundError as error:
         known = ", ".join(examples())
         raise ManifestError(f"there is no file {file}; examples: {known}") from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import builtins
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+import yaml
 from typing_extensions import override
 
 from di_api.explain import Facts, explain
@@ -293,8 +293,8 @@ def _of_manifest(
         raise not_submitted(error) from error
     if len(found) != 1:
         raise BadCall(f"{source} has {len(found)} DIJobs, and submit() takes one")
-    path = _kept_folder() / f"{source}.json".rpartition("/")[2]
-    path.write_text("\n---\n".join(json.dumps(each) for each in (*found, *others)))
+    path = _kept_folder() / "job.yaml"
+    path.write_text(yaml.safe_dump_all([*found, *others], allow_unicode=True))
     image = options.get("image")
     return _started([str(path), "--folder", str(folder), *(["--image", image] if image else [])])
 

@@ -73,15 +73,18 @@ _Loader.add_constructor(f"{_YAML}int", _Loader.number)
 _Loader.add_constructor(f"{_YAML}float", _Loader.number)
 
 
-def load_documents(text: str | bytes) -> list[Any]:
+def load_documents(text: str | bytes, *, most: int = MOST_BYTES) -> list[Any]:
     """Parse all documents of a text.
+
+    Args:
+        most: maximum bytes of the text, and of its expansion.
 
     Raises:
         BadYaml: it is not YAML, or too large with or without its aliases; nothing of the document
             was built.
     """
-    if len(text) > MOST_BYTES:
-        raise BadYaml(f"larger than {MOST_BYTES} bytes")
+    if len(text) > most:
+        raise BadYaml(f"larger than {most} bytes")
     loader: Any = None
     try:
         if text.lstrip()[:1] in ("{", "[", b"{", b"["):
@@ -94,10 +97,10 @@ def load_documents(text: str | bytes) -> list[Any]:
         _check_levels(text)
         loader = _Loader(text)
         documents = []
-        left = MOST_BYTES
+        left = most
         while loader.check_node():
             node = loader.get_node()
-            left -= _Measure(left).of(node)
+            left -= _Measure(left, most).of(node)
             documents.append(loader.construct_document(node))
     except RecursionError as error:
         raise BadYaml("nested too deeply") from error
@@ -141,8 +144,8 @@ class _Measure:
     to it.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, left: int, most: int) -> None:
+        self._left, self._most = left, most
         self._known: dict[int, int] = {}
         self._open: set[int] = set()
 
@@ -161,8 +164,8 @@ class _Measure:
             total += sum(map(self.of, node.value))
         elif isinstance(node, yaml.MappingNode):
             total += sum(self.of(name) + self.of(value) for name, value in node.value)
-        if total > self._most:
-            raise BadYaml(f"its aliases stand for more than {MOST_BYTES} bytes{_place(node)}")
+        if total > self._left:
+            raise BadYaml(f"its aliases stand for more than {self._most} bytes{_place(node)}")
         self._open.discard(key)
         self._known[key] = total
         return total
