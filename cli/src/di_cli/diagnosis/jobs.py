@@ -46,7 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         fault,
         "being deleted for longer than ten minutes:",
         [_name(job) for job in jobs if _is_past(_deleted(job), now, DELETED)],
-        "kubectl get dijob NAME -o yaml: somebody's finalizer, or a pod that does not end",
+        "kubectl get dijob NAME -o yaml: a finalizer of others, or a pod that does not end",
     )
     for kind in _PROBLEMS:
         named = [_name(job) for job in jobs if condition_of(job, kind).get("status") == "True"]

@@ -151,7 +151,7 @@ def story_of(told: Object, series: Object) -> Story:
         points={**_reported(series), **_running(places)},
         revisions=[
             Revision(
-                number=number, at=parse_time(each.get("at")), who=str(each.get("who") or "somebody")
+                number=number, at=parse_time(each.get("at")), who=str(each.get("who") or "unknown")
             )
             for each in map(mapping, items(told.get("revisions")))
             if isinstance(number := each.get("number"), int)

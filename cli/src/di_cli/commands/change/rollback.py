@@ -103,7 +103,7 @@ def _check_bundle(session: Session, job: Mapping[str, Any], tried: Mapping[str, 
 
 @contextmanager
 def _unless_changed(session: Session, job: Mapping[str, Any]) -> Iterator[None]:
-    """Explain a refused patch if its reason is that somebody else changed the spec: the API server
+    """Explain a refused patch if its reason is that another client changed the spec: the API server
     says of a failed test only that the request is wrong."""
     try:
         yield

@@ -33,12 +33,12 @@ REASONS: Final[Mapping[str, Row]] = {
     ),
     "PodNameConflict": Row(
         Cause.NAME_TAKEN,
-        "an object of a name that {job} needs belongs to somebody else",
+        "an object of a name that {job} needs belongs to another owner",
         "delete or rename that object, or submit the job under another name",
     ),
     "CompanionConflict": Row(
         Cause.NAME_TAKEN,
-        "an object of the name of a companion of {job} belongs to somebody else",
+        "an object of the name of a companion of {job} belongs to another owner",
         "delete or rename that object, or submit the job under another name",
     ),
     "CompanionKindMissing": Row(
@@ -81,7 +81,7 @@ REASONS: Final[Mapping[str, Row]] = {
     ),
     "RestartRequested": Row(
         Cause.RESTARTED,
-        "{job} begins anew: somebody asked for a restart",
+        "{job} starts again: a restart was requested",
         "nothing: its pods have their grace period to end, then new ones start (di watch {job})",
     ),
     "QueueQuotaExceeded": Row(

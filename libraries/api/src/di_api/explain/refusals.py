@@ -95,7 +95,7 @@ _ROWS: Final[tuple[tuple[int | None, str, Cause, str, str], ...]] = (
         409,
         "",
         Cause.NAME_TAKEN,
-        "{what}: somebody else changed it at the same time",
+        "{what}: another client changed it at the same time",
         "try again",
     ),
     (

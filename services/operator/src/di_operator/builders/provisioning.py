@@ -123,6 +123,6 @@ def waits_for_nodes(found: Object | None) -> str | None:
         return None
     if (failed := true.get("Failed")) is not None:
         why = failed.get("message") or failed.get("reason") or "no reason given"
-        return f"it has failed and is not tried again unless somebody deletes it: {why}"
+        return f"it has failed and is not tried again unless it is deleted: {why}"
     said = [each["message"] for each in conditions if each.get("message")]
     return str(said[-1]) if said else "no answer yet"

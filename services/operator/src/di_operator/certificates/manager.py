@@ -158,7 +158,7 @@ class CertificateManager:
             except (AlreadyExists, Conflict, NotFound):
                 # Changed, created or deleted since it was read: plan again from the present state.
                 log.debug("certificates changed meanwhile", step=type(step).__name__)
-        log.warning("certificates are changed by somebody else", steps=_MAX_STEPS)
+        log.warning("certificates are changed by another client", steps=_MAX_STEPS)
         return RETRY
 
     async def _keep(self) -> None:

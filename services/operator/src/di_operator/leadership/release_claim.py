@@ -108,7 +108,7 @@ class Claim:
                 if await self._take() and not self._is_late(started):
                     break
             except (AlreadyExists, Conflict):
-                pass  # somebody else wrote: look again
+                pass  # another replica wrote: read again
             except ApiError as error:
                 self._object(f"the claim on {self._scope} cannot be made: {error}")
             await self._clock.sleep(self._timing.retry_period * self._rng.uniform(0.5, 1.5))
