@@ -54,6 +54,11 @@ def _parser() -> argparse.ArgumentParser:
         help="a manifest of a job or sweep (YAML, JSON), a program, or a folder with --entry",
     )
     each.add_argument("--entry", metavar="FILE", help="file of a folder that is started")
+    each.add_argument(
+        "--track",
+        action="store_true",
+        help="report what a program logs to TensorBoard, Weights & Biases or MLflow",
+    )
     for word, about in OF_CLUSTERS.items():
         each.add_argument(word, metavar="VALUE", help=f"as in di submit; {about}")
     for kind in TaskType:

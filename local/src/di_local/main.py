@@ -153,6 +153,8 @@ def _with_checkpoint(manifest: Manifest, arguments: argparse.Namespace) -> Manif
 
 def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
     if path.suffix in _MANIFESTS:
+        if arguments.track:
+            raise BadManifest(f"--track is for programs; {path} has its command itself")
         found = read_manifest(path)
         folder = arguments.folder
         return found if folder is None else replace(found, directory=folder.resolve())
@@ -171,6 +173,10 @@ def _manifest_of(arguments: argparse.Namespace, path: Path) -> Manifest:
         kind: getattr(arguments, f"{kind}s") for kind in TaskType if kind is not TaskType.NONE
     }
     interpreter = ["python3"] if path.suffix == ".py" else []
+    if arguments.track:
+        if not interpreter:
+            raise BadManifest(f"--track is for Python programs, and {path} is none")
+        interpreter += ["-m", "di_orchestrator.tracking"]
     return made_of_flags(
         [*interpreter, str(path.resolve()), *arguments.rest],
         counts=counts,

@@ -17,7 +17,7 @@ from tests.integration.local import group_program
 from tests.integration.local.group_program import INTERVAL, LOCAL
 from tests.integration.local.test_run_command import Command, command
 from tests.unit.local.machine import job, task
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 __all__ = ["command"]
 SIZE = 2
@@ -107,7 +107,7 @@ def test_a_group_that_is_killed_and_suspended_loses_no_saved_step(
                 assert begun == _before(group.steps()), "the stop has saved the last step"
                 assert group.status()["restarts"] == turn + 1, "a restart by our doing"
             group.end()
-            said, _ = process.communicate(timeout=120)
+            said, _ = process.communicate(timeout=START_SECONDS)
     assert process.returncode == 0, said
 
 

@@ -15,7 +15,7 @@ from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from di_local import watchdog
 from di_orchestrator import jobs
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -84,7 +84,7 @@ def fails(code: int) -> None:
 def test_a_function_runs_here_and_its_failure_is_raised() -> None:
     job = jobs.local().submit(fails, args={"code": 3}, collectors=0)
     with pytest.raises(jobs.EndedOtherwise, match="dijob/fails is Failed"):
-        job.wait(timeout=60)
+        job.wait(timeout=START_SECONDS)
     assert "3" in str(job.why())
     assert "it fails" in job.logs()
     with pytest.raises(jobs.BadCall, match="nothing is pushed"):
@@ -93,13 +93,13 @@ def test_a_function_runs_here_and_its_failure_is_raised() -> None:
 
 def test_a_job_of_this_machine_is_scaled_and_deleted(folder: Path) -> None:
     (folder / "train.py").write_text(FOR_EVER)
-    job = jobs.local().submit("train.py", collectors=1).wait("phase=Running", timeout=60)
+    job = jobs.local().submit("train.py", collectors=1).wait("phase=Running", timeout=START_SECONDS)
     with pytest.raises(jobs.NotFound, match="dijob/train has no pods of task evaluator"):
         job.logs(task="evaluator")
     assert job.scale(collector=2) == ["collector 1 -> 2"]
-    job.wait("phase=Running", timeout=60)
+    job.wait("phase=Running", timeout=START_SECONDS)
     assert next(job.follow(task="learner")) == "train-learner-0  here"
-    job.delete(wait=True, timeout=60)
+    job.delete(wait=True, timeout=START_SECONDS)
     assert job.is_over
     assert not list(watchdog.marked(job.directory.name))
     assert job.refresh().phase == jobs.local().get("train").phase == "Ended"
@@ -110,7 +110,7 @@ def test_a_job_of_this_machine_is_scaled_and_deleted(folder: Path) -> None:
 
 def test_a_job_whose_run_was_killed_has_ended(folder: Path) -> None:
     (folder / "train.py").write_text(FOR_EVER)
-    job = jobs.local().submit("train.py").wait("phase=Running", timeout=60)
+    job = jobs.local().submit("train.py").wait("phase=Running", timeout=START_SECONDS)
     assert job._process is not None
     job._process.kill()
     wait_until(lambda: job.is_over, what="the run to be over")

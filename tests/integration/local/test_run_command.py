@@ -25,7 +25,7 @@ from di_local.api.objects import Object
 from di_local.main import main
 from tests.programs import Program
 from tests.unit.local.machine import FOR_EVER, job, task
-from tests.waiting import wait_until
+from tests.waiting import START_SECONDS, wait_until
 
 _CODE_OF_INTERRUPT = 130
 
@@ -56,7 +56,7 @@ class Command:
 
     def run(self, *arguments: str | Path) -> tuple[int, str]:
         process = self.start(*arguments)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=START_SECONDS)
         return process.returncode, said
 
     def the_run(self) -> runs.Run:
@@ -353,7 +353,7 @@ def test_a_second_terminal_finds_the_run_by_the_jobs_name(
             assert following.stdout is not None
             assert following.stdout.readline() == "tiny-learner-0  i am up\n"
             gate.write_text("go")
-            said, noted = following.communicate(timeout=60)
+            said, noted = following.communicate(timeout=START_SECONDS)
         process.stdout.read()
     assert process.returncode == 0
     assert (following.returncode, said) == (0, "tiny-learner-0  good bye\n")

@@ -15,6 +15,7 @@ import yaml
 from di_local import runs, watchdog
 from tests.programs import Program
 from tests.unit.local.machine import FOR_EVER, task
+from tests.waiting import START_SECONDS
 
 _CODE_OF_INTERRUPT = 130
 _LEARNER = """
@@ -71,7 +72,7 @@ def command(tmp_path: Path) -> Command:
 @pytest.mark.proves("sweeps.md#the-best-trial", "local.md#where-things-are/trials-json")
 def test_the_best_of_all_trials_is_shown_and_kept(command: Command) -> None:
     process = command.start(_LEARNER)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=START_SECONDS)
     assert process.returncode == 0, said
     assert "best: tiny-1  score 1  p=1" in said
     run = command.the_run()
@@ -107,6 +108,6 @@ def test_an_interrupt_ends_all_trials_and_commands_find_them_before(command: Com
                 assert process.poll() is None
         process.send_signal(signal.SIGINT)
         said = process.stdout.read()
-        assert process.wait(timeout=60) == _CODE_OF_INTERRUPT, said
+        assert process.wait(timeout=START_SECONDS) == _CODE_OF_INTERRUPT, said
         assert "2 trials" in said
     assert not list(watchdog.marked(command.the_run().name))

@@ -21,11 +21,11 @@ open(os.path.join(folder, "saved"), "w").write(json.dumps(sys.argv[1:]))
 """
 
 
-def run(tmp_path: Path, *arguments: object) -> tuple[int, str]:
+def run(tmp_path: Path, *arguments: object, **variables: str) -> tuple[int, str]:
     """Return the exit code and the output of `di run`."""
     done = subprocess.run(
         [sys.executable, "-m", "di_local", "run", *map(str, arguments)],
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **variables},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -49,6 +49,34 @@ def test_an_option_of_the_program_is_refused_with_the_right_command(
     program.write_text("")
     code, shown = run(tmp_path, program, *arguments)
     assert (code, message in shown) == (REFUSED, True), shown
+
+
+TRACKED = """
+import sys
+from tensorboardX import SummaryWriter
+with SummaryWriter("events") as writer:
+    for step in range(3):
+        writer.add_scalar("rollout/ep_rew_mean", 7.5, step)
+print(sys.argv[1:])
+"""
+
+
+@pytest.mark.proves("tracking.md#programs-that-log-to-a-tracker/tensorboard")
+def test_numbers_of_a_tracked_program_are_shown(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(TRACKED)
+    # A Python that has di_orchestrator.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    code, shown = run(tmp_path, program, "--track", "--", "--lr", "0.1", PATH=path)
+    assert code == SUCCEEDED, shown
+    assert "7.5" in shown
+
+
+@pytest.mark.parametrize("name", ["train.sh", "job.yaml"])
+def test_only_python_programs_are_tracked(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("")
+    code, shown = run(tmp_path, tmp_path / name, "--track")
+    assert (code, "--track is for" in shown) == (REFUSED, True), shown
 
 
 def test_a_program_gets_a_directory_for_checkpoints(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ class Program:
 
     Attributes:
         template: the DIJobTemplate that the job gets; it can have the image.
+        is_tracked: whether what it logs to experiment trackers is reported.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Program:
     gpus: int
     name: str | None
     template: Object | None = None
+    is_tracked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,10 @@ def prepared(program: Program) -> Prepared:
     taken = take(path, requirements=_requirements_beside(program))
     requirements = requirements_of(path, program.requirements, taken)
     entry = _entry(program, taken)
+    if program.is_tracked and not entry.endswith(".py"):
+        raise CommandError(
+            f"--track is for Python programs, and {entry} is none", code=ExitCode.USAGE
+        )
     if not path.is_dir() and (beside := left_behind(path, taken.files[path.name].content)):
         note(
             f"{path.name} imports {', '.join(beside)}, which is beside it and not taken: "
@@ -81,6 +87,7 @@ def prepared(program: Program) -> Prepared:
         arguments=program.arguments,
         counts=program.counts,
         gpus=program.gpus,
+        is_tracked=program.is_tracked,
         image=DEFAULT_IMAGE if program.template is None else None,
     )
     code = partial(code_of, bundle=bundle, requirements=requirements, revision=taken.revision)

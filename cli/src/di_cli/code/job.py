@@ -9,6 +9,8 @@ from typing import Any, Final
 from di_api.names import API_VERSION, DI_CONTAINER, GPU_RESOURCE, KIND
 
 DEFAULT_IMAGE: Final = "python:3.13-slim"
+TRACKING: Final = "di_orchestrator.tracking"
+"""Module that runs a program and reports what it logs to experiment trackers."""
 
 Object = dict[str, Any]
 
@@ -22,6 +24,7 @@ class Wanted:
         arguments: of the program.
         counts: replicas by task type; a type with 0 has no task.
         gpus: of each learner.
+        is_tracked: whether the numbers that the program logs to experiment trackers are reported.
         image: of all tasks; None: a template has it, or `with_default_image` adds it.
     """
 
@@ -30,6 +33,7 @@ class Wanted:
     arguments: Sequence[str]
     counts: Mapping[str, int]
     gpus: int = 0
+    is_tracked: bool = False
     image: str | None = DEFAULT_IMAGE
 
 
@@ -79,7 +83,8 @@ def _pod(wanted: Wanted, kind: str) -> Object:
 
 def _container(wanted: Wanted, kind: str) -> Object:
     is_python = wanted.entry.endswith(".py")
-    start = ["python3", wanted.entry] if is_python else [f"./{wanted.entry}"]
+    tracked = ["-m", TRACKING] if wanted.is_tracked else []
+    start = ["python3", *tracked, wanted.entry] if is_python else [f"./{wanted.entry}"]
     gpus = wanted.gpus if kind == "learner" else 0
     return {
         "name": DI_CONTAINER,

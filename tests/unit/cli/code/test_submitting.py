@@ -229,6 +229,13 @@ def test_a_folder_starts_its_entry(di: Di, folder: Path) -> None:
     assert container["command"] == ["./lib/run.sh"]
 
 
+def test_a_tracked_program_is_started_by_the_package(di: Di, folder: Path) -> None:
+    assert di("submit", "train.py", "--track", "--", "--lr", "1").code == 0
+    (container,) = stored(di)["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    started = ["python3", "-m", "di_orchestrator.tracking", "train.py", "--lr", "1"]
+    assert container["command"] == started
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [
@@ -240,13 +247,19 @@ def test_a_folder_starts_its_entry(di: Di, folder: Path) -> None:
         (["train.py", "--with", "r.txt"], "there is no file r.txt"),
         (["train.py", "--replicas", "x=2"], "nothing was submitted"),
         (["train.py", "--replicas", "x"], "nothing was submitted"),
-        (["cartpole", "--gpus", "1"], "--with, --gpus, --learners, --collectors and --evaluators"),
+        (["cartpole", "--gpus", "1"], "--with, --track, --gpus, --learners, --collectors and"),
+        (["cartpole", "--track"], "--with, --track, --gpus, --learners, --collectors and"),
+        (
+            [".", "--entry", "run.sh", "--track"],
+            "--track is for Python programs, and run.sh is none",
+        ),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_sent(
     di: Di, folder: Path, words: list[str], what: str
 ) -> None:
-    (folder / "second.py").touch()
+    for name in ("second.py", "run.sh"):
+        (folder / name).touch()
     said = di("submit", *words)
     assert f"error: {what}" in said.err
     assert (said.code != 0, di.world.requests) == (True, [])

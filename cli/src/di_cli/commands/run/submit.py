@@ -79,6 +79,13 @@ def submit(
     collectors: Annotated[int, typer.Option(min=0, help="Collectors of a program.")] = 0,
     evaluators: Annotated[int, typer.Option(min=0, help="Evaluators of a program.")] = 0,
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each learner of a program.")] = 0,
+    track: Annotated[
+        bool,
+        typer.Option(
+            "--track",
+            help="Report what a program logs to TensorBoard, Weights & Biases or MLflow.",
+        ),
+    ] = False,
     template: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +130,7 @@ def submit(
             gpus=gpus,
             name=name,
             template=found,
+            is_tracked=track,
         )
         submitted = _submit_program(
             program,
@@ -134,9 +142,10 @@ def submit(
         )
         _after(submitted, namespace, context, follow=follow)
         return
-    if requirements is not None or gpus or collectors or evaluators or learners != 1:
+    if requirements is not None or track or gpus or collectors or evaluators or learners != 1:
         raise CommandError(
-            "--with, --gpus, --learners, --collectors and --evaluators are for a program or folder",
+            "--with, --track, --gpus, --learners, --collectors and --evaluators are for a program "
+            "or folder",
             remedy=f"di submit {files[0]} --replicas collector=4 changes a manifest",
             code=ExitCode.USAGE,
         )
