@@ -93,7 +93,7 @@ def test_the_api_server_finds_no_fault_with_the_policies(accounts: Accounts) -> 
     found = {
         each["metadata"]["name"]: each["status"]["typeChecking"] for each in _policies(accounts)
     }
-    assert found == dict.fromkeys(names, {})
+    assert found == {name: {} for name in names}
 
 
 def _policies(accounts: Accounts) -> list[Object]:
