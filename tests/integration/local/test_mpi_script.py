@@ -45,7 +45,8 @@ class Pod:
         group = ProcessGroup(framework=Framework.MPI)
         task = Task(name="learner", type=TaskType.LEARNER, process_group=group, template={})
         (container,) = with_mpi([{"command": ["mpirun", "train"]}], task)
-        self.command = container["command"]
+        # A shell cannot trap a signal that it was started with as ignored, as in the background.
+        self.command = ["env", "--default-signal=INT", *container["command"]]
         self.environment = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "TMPDIR": str(folder),

@@ -24,6 +24,7 @@ WORDS: Final = {
     "why": ["why", "x"],
     "events": ["events", "x"],
     "top": ["top", "x"],
+    "export": ["export", "x", "--server", "https://x", "--tensorboard", "runs"],
     "compare": ["compare", "x", "waits", "--metric", "step", "--server", "none"],
     "logs": ["logs", "x"],
     "wait": ["wait", "x", "--timeout", "1"],
