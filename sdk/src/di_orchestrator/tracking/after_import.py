@@ -8,7 +8,6 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Optional
 
 Callback = Callable[[ModuleType], None]
 
@@ -38,9 +37,9 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self,
         fullname: str,
-        path: Optional[Sequence[str]],  # noqa: UP045  Python 3.9
-        target: Optional[ModuleType] = None,  # noqa: UP045
-    ) -> Optional[ModuleSpec]:  # noqa: UP045
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
         callback = self._waiting.pop(fullname, None)
         if callback is None:
             return None
@@ -58,7 +57,7 @@ class _Loader(Loader):
         self._loader = loader
         self._callback = callback
 
-    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:  # noqa: UP045
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
