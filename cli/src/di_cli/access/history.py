@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from ipaddress import ip_address
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
@@ -37,6 +38,23 @@ _PORT: Final = 8080
 _SECONDS: Final = 20.0
 _MOST_BYTES: Final = 64 << 20
 Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryAddress:
+    """The place of di-history, and the account that reads it.
+
+    Attributes:
+        server: its URL; None: that of the environment, else by a port-forward.
+        account: service account of the token, NAME or NAMESPACE/NAME; None: the user's own token.
+        authority: file with its CA certificates, PEM; None: the system's.
+        tls_server_name: expected name in its certificate; empty means the URL's host.
+    """
+
+    server: str | None = None
+    account: str | None = None
+    authority: Path | None = None
+    tls_server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

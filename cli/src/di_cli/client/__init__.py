@@ -26,7 +26,7 @@ from di_cli.client.job import Job, Logs, Why
 from di_cli.client.local import LocalClient, LocalJob, local
 from di_cli.client.options import ClusterOptions, takes
 from di_cli.client.submission import What
-from di_cli.client.sweep import Sweep
+from di_cli.client.sweeps import Sweep
 
 __all__ = [
     "BadCall",

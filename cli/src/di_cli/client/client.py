@@ -28,7 +28,7 @@ from di_cli.client.options import (
 )
 from di_cli.client.place import Place
 from di_cli.client.submission import What, not_submitted, words_of, written
-from di_cli.client.sweep import Sweep, created, found
+from di_cli.client.sweeps import Sweep, created, found
 from di_cli.code.start import start
 from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import ManifestError, changed

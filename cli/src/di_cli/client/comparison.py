@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_cli.access.history import SERVER_VARIABLE
+from di_cli.access.history import SERVER_VARIABLE, HistoryAddress
 from di_cli.actions import compare as action
 from di_cli.actions.history import open_history
 from di_cli.client.errors import BadCall
@@ -76,11 +76,7 @@ def compare(
     with ExitStack() as opened:
         kept = None
         if url:
-            kept = opened.enter_context(
-                open_history(
-                    session, url, account=None, authority=None, tls_server_name="", context=None
-                )
-            )
+            kept = opened.enter_context(open_history(session, HistoryAddress(server=url)))
         return ComparedJobs(
             action.compare(session, kept, chosen, metric, axis=Axis(by), lowest=lowest, notes=notes)
         )

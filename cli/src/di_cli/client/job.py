@@ -14,7 +14,7 @@ from typing_extensions import override
 from di_api.explain import Evidence, Explanation, explain
 from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_cli.access.history import SERVER_VARIABLE
+from di_cli.access.history import SERVER_VARIABLE, HistoryAddress
 from di_cli.actions.delete import delete, wait_until_gone
 from di_cli.actions.history import open_history
 from di_cli.actions.logs import NoPods, is_meant, sources_there
@@ -239,11 +239,12 @@ class Job:
             self._place.session(self.name) as session,
             open_history(
                 session,
-                url,
-                account=account,
-                authority=authority,
-                tls_server_name=tls_server_name,
-                context=None,
+                HistoryAddress(
+                    server=url,
+                    account=account,
+                    authority=authority,
+                    tls_server_name=tls_server_name,
+                ),
             ) as kept,
         ):
             uid = str(self._manifest["metadata"].get("uid") or "")

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from di_api.field_error import mapping
+from di_cli.access.history import HistoryAddress
 from di_cli.actions.history import open_history
-from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
+from di_cli.commands.history_options import reads_history
 from di_cli.commands.options import Context, JobName, Namespace
 from di_cli.edits.rollback import difference, patch_to
 from di_cli.errors import CommandError
@@ -23,6 +24,7 @@ from di_kube.wire import JSON_PATCH
 _MANAGER = "di-rollback"
 
 
+@reads_history()
 def rollback(
     name: JobName,
     *,
@@ -31,10 +33,7 @@ def rollback(
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    server: Server = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -42,14 +41,7 @@ def rollback(
     with open_session(namespace, context) as session:
         job = session.job(name)
         uid = str(job["metadata"]["uid"])
-        with open_history(
-            session,
-            server,
-            account=account,
-            authority=authority,
-            tls_server_name=tls_server_name,
-            context=context,
-        ) as kept:
+        with open_history(session, address, context=context) as kept:
             manifest = kept.json(session.namespace, name, f"/revisions/{to}", uid=uid)
         patch = patch_to(job, manifest)
         # Checked, and filled in, as it would be; nothing is stored.

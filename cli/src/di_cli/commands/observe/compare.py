@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from di_cli.access.history import SERVER_VARIABLE, History
+from di_cli.access.history import SERVER_VARIABLE, History, HistoryAddress
 from di_cli.actions.compare import compare as compared
 from di_cli.actions.history import open_history
-from di_cli.commands.observe.history import Account, Authority, TlsServerName
+from di_cli.commands.history_options import NO_HISTORY, reads_history
 from di_cli.commands.options import Context, JobNames, Namespace
 from di_cli.errors import CommandError
 from di_cli.output import Output, in_colour, print_text, print_value, terminal_width
@@ -22,7 +22,6 @@ from di_cli.render.table import printable
 from di_cli.session import open_session
 from di_cli.views.comparison import MOST, Axis, Comparison
 
-_NO_HISTORY = "none"
 _LAST_ALONE = "each job has only its last report here"
 
 
@@ -34,6 +33,7 @@ class Form(StrEnum):
     JSON = "json"
 
 
+@reads_history(without="it is not read")
 def compare(
     names: JobNames,
     *,
@@ -52,16 +52,7 @@ def compare(
     output: Annotated[
         Form, typer.Option("--output", "-o", help="Output format; csv has the curves.")
     ] = Form.TABLE,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl "
-            "port-forward. none: it is not read."
-        ),
-    ] = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -73,20 +64,11 @@ def compare(
         session = opened.enter_context(open_session(namespace, context))
         kept: History | None = None
         notes = []
-        if server != _NO_HISTORY:
+        if address.server != NO_HISTORY:
             try:
-                kept = opened.enter_context(
-                    open_history(
-                        session,
-                        server,
-                        account=account,
-                        authority=authority,
-                        tls_server_name=tls_server_name,
-                        context=context,
-                    )
-                )
+                kept = opened.enter_context(open_history(session, address, context=context))
             except CommandError as error:
-                if server or os.environ.get(SERVER_VARIABLE):
+                if address.server or os.environ.get(SERVER_VARIABLE):
                     raise
                 notes.append(f"di-history was not read ({error.what}): {_LAST_ALONE}")
         else:

@@ -12,7 +12,7 @@ import typer
 
 from di_cli.access.credentials import authority_pem
 from di_cli.access.history import SERVER_VARIABLE
-from di_cli.commands.observe.history import Account, Authority, TlsServerName
+from di_cli.commands.history_options import Account, Authority, TlsServerName
 from di_cli.commands.options import Context, Local, Namespace
 from di_cli.errors import CommandError, from_clone
 from di_cli.exit_codes import ExitCode

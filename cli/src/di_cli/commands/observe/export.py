@@ -13,9 +13,9 @@ import typer
 from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
-from di_cli.access.history import SERVER_VARIABLE, History
+from di_cli.access.history import History, HistoryAddress
 from di_cli.actions.history import open_history
-from di_cli.commands.observe.history import Account, Authority, TlsServerName
+from di_cli.commands.history_options import NO_HISTORY, reads_history
 from di_cli.commands.options import Context, JobNames, Namespace
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
@@ -26,11 +26,11 @@ from di_cli.export.tensorboard import write_events
 from di_cli.output import note, say
 from di_cli.session import open_session
 
-_NO_HISTORY: Final = "none"
 _STATUS: Final = {Phase.SUCCEEDED.value: "FINISHED", Phase.FAILED.value: "FAILED"}
 """Status of a run of MLflow by the phase of a job that has ended."""
 
 
+@reads_history(without="only the last report, which the cluster has")
 def export(
     names: JobNames,
     *,
@@ -44,16 +44,7 @@ def export(
     experiment: Annotated[
         str | None, typer.Option(help="Experiment of MLflow; absent: the namespace's name.")
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl "
-            "port-forward. none: only the last report, which the cluster has."
-        ),
-    ] = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -74,17 +65,8 @@ def export(
     with ExitStack() as opened:
         session = opened.enter_context(open_session(namespace, context))
         history: History | None = None
-        if server != _NO_HISTORY:
-            history = opened.enter_context(
-                open_history(
-                    session,
-                    server,
-                    account=account,
-                    authority=authority,
-                    tls_server_name=tls_server_name,
-                    context=context,
-                )
-            )
+        if address.server != NO_HISTORY:
+            history = opened.enter_context(open_history(session, address, context=context))
         for name in dict.fromkeys(names):
             kept = read_kept(session, history, name)
             if not kept.reports.times:

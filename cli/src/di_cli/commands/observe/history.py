@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from di_cli.access.history import SERVER_VARIABLE
+from di_cli.access.history import HistoryAddress
 from di_cli.actions.history import open_history
+from di_cli.commands.history_options import reads_history
 from di_cli.commands.options import Context, Format, JobOrNone, Namespace
 from di_cli.edits.rollback import difference
 from di_cli.output import Output, print_lines, print_table, print_value, say, suggest
@@ -26,29 +26,8 @@ from di_cli.views.history import (
     timeline,
 )
 
-Server = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Where di-history is reached; absent: ${SERVER_VARIABLE}, or kubectl port-forward."
-    ),
-]
-Account = Annotated[
-    str | None,
-    typer.Option(
-        help="Service account for the request, NAME or NAMESPACE/NAME; needs permission to read "
-        "jobs. Absent: your own token."
-    ),
-]
-Authority = Annotated[
-    Path | None,
-    typer.Option("--certificate-authority", help="File with di-history's CA certificates, PEM."),
-]
-TlsServerName = Annotated[
-    str,
-    typer.Option(help="Name in di-history's certificate, if it is not that of --server."),
-]
 
-
+@reads_history()
 def history(
     name: JobOrNone = None,
     *,
@@ -72,10 +51,7 @@ def history(
         str | None, typer.Option(help="UID, if several jobs had the name; absent: the last.")
     ] = None,
     output: Format = Output.TABLE,
-    server: Server = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -85,14 +61,7 @@ def history(
     chosen = {"uid": uid} if uid else {}
     with (
         open_session(namespace, context) as session,
-        open_history(
-            session,
-            server,
-            account=account,
-            authority=authority,
-            tls_server_name=tls_server_name,
-            context=context,
-        ) as kept,
+        open_history(session, address, context=context) as kept,
     ):
         if name is None or runs:
             of_name = {"over": "true"} if name is None else {"name": name}

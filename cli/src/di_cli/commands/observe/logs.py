@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from di_api.phase import Phase
-from di_cli.access.history import History
+from di_cli.access.history import History, HistoryAddress
 from di_cli.access.local_runs import end_of_run
 from di_cli.actions.history import open_history
 from di_cli.actions.logs import NoPods, is_meant, sources_there
-from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
+from di_cli.commands.history_options import reads_history
 from di_cli.commands.options import Context, JobName, Local, Namespace, Task
 from di_cli.durations import read_duration
 from di_cli.errors import CommandError
@@ -38,6 +38,7 @@ _TAIL: Final = 200
 """Default number of lines per pod, if there are several pods."""
 
 
+@reads_history()
 def logs(
     name: JobName,
     *,
@@ -86,10 +87,7 @@ def logs(
     uid: Annotated[
         str | None, typer.Option(help="With --ended: UID, if several jobs had the name.")
     ] = None,
-    server: Server = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     namespace: Namespace = None,
     context: Context = None,
     local: Local = None,
@@ -106,14 +104,7 @@ def logs(
             )
         with (
             open_session(namespace, context) as session,
-            open_history(
-                session,
-                server,
-                account=account,
-                authority=authority,
-                tls_server_name=tls_server_name,
-                context=context,
-            ) as kept,
+            open_history(session, address, context=context) as kept,
         ):
             _print_ended(
                 kept,

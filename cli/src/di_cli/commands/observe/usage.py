@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from di_api.timestamps import format_time
+from di_cli.access.history import HistoryAddress
 from di_cli.actions import usage as kept_usage
 from di_cli.actions.history import open_history
-from di_cli.commands.observe.history import Account, Authority, Server, TlsServerName
+from di_cli.commands.history_options import reads_history
 from di_cli.commands.options import AllNamespaces, Context, Namespace, duration_of
 from di_cli.output import Output, print_table, print_value, say
 from di_cli.render.table import Table
@@ -30,6 +31,7 @@ class Form(StrEnum):
     CSV = "csv"
 
 
+@reads_history()
 def usage(
     *,
     by: Annotated[By, typer.Option("--by", help="Group of each row.")] = By.JOB,
@@ -51,10 +53,7 @@ def usage(
         ),
     ] = False,
     output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
-    server: Server = None,
-    account: Account = None,
-    authority: Authority = None,
-    tls_server_name: TlsServerName = "",
+    address: HistoryAddress,
     all_namespaces: AllNamespaces = False,
     namespace: Namespace = None,
     context: Context = None,
@@ -62,14 +61,7 @@ def usage(
     """Show the GPU-hours that jobs held, from the history; deleted jobs included."""
     with (
         open_session(namespace, context) as session,
-        open_history(
-            session,
-            server,
-            account=account,
-            authority=authority,
-            tls_server_name=tls_server_name,
-            context=context,
-        ) as history,
+        open_history(session, address, context=context) as history,
     ):
         now = session.now()
         until = round(now.timestamp() * 1000)
