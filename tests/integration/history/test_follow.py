@@ -100,6 +100,8 @@ def whole(history: HistoryProcess, namespace: str, expected: set[str]) -> Object
     def told() -> Object:
         found = history.job(namespace, "cartpole")
         assert kinds(found) >= expected, found
+        # The timeline is read after the job, and a write can come between.
+        assert ("deleted" in expected) == bool(found["job"].get("deleted")), found
         assert any(each.get("reason") == "BackOff" for each in found["timeline"]), found
         assert found["placements"], found
         assert found["placements"][0]["outcome"] == "Failed", found

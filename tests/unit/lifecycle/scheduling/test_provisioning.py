@@ -77,7 +77,7 @@ def test_a_failed_request_is_reported_and_replaced_once_deleted() -> None:
     say(cluster, ("Failed", "True", "no node group is as large"))
     assert cluster.pods == {}
     message = cluster.condition("Pending")["message"]
-    assert message.endswith("unless somebody deletes it: no node group is as large")
+    assert message.endswith("unless it is deleted: no node group is as large")
     del cluster.objects[REQUEST]
     cluster.wait(15)
     assert "status" not in cluster.objects[REQUEST]
