@@ -136,11 +136,7 @@ class Sweeps:
             sweep,
             spec,
             _read(jobs.values(), spec, now),
-            {
-                trial.index: _parameters(job)
-                for job in jobs.values()
-                for trial in _read([job], spec, now)
-            },
+            lambda index: _parameters(jobs[trial_name(key.name, index)]),
             decision,
             refused=refused,
             now=now,

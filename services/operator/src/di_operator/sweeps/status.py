@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -77,7 +77,7 @@ def status_of(
     sweep: Object,
     spec: SweepSpec,
     trials: Iterable[Trial],
-    parameters: Mapping[int, Mapping[str, Any]],
+    parameters: Callable[[int], Mapping[str, Any]],
     decision: Decision,
     *,
     refused: str,
@@ -89,7 +89,7 @@ def status_of(
         sweep: the sweep with its present status.
         spec: its spec.
         trials: all that exist.
-        parameters: of the trials, by index.
+        parameters: returns those of a trial by its index; called for the best one alone.
         decision: what was decided about them.
         refused: the API server's message about a trial that it refused; empty without one.
         now: time of a new condition.
@@ -100,7 +100,7 @@ def status_of(
     name = str(sweep["metadata"]["name"])
     best = {}
     if counts.best is not None:
-        texts = {key: str(value) for key, value in parameters.get(counts.best, {}).items()}
+        texts = {key: str(value) for key, value in parameters(counts.best).items()}
         trial = trial_name(name, counts.best)
         best = {"best": {"trial": trial, "value": counts.value, "parameters": texts}}
     conditions = [
