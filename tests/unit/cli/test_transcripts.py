@@ -140,7 +140,7 @@ def _fill(di: Di, folder: Path) -> None:
         "spec: {elasticPolicy: {rdzvId: a}, pytorchReplicaSpecs: {Worker: {template: {spec: {\n"
         "  containers: [{name: pytorch}]}}}}}\n"
     )
-    (folder / "horovod.yaml").write_text("apiVersion: kubeflow.org/v1\nkind: MPIJob\n")
+    (folder / "service.yaml").write_text("apiVersion: ray.io/v1\nkind: RayService\n")
     settings = {"DI_OPERATOR_POLICY": "goodput"}
     di.world.put(
         "/api/v1/namespaces/di-system/configmaps/di-operator",

@@ -68,6 +68,10 @@ class Fields:
         """Return an object of the manifest whose fields are taken, for comments on it."""
         return Fields(None, path, self.comments)
 
+    def get(self, name: str) -> Any:
+        """Return a field without converting it; None if it is absent."""
+        return self._left.get(name)
+
     def take(self, name: str) -> Any:
         """Return a field, which is then converted; None if it is absent."""
         return self._left.pop(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from di_cli.convert.fields import Fields, Object, RefusedManifest
@@ -22,17 +23,23 @@ def group_spec(spec: Fields, kind: JobKind, *, elastic: bool = False) -> Object:
     roles = [*replica_types(spec, kind).values()]
     if len(roles) > 1:
         _remark_on_roles(spec, *roles)
-    task: Object = {"type": TASK, **_pods(roles, elastic=elastic)}
-    task["processGroup"] = {"framework": kind.framework}
-    task["template"] = roles[-1].template
     result: Object = {}
     pods = sum(role.replicas for role in roles)
     add_run_policy(result, spec, [role.template for role in roles], pods=pods)
+    group = pods_of_roles(roles, framework=kind.framework, elastic=elastic)
+    result["failurePolicy"] = failure_policy({TASK: (roles[0].policy, not elastic)})
+    result["tasks"] = [{"type": TASK, **group}]
+    return result
+
+
+def pods_of_roles(roles: Sequence[ReplicaType], *, framework: str, elastic: bool = False) -> Object:
+    """Return the fields of a task whose pods are those of one role, or of a leader and others."""
+    task = _pods(roles, elastic=elastic)
+    task["processGroup"] = {"framework": framework}
+    task["template"] = roles[-1].template
     if "podsPerReplica" in task:
         task["leaderTemplatePatch"] = _leader_patch(*roles)
-    result["failurePolicy"] = failure_policy({TASK: (roles[0].policy, not elastic)})
-    result["tasks"] = [task]
-    return result
+    return task
 
 
 def _remark_on_roles(spec: Fields, master: ReplicaType, worker: ReplicaType) -> None:
@@ -45,7 +52,7 @@ def _remark_on_roles(spec: Fields, master: ReplicaType, worker: ReplicaType) -> 
     )
 
 
-def _pods(roles: list[ReplicaType], *, elastic: bool) -> Object:
+def _pods(roles: Sequence[ReplicaType], *, elastic: bool) -> Object:
     pods = sum(role.replicas for role in roles)
     if len(roles) == 1 or roles[0].template == roles[1].template:
         return {"replicas": pods}

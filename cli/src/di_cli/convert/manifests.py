@@ -10,7 +10,9 @@ from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
 from di_cli.convert.earlier_dijob import earlier_dijob_spec
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
+from di_cli.convert.jax import jax_spec
 from di_cli.convert.jobset import jobset_spec
+from di_cli.convert.mpi import mpi_spec, mpi_v1_spec
 from di_cli.convert.paddle import paddle_spec
 from di_cli.convert.pods import metadata_of
 from di_cli.convert.pytorch import pytorch_spec
@@ -27,6 +29,9 @@ KINDS: Final[Mapping[tuple[str, str], Callable[[Fields], Object]]] = {
     (_KUBEFLOW, "TFJob"): tensorflow_spec,
     (_KUBEFLOW, "XGBoostJob"): xgboost_spec,
     (_KUBEFLOW, "PaddleJob"): paddle_spec,
+    (_KUBEFLOW, "JAXJob"): jax_spec,
+    ("kubeflow.org/v2beta1", "MPIJob"): mpi_spec,
+    (_KUBEFLOW, "MPIJob"): mpi_v1_spec,
     ("batch.volcano.sh/v1alpha1", "Job"): volcano_spec,
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobset_spec,
     ("ray.io/v1", "RayCluster"): raycluster_spec,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from di_api.field_error import items, mapping
 from di_cli.convert.fields import Fields, Object, RefusedManifest
 from di_cli.convert.pods import template_of
 from di_cli.convert.run_policy import restart_policy
@@ -47,6 +48,7 @@ class ReplicaType:
         replicas: number of pods, 1 or more.
         policy: restart policy.
         template: pod template of a DIJob.
+        main: path in the manifest of the container that comes first in the template.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ReplicaType:
     replicas: int
     policy: str
     template: Object
+    main: str
 
 
 def replica_types(spec: Fields, kind: JobKind) -> dict[str, ReplicaType]:
@@ -73,6 +76,7 @@ def replica_types(spec: Fields, kind: JobKind) -> dict[str, ReplicaType]:
         given = fields.whole("replicas")
         count = 1 if given is None else given
         policy = restart_policy(fields, kind.restart_policy)
+        main = f"{fields.at('template')}.spec.containers[{_main_index(fields, kind)}]"
         template = template_of(fields, main=kind.container, port=kind.port)
         fields.rest()
         if role in kind.single and count > 1:
@@ -81,7 +85,12 @@ def replica_types(spec: Fields, kind: JobKind) -> dict[str, ReplicaType]:
             )
         if count:
             found[role] = ReplicaType(
-                name=name, place=fields.path, replicas=count, policy=policy, template=template
+                name=name,
+                place=fields.path,
+                replicas=count,
+                policy=policy,
+                template=template,
+                main=main,
             )
         else:
             specs.remark(name, "it has no replicas")
@@ -90,3 +99,10 @@ def replica_types(spec: Fields, kind: JobKind) -> dict[str, ReplicaType]:
             specs.path, "has no replicas", f"give a {' or a '.join(kind.types[:2])}"
         )
     return {role: found[role] for role in kind.types if role in found}
+
+
+def _main_index(fields: Fields, kind: JobKind) -> int:
+    """Return the index of the container with the program in its template."""
+    spec = mapping(mapping(fields.get("template")).get("spec"))
+    names = [mapping(each).get("name") for each in items(spec.get("containers"))]
+    return names.index(kind.container) if kind.container in names else 0

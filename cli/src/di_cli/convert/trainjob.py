@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from di_cli.convert import mpi
 from di_cli.convert.fields import Fields, Object, RefusedManifest
 from di_cli.convert.groups import TASK
 from di_cli.convert.pytorch import processes_of
@@ -12,9 +13,13 @@ from di_cli.convert.run_policy import failure_policy
 _CONTROLLER: Final = "trainer.kubeflow.org/trainjob-controller"
 _NODE: Final = "node"
 """Name of the container with the program, as in the runtimes."""
-_FRAMEWORKS: Final = ("torch", "jax")
-"""Frameworks of groups, by words in the names of runtimes."""
-_MPI: Final = ("mpi", "deepspeed", "mlx")
+_FRAMEWORKS: Final = {
+    **dict.fromkeys(("mpi", "deepspeed", "mlx"), mpi.FRAMEWORK),
+    **{"torch": "torch", "jax": "jax"},
+}
+"""Frameworks of groups, by beginnings of words in the names of runtimes."""
+_OF_PROCESSES: Final = ("torch", mpi.FRAMEWORK)
+"""Frameworks whose pods can have several processes."""
 _OF_A_CONTAINER: Final = ("image", "command", "args", "env")
 _OVERRIDES: Final = "write it into the template of the task"
 
@@ -43,11 +48,16 @@ def trainjob_spec(spec: Fields) -> Object:
     processes = trainer.take("numProcPerNode")
     if framework:
         task["processGroup"] = {"framework": framework}
-    if processes is not None and framework != "torch":
-        trainer.remark("numProcPerNode", "only a process group of torch has processes of a pod")
+    if processes is not None and framework not in _OF_PROCESSES:
+        trainer.remark(
+            "numProcPerNode", "only a process group of torch or mpi has processes of a pod"
+        )
     elif processes is not None:
         count = processes_of(trainer, "numProcPerNode", processes, template)
         task["processGroup"] |= {"processesPerReplica": count} if count else {}
+    if framework == mpi.FRAMEWORK:
+        (container,) = template["spec"]["containers"]
+        mpi.check_program(container, trainer.path, at=trainer.at("command"))
     trainer.rest()
     task["template"] = template
     result["failurePolicy"] = failure_policy({TASK: ("OnFailure", True)})
@@ -64,13 +74,14 @@ def _framework(spec: Fields) -> str | None:
     name = runtime.text("name") or ""
     runtime.rest("a DIJob has no runtimes")
     words = name.split("-")
-    if any(word in _MPI for word in words):
-        raise RefusedManifest(
-            runtime.at("name"),
-            f"{name} starts programs by MPI, and a process group does not",
-            f"choose one of {', '.join(_FRAMEWORKS)}",
-        )
-    found = next((each for each in _FRAMEWORKS if any(w.startswith(each) for w in words)), None)
+    found = next(
+        (
+            framework
+            for each, framework in _FRAMEWORKS.items()
+            if any(w.startswith(each) for w in words)
+        ),
+        None,
+    )
     group = f"its group is one of {found}" if found else "its name tells no framework of a group"
     runtime.remark("name", f"{group}; what else the runtime gives to pods is not in the manifest")
     return found

@@ -16,7 +16,10 @@ Object = dict[str, Any]
 
 WORDS: Final = st.from_regex(r"v[a-z0-9]{6}", fullmatch=True)
 """Values that no other field has by chance."""
-_OF_ROLES: Final = ("the first pod", "the first worker", "the job has succeeded")
+_OF_ROLES: Final = (
+    *("the first pod", "the first worker", "the job has succeeded", "it has no pod"),
+    "the image needs",
+)
 """Beginnings of comments on a whole replica type, which stand for none of its fields."""
 _TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
     ("restartPolicy", "OnFailure"): frozenset({"Restart", "RestartTask"}),
@@ -30,6 +33,8 @@ _TRANSLATED: Final[Mapping[tuple[str, object], frozenset[str]]] = {
     ("event", "TaskCompleted"): frozenset({"CompleteJob", "RestartJob", "RestartTask", "FailJob"}),
     ("status", "Ready"): frozenset({"first"}),
     ("successPolicy", "AllWorkers"): frozenset({"worker"}),
+    # The launcher is one more pod: test_mpi.py counts them.
+    ("runLauncherAsWorker", True): frozenset({"mpi"}),
 }
 """Words of a DIJob for words of other kinds, by the last field."""
 

@@ -1,4 +1,4 @@
-"""XGBoostJobs and PaddleJobs become DIJobs with one process group."""
+"""XGBoostJobs, PaddleJobs and JAXJobs become DIJobs with one process group."""
 
 from __future__ import annotations
 
@@ -26,23 +26,28 @@ from tests.unit.cli.convert.manifests import (
 _KINDS = {
     "XGBoostJob": ("xgbReplicaSpecs", "xgboost", "xgboostjob-port"),
     "PaddleJob": ("paddleReplicaSpecs", "paddle", "master"),
+    "JAXJob": ("jaxReplicaSpecs", "jax", "jaxjob-port"),
 }
+_ROLES = {"JAXJob": ("Worker",)}
 
 
 def job(kind: str, role: Object, **spec: Any) -> Object:
-    """A job whose two roles have the same template and fields."""
+    """A job of three pods, whose roles have the same template and fields."""
     field, container, port = _KINDS[kind]
     ports = [{"name": port, "containerPort": 9991}]
     main = {"name": container, "image": "train", "ports": ports}
     each = {"template": {"spec": {"containers": [main]}}, **role}
-    specs = {field: {"Master": each, "Worker": {**each, "replicas": 2}}}
+    masters = {"Master": each} if "Master" in _roles(kind) else {}
+    specs = {field: {**masters, "Worker": {**each, "replicas": 3 - len(masters)}}}
     top = {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": "x"}}
     return {**top, "spec": {**specs, **spec}}
 
 
 @pytest.mark.proves("from-other-operators.md#xgboostjob", "from-other-operators.md#paddlejob")
+@pytest.mark.proves("from-other-operators.md#jaxjob")
 @pytest.mark.parametrize(
-    ("kind", "action"), [("XGBoostJob", "FailJob"), ("PaddleJob", "RestartTask")]
+    ("kind", "action"),
+    [("XGBoostJob", "FailJob"), ("PaddleJob", "RestartTask"), ("JAXJob", "RestartTask")],
 )
 def test_a_job_is_a_group_of_its_framework_by_its_default_restart_policy(
     kind: str, action: str
@@ -64,11 +69,15 @@ def test_a_group_of_paddle_is_not_elastic() -> None:
     ]
 
 
+def _roles(kind: str) -> tuple[str, ...]:
+    return _ROLES.get(kind, ("Master", "Worker"))
+
+
 def _manifests(kind: str) -> st.SearchStrategy[Object]:
     field, container, port = _KINDS[kind]
     elastic = some({}, {"minReplicas": st.just(41), "maxReplicas": st.just(42)})
     spec = some(
-        {field: roles(template(container, port), "Master", "Worker")},
+        {field: roles(template(container, port), *_roles(kind))},
         {"runPolicy": run_policy(), "elasticPolicy": elastic},
     )
     return manifests(kind, spec)

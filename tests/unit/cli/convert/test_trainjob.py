@@ -70,13 +70,15 @@ def test_the_nodes_are_one_group_with_the_container_of_the_trainer() -> None:
         ("torch-distributed", "cpu", {"framework": "torch"}),
         ("jax-distributed", 4, {"framework": "jax"}),
         ("torchtune-small", None, {"framework": "torch"}),
+        ("deepspeed-distributed", 4, {"framework": "mpi", "processesPerReplica": 4}),
         ("compiled", None, None),
     ],
 )
 def test_the_name_of_the_runtime_gives_the_framework(
     runtime: str, processes: Any, group: Object | None
 ) -> None:
-    found = task_of(trainjob(runtime, trainer={"numProcPerNode": processes}))
+    trainer = {"numProcPerNode": processes, "command": ["mpirun", "train"]}
+    found = task_of(trainjob(runtime, trainer=trainer))
     assert found.get("processGroup") == group
 
 
@@ -84,7 +86,11 @@ def test_the_name_of_the_runtime_gives_the_framework(
     ("manifest", "place"),
     [
         (trainjob(trainer={"image": None}), "spec.trainer.image"),
-        (trainjob("deepspeed-distributed"), "spec.runtimeRef.name"),
+        (trainjob("deepspeed-distributed"), "spec.trainer.command"),
+        (
+            trainjob("mpi-distributed", trainer={"command": ["mpirun", "/etc/mpi/hostfile"]}),
+            "spec.trainer.command[1]",
+        ),
         (trainjob(initializer={"dataset": {}}), "spec.initializer"),
         (trainjob(trainer={"numProcPerNode": "many"}), "spec.trainer.numProcPerNode"),
     ],
