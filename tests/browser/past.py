@@ -94,13 +94,18 @@ _OF_SHOWN = (
 _OF_OTHERS = (
     ("halfcheetah", "learner", 0, "gpu-2", 4, "06:40:00", "", ""),
     ("halfcheetah", "collector", 1, "gpu-2", 1, "06:40:00", "", ""),
-    ("halfcheetah", "collector", 2, "gpu-1", 1, "06:40:00", "10:59:00", "Deleted"),
-    ("halfcheetah", "collector", 2, "gpu-3", 1, "10:59:30", "", ""),
+    ("halfcheetah", "collector", 2, "gpu-2", 1, "06:40:00", "", ""),
+    ("halfcheetah", "collector", 3, "gpu-1", 1, "06:40:00", "10:59:00", "Deleted"),
+    ("halfcheetah", "collector", 3, "gpu-3", 1, "10:59:30", "", ""),
     ("ppo-atari", "learner", 0, "gpu-3", 4, "07:40:00", "", ""),
+    ("ppo-atari", "collector", 1, "gpu-3", 1, "07:40:00", "", ""),
+    ("ppo-atari", "collector", 2, "gpu-3", 1, "07:40:00", "", ""),
     ("impala-50", "learner", 0, "gpu-4", 4, "08:40:00", "", ""),
-    ("impala-50", "collector", 1, "gpu-5", 4, "08:40:00", "", ""),
+    *(("impala-50", "collector", n, "gpu-4", 1, "08:40:00", "", "") for n in (1, 2)),
+    *(("impala-50", "collector", n, "gpu-5", 1, "08:40:00", "", "") for n in range(3, 9)),
     (GONE, "learner", 0, "gpu-0", 4, "07:00:00", "08:58:00", "Succeeded"),
     (GONE, "collector", 1, "gpu-1", 2, "07:00:00", "08:58:00", "Succeeded"),
+    (GONE, "collector", 2, "gpu-1", 2, "07:40:05", "08:58:00", "Succeeded"),
 )
 
 

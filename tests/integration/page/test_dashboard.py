@@ -208,7 +208,7 @@ def test_a_job_that_is_gone_is_a_page_of_the_history_with_who_asked(
                 )
                 await testbed.phase("a", "Running")
                 await asyncio.to_thread(tab.open, f"/jobs/{namespace}/a")
-                await asyncio.to_thread(tab.sees, "#history", "With what the history has kept")
+                await asyncio.to_thread(tab.sees, "#history", "From the history")
                 await asyncio.to_thread(
                     wait_until, lambda: len(history.job(namespace, "a")["placements"]) == 3
                 )

@@ -293,7 +293,7 @@ def test_the_slider_goes_through_the_history_and_a_move_says_why(
     world: StandIn, tab: Browser
 ) -> None:
     tab.open("/cluster")
-    tab.sees("#heat", "halfcheetah-collector-1")
+    tab.sees("#heat", "halfcheetah-collector-2")
     assert "ppo-hopper" not in tab.text("#then")
     then = int(datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp())
     tab.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -330,7 +331,7 @@ def service() -> Iterator[Service]:
 def test_a_deleted_job_has_a_page(asking: Page, service: Service, world: StandIn) -> None:
     text = asking.get("/jobs/rl/gone").text
     for word in (
-        "gone failed 34m ago and was deleted 30m ago. 3 pods ready",
+        "gone failed 34m ago and was deleted 30m ago. Its last message: 3 pods ready",
         "not in the cluster any more",
         "collector 2 -&gt; 0, asked by di-server",
         "MemoryError",
@@ -398,7 +399,7 @@ def test_a_live_job_shows_its_history(asking: Page, service: Service, world: Sta
     about["job"] |= {"name": "grpo-7b"}
     service.answers["/v1/jobs/rl/grpo-7b"] = about
     text = asking.get("/jobs/rl/grpo-7b").text
-    assert "With what the history has kept." in text
+    assert "From the history." in text
     assert "collector 2 -&gt; 0, asked by di-server" in text
     uid = world.objects[f"{JOBS}/grpo-7b"]["metadata"]["uid"]
     assert any(path == f"/v1/jobs/rl/grpo-7b?uid={uid}" for path, _ in service.asked)
@@ -406,7 +407,10 @@ def test_a_live_job_shows_its_history(asking: Page, service: Service, world: Sta
 
 def test_an_earlier_job_of_the_same_name_has_a_page(asking: Page, service: Service) -> None:
     service.answers["/v1/jobs/rl/grpo-7b"] = KEPT
-    assert "not in the cluster any more" in asking.get("/jobs/rl/grpo-7b?uid=u0").text
+    text = asking.get("/jobs/rl/grpo-7b?uid=u0").text
+    assert "not in the cluster any more" in text
+    assert re.search(r'href="/ended" aria-current="true">Ended<', text)
+    assert 'aria-current="true">Jobs<' not in text
 
 
 def test_without_its_history_a_page_shows_live_changes(

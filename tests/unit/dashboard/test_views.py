@@ -406,6 +406,15 @@ def test_holders_are_parts_of_a_node() -> None:
     assert [each.name for each in found.waiting] == ["half"]
 
 
+def test_free_capacity_of_cordoned_nodes_is_counted_apart() -> None:
+    cordoned = node("gpu-2", 8)
+    cordoned["spec"]["unschedulable"] = True
+    nodes = [node("gpu-1", 16), cordoned]
+    found = cluster_page(nodes=nodes, pods=[pod("a", "learner", 0, 0)], jobs=[], asked="", now=NOW)
+    assert (found.held, found.free, found.closed, found.total) == ("4", "12", "8", "24")
+    assert cluster_page(nodes=nodes[:1], pods=[], jobs=[], asked="", now=NOW).closed == ""
+
+
 def test_an_unknown_resource_falls_back_to_gpus() -> None:
     found = cluster_page(nodes=[node("n", 1)], pods=[], jobs=[], asked="a<b", now=NOW)
     assert found.resource == "nvidia.com/gpu"

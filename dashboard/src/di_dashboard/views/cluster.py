@@ -72,6 +72,7 @@ class ClusterPage:
 
     Attributes:
         resources: resources of nodes that can be shown.
+        closed: the unused amount of nodes that accept no pods; empty: there is none.
         more_nodes, more_waiting: numbers of those not shown.
         marks: letter and color of each job, by `<namespace>/<name>`.
     """
@@ -82,6 +83,7 @@ class ClusterPage:
     holders: Sequence[Holder]
     held: str
     free: str
+    closed: str
     total: str
     waiting: Sequence[Waiting]
     more_nodes: int
@@ -111,6 +113,8 @@ def cluster_page(
     order = _holders(found)
     marks = {name: (_letter(i), i % COLOURS) for i, name in enumerate(sorted({*order, *also}))}
     waits = waiting(jobs, now, starts or {})
+    unused = (max(Decimal(0), node.total - node.held) for node in found if node.away)
+    closed = sum(unused, Decimal(0))
     return ClusterPage(
         resource=resource,
         resources=resources,
@@ -118,6 +122,7 @@ def cluster_page(
         holders=[_holder(name, amount, marks, found) for name, amount in order.items()],
         held=text(sum((node.held for node in found), Decimal(0))),
         free=text(sum((node.free for node in found), Decimal(0))),
+        closed=text(closed) if closed else "",
         total=text(sum((node.total for node in found), Decimal(0))),
         waiting=waits[:MOST_WAITING],
         more_nodes=max(0, len(found) - MOST_NODES),

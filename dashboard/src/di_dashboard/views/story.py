@@ -179,7 +179,7 @@ def sentence(story: Story, now: datetime) -> str:
         ago = f"{span((now - deleted).total_seconds())} ago"
         parts.append(f"was deleted {ago}" if parts else f"was deleted {ago} while it was {phase}")
     told = " and ".join(parts) or f"was {phase} when it was last seen"
-    return f"{name} {told}. {story.said}".strip()
+    return f"{name} {told}." + (f" Its last message: {story.said}" if story.said else "")
 
 
 def kind_of_event(reason: str, *, warns: bool) -> str:
