@@ -12,7 +12,7 @@ from pathlib import Path
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import Serving, serving
 from di_dashboard.session import HistoryPlace
-from tests.browser import past, scene
+from tests.browser import notebook, past, scene
 from tests.browser.chromium import WIDE, Browser, browser
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import answering
@@ -65,6 +65,7 @@ def take(tab: Browser, folder: Path) -> Iterator[Path]:
         file = folder / f"{name}.png"
         tab.driver.save_screenshot(str(file))
         yield file
+    yield notebook.take(tab, folder)
 
 
 def main(arguments: Sequence[str]) -> None:

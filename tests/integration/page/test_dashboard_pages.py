@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import Select
 
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import Serving, serving
-from tests.browser import past, scene
+from tests.browser import notebook, past, scene
 from tests.browser.chromium import NARROW, WIDE, Browser, browser
 from tests.browser.screenshots import PICTURES, scenery, take
 from tests.fakes.api_server import StandIn
@@ -383,7 +383,7 @@ def test_the_pictures_of_the_documents_can_be_taken(
     world: StandIn, tab: Browser, tmp_path: Path
 ) -> None:
     taken = [*take(tab, tmp_path)]
-    assert [each.stem for each in taken] == [*PICTURES]
+    assert [each.stem for each in taken] == [*PICTURES, notebook.NAME]
     assert min(each.stat().st_size for each in taken) > 10_000
 
 

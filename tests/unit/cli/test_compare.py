@@ -208,7 +208,11 @@ def test_a_comparison_from_python_is_that_of_the_command(di: Di, service: Servic
     assert [*found.results.values()] == everything["jobs"]
     assert (found.groups, found.differences) == (everything["groups"], everything["differences"])
     assert found.notes == []
-    assert "<td>ppo-1 +1</td>" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "<td>ppo-1 +1</td>" in shown
+    assert shown.count("<polyline") == 3
+    assert "return: from 10 to 220, step 0 to 2000" in shown
+    assert [each in shown for each in ("</svg> ppo-1 +1<", "</svg> sac-1<")] == [True, True]
     assert repr(found) == "<comparison of ppo-1, ppo-2, sac-1 by return>"
 
 
@@ -222,6 +226,7 @@ def test_a_comparison_from_python_without_a_history_has_a_note(
     found = jobs.compare("a", "b", namespace="rl")
     assert found.results["b"]["last"] == 4.0
     assert found.notes == ["di-history was not read: each job has only its last report here"]
+    assert "<svg" not in found._repr_html_(), "a value is no curve"
     with pytest.raises(jobs.BadCall, match="takes 2 to 20 jobs, not 1"):
         jobs.compare("a", namespace="rl")
     with pytest.raises(jobs.BadCall, match="by='hour' is neither step nor time"):

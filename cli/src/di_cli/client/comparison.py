@@ -13,7 +13,7 @@ from di_cli.access.history import SERVER_VARIABLE, HistoryAddress
 from di_cli.actions import compare as action
 from di_cli.actions.history import open_history
 from di_cli.client.errors import BadCall
-from di_cli.client.pictures import table
+from di_cli.client.pictures import Line, overlay, table
 from di_cli.render.comparison import csv_of, tables_of
 from di_cli.session import Session
 from di_cli.views.comparison import DIFFERENCES, MOST, Axis, Comparison
@@ -53,7 +53,9 @@ class ComparedJobs:
 
     def _repr_html_(self) -> str:
         found = self._found
-        return table(*found.table()) + table(DIFFERENCES, found.difference_rows())
+        lines = (Line(each.name, each.curves(found.axis)) for each in found.groups())
+        picture = overlay(found.wanted, "step" if found.axis is Axis.STEP else "seconds", lines)
+        return picture + table(*found.table()) + table(DIFFERENCES, found.difference_rows())
 
 
 def compare(

@@ -104,6 +104,17 @@ class Group:
         """Return the jobs that have reported the number."""
         return [each for each in self.jobs if each.points]
 
+    def curves(self, axis: Axis) -> list[list[tuple[float, float]]]:
+        """Return the places and values of each job, without values that have no place."""
+        return [
+            sorted(
+                (place, point.value)
+                for point in each.points
+                if (place := point.place(axis)) is not None
+            )
+            for each in self.jobs
+        ]
+
     def mean(self, of: Callable[[Compared], float]) -> float | None:
         """Return the mean over the jobs with values; None without any."""
         found = [of(each) for each in self.measured]
